@@ -12,13 +12,14 @@ if "/review/" in task:
             items.append({"severity": "low", "description": "A word is doubled.", "quote": line, "line": number})
 elif "/challenge/" in task:
     for finding in json.loads(blocks["disputed"]):
-        is_right = DOUBLED.search(finding.get("text", ""))
-        items.append({"id": finding["id"], "verdict": "VALID" if is_right else "AMBIGUOUS"})
+        verdict = "VALID" if DOUBLED.search(finding.get("text", "")) else "AMBIGUOUS"
+        items.append({"id": finding["id"], "verdict": verdict, "reason": "I searched for a doubled word."})
 else:
     for finding in json.loads(blocks["assigned"]):
         quote, file = finding.get("text", ""), pathlib.Path(finding["place"].rpartition(":")[0])
         if can_fix := DOUBLED.search(quote):
             file.write_bytes(file.read_bytes().replace(quote.encode(), DOUBLED.sub(r"\1", quote).encode()))
-        items.append({"id": finding["id"], "status": "FIXED" if can_fix else "BLOCKED"})
+        items.append({"id": finding["id"], "status": "FIXED" if can_fix else "BLOCKED",
+                      "fix_description": "Removed the doubled word." if can_fix else "I only fix doubled words."})
 
 print(json.dumps({"findings" if "/review/" in task else "verdicts" if "/challenge/" in task else "fixes": items}))

@@ -27,6 +27,7 @@ pub trait SimulatedWorld {
 
 /// The result of performing an effect.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every result is a reply, and a simulation moves it once")]
 pub enum EffectResult {
     Reply(Reply),
     /// Only a user could answer: the run parks.

@@ -209,7 +209,7 @@ fn keep_first_items<T>(read_pairs: Vec<(&AnswerNode, T)>, remarks: &mut Vec<Stri
 }
 
 /// Keeps the [`MAX_ITEMS`] most severe findings, in their original order.
-fn keep_most_severe<'n>(all_findings: Vec<(&'n AnswerNode, RaisedFinding)>) -> Vec<(&'n AnswerNode, RaisedFinding)> {
+fn keep_most_severe(all_findings: Vec<(&AnswerNode, RaisedFinding)>) -> Vec<(&AnswerNode, RaisedFinding)> {
     let mut ranked_indexes: Vec<(Severity, usize)> =
         all_findings.iter().enumerate().map(|(index, (_, raised))| (raised.severity, index)).collect();
     ranked_indexes.sort_unstable();

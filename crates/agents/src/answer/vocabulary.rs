@@ -109,7 +109,6 @@ pub(super) const VERDICTS_VOCABULARY: ListVocabulary = ListVocabulary {
         "verdict",
         "ruling",
         "judgement",
-        "valid",
         "status",
         "reason",
         "note",

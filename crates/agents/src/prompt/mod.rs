@@ -33,8 +33,10 @@ pub const ASSIGNED_BLOCK: &str = "assigned findings";
 pub const DISPUTED_BLOCK: &str = "disputed findings";
 /// The most bytes of a prompt, apart from the subject, the findings and a custom template.
 pub const MAX_PROMPT_BYTES: usize = 4096;
-/// The most characters of a correction: enough for all words that an answer may use.
-const MAX_CORRECTION_CHARS: usize = 1_500;
+/// The most characters of a correction.
+const MAX_CORRECTION_CHARS: usize = 500;
+/// The most characters of a correction of verdicts or fixes: enough for all words that they may use.
+const MAX_WORDS_CORRECTION_CHARS: usize = 1_250;
 /// The most bytes of a value that is neither the subject nor the findings.
 const MAX_VALUE_BYTES: usize = 10 * 1024;
 
@@ -303,10 +305,14 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
     }
     // The correction comes last, because it is what this turn is about.
     if !task_brief.correction.is_empty() {
+        let max_chars = match task_brief.role {
+            AgentRole::Fixer | AgentRole::Challenger => MAX_WORDS_CORRECTION_CHARS,
+            _ => MAX_CORRECTION_CHARS,
+        };
         let _ = writeln!(
             description,
             "Your last answer was not accepted: {}\nGive the complete answer again.",
-            truncate_chars(&to_single_line(&task_brief.correction), MAX_CORRECTION_CHARS)
+            truncate_chars(&to_single_line(&task_brief.correction), max_chars)
         );
     }
     description.trim_end().to_string()

@@ -55,7 +55,7 @@ fn the_sample_agent_reviews_rules_and_fixes() {
     );
     let findings = sandbox.run_json(&["findings", &sandbox.last_run_id()]);
     let statuses: Vec<&Value> =
-        findings["findings"].as_array().unwrap().iter().map(|finding| &finding["status"]["status"]).collect();
+        findings["findings"].as_array().unwrap().iter().map(|finding| &finding["status"]).collect();
     assert_eq!(statuses, ["fixed"], "{findings}");
     let log = sandbox.run_tribunal(&["log", &sandbox.last_run_id(), "-v"]);
     assert!(log.stdout.contains("round-1/challenge/1/1"), "it was also asked for verdicts: {}", log.stdout);
