@@ -10,7 +10,7 @@ use tribunal_core::{
     reason::RunOutcome,
     timestamp::Timestamp,
     tracker,
-    view::{RunPhase, RunView},
+    view::RunView,
 };
 
 pub use crate::run_standing::{RunStanding, RunState};

@@ -14,8 +14,9 @@ use tribunal_runner::{
 
 use crate::{
     bmad::BmadProject,
-    context::{CommandContext, shell_quote},
+    context::CommandContext,
     settings::{RunInputs, resolve_settings},
+    shell_quoting::shell_quote,
     user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
