@@ -42,9 +42,9 @@ pub enum UndoError {
     Run(#[from] RunError),
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    #[error("run {run} was killed while a change was being landed")]
+    #[error("run {run} was killed while it applied a change")]
     LandingUnresolved { run: RunId },
-    #[error("the change that repaired {finding} also repaired {}", join_finding_ids(others))]
+    #[error("the change that fixed {finding} also fixed {}", join_finding_ids(others))]
     RepairedTogether { run: RunId, finding: FindingId, others: Vec<FindingId> },
     #[error("{path} is a link now")]
     BecameLink { path: String },
@@ -54,7 +54,7 @@ pub enum UndoError {
     /// `begun`: other files were already restored; the same command does the rest.
     #[error("{path} is being changed right now")]
     BeingChanged { path: String, begun: bool },
-    #[error("{path} could not be parked: {cause}")]
+    #[error("{path} could not be saved before the undo: {cause}")]
     CannotPark { path: String, cause: io::Error },
     #[error("{path} could not be written: {cause}")]
     CannotWrite { path: String, cause: io::Error, begun: bool },
@@ -69,11 +69,11 @@ impl From<StoreError> for UndoError {
 fn describe_clashes(clashes: &[(String, UndoClash)]) -> String {
     let descriptions = clashes.iter().map(|(relative_path, clash)| match clash {
         UndoClash::SameLines(lines) => {
-            format!("{relative_path} was changed in the same place since: {}", format_line_ranges(lines))
+            format!("{relative_path} was changed later in the same place: {}", format_line_ranges(lines))
         }
-        UndoClash::FileGone => format!("{relative_path} is gone"),
-        UndoClash::EditedSinceCreated => format!("{relative_path} was made by the run and changed since"),
-        UndoClash::CreatedAgain => format!("{relative_path} was deleted by the run and is there again"),
+        UndoClash::FileGone => format!("{relative_path} no longer exists"),
+        UndoClash::EditedSinceCreated => format!("{relative_path} was created by the run and changed later"),
+        UndoClash::CreatedAgain => format!("{relative_path} was deleted by the run and exists again"),
     });
     descriptions.collect::<Vec<String>>().join("; ")
 }
@@ -370,7 +370,7 @@ fn read_current_text(project: &Project, relative_path: &str) -> Result<Option<St
     ensure_inside(project.root(), relative_path)?;
     let file_bytes = fs::read(&real_path).map_err(|cause| SubjectError::Unreadable { path: shown_path(), cause })?;
     let text = String::from_utf8(file_bytes);
-    text.map(Some).map_err(|_| SubjectError::Binary { path: shown_path(), why: "it is no UTF-8" }.into())
+    text.map(Some).map_err(|_| SubjectError::Binary { path: shown_path(), why: "not valid UTF-8" }.into())
 }
 
 /// Removes the records of undos that are complete.

@@ -751,7 +751,7 @@ mod tests {
         let check_error = |role, template_text: &str| check_template(role, template_text).unwrap_err().to_string();
         insta::assert_snapshot!(
             check_error(AgentRole::Spec, "{{form}}{{task}}"),
-            @"`{{subject}}` is missing, so the agent would not get the text under review"
+            @"`{{findings}}` is missing, so the agent would not get the findings to work on"
         );
         insta::assert_snapshot!(
             check_error(AgentRole::Spec, "{{subject}} {{ task }}"),

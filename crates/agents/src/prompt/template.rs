@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn template_errors_name_their_line() {
         insta::assert_snapshot!(fill_sample("\n{{c}}").unwrap_err(), @"unknown placeholder `{{c}}` in line 2 (known: a, b, none)");
-        insta::assert_snapshot!(fill_sample("x\n\n{{a} y").unwrap_err(), @"line 3: `{{` is not followed by a name and `}}`");
-        insta::assert_snapshot!(fill_sample("a\0").unwrap_err(), @"a NUL character stands in the template");
+        insta::assert_snapshot!(fill_sample("x\n\n{{a} y").unwrap_err(), @"`{{` in line 3 is not followed by a name and `}}`");
+        insta::assert_snapshot!(fill_sample("a\0").unwrap_err(), @"NUL character in the template");
         let long_template = "x".repeat(MAX_TEMPLATE_BYTES + 1);
-        insta::assert_snapshot!(fill_sample(&long_template).unwrap_err(), @"it has 65537 bytes, at most 65536 are allowed");
+        insta::assert_snapshot!(fill_sample(&long_template).unwrap_err(), @"the template has 65537 bytes, the limit is 65536");
     }
 }

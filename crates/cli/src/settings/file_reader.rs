@@ -426,17 +426,17 @@ mod tests {
           Nothing was started.
           help: did you mean `max_review_rounds`?
         ");
-        insta::assert_snapshot!(error_text_for("agents:\n  use: [a]\n  a:\n    driver: comand\n"), @r"
-        [!] tribunal.yaml, line 4: `agents.a.driver` is `comand`; allowed is command | replay | claude-code | codex
-            It stands in: driver: comand
-            Nothing was started.
-            1. did you mean `command`?
+        insta::assert_snapshot!(error_text_for("agents:\n  use: [a]\n  a:\n    driver: comand\n"), @"
+        error: tribunal.yaml, line 4: `agents.a.driver` must be one of command, replay, claude-code, codex; found `comand`
+          4 | driver: comand
+          Nothing was started.
+          help: did you mean `command`?
         ");
-        insta::assert_snapshot!(error_text_for("agentConfig:\n  perTask:\n    reviw: {primary: a}\n"), @r"
-        [!] tribunal.yaml, line 3: `agentConfig.perTask:` has no setting `reviw`
-            It stands in: reviw: {primary: a}
-            Nothing was started.
-            1. did you mean `review`?
+        insta::assert_snapshot!(error_text_for("agentConfig:\n  perTask:\n    reviw: {primary: a}\n"), @"
+        error: tribunal.yaml, line 3: unknown setting `reviw` under `agentConfig.perTask:`
+          3 | reviw: {primary: a}
+          Nothing was started.
+          help: did you mean `review`?
         ");
     }
 
@@ -454,11 +454,11 @@ mod tests {
           Nothing was started.
           help: move it under `tasks:`
         ");
-        insta::assert_snapshot!(error_text_for("subagents:\n  party: {timeout: 3}\n"), @r"
-        [!] tribunal.yaml, line 1: `subagents` belongs under `review_loop:`
-            It stands in: subagents:
-            Nothing was started.
-            1. move it under `review_loop:`
+        insta::assert_snapshot!(error_text_for("subagents:\n  party: {timeout: 3}\n"), @"
+        error: tribunal.yaml, line 1: `subagents` belongs under `review_loop:`
+          1 | subagents:
+          Nothing was started.
+          help: move it under `review_loop:`
         ");
     }
 
@@ -509,11 +509,11 @@ mod tests {
           Nothing was started.
           help: remove one of the two lines
         ");
-        insta::assert_snapshot!(error_text_for("- tier\n"), @r"
-        [!] tribunal.yaml, line 1: settings are keys with values
-            It stands in: - tier
-            Nothing was started.
-            1. write for instance: tier: 2
+        insta::assert_snapshot!(error_text_for("- tier\n"), @"
+        error: tribunal.yaml, line 1: expected settings as `key: value`
+          1 | - tier
+          Nothing was started.
+          help: for example: `tier: 2`
         ");
     }
 

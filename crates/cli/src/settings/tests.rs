@@ -453,10 +453,10 @@ fn an_undefined_agent_is_reported_where_it_is_requested() {
       Nothing was started.
       help: did you mean `claude-code`?
     ");
-    insta::assert_snapshot!(error_text("tier: 1\n", Some("mine")), @r"
-    [!] --agent: there is no agent `mine`
-        Nothing was started.
-        1. name claude-code or codex, or define it in tribunal.yaml: agents: {mine: {driver: command, argv: […]}}
+    insta::assert_snapshot!(error_text("tier: 1\n", Some("mine")), @"
+    error: --agent: unknown agent `mine`
+      Nothing was started.
+      help: use claude-code or codex, or define it in tribunal.yaml: `agents: {mine: {driver: command, argv: […]}}`
     ");
 }
 

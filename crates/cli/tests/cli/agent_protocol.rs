@@ -110,6 +110,30 @@ fn the_answers_on_the_page_fit_the_published_schemas_and_are_read_without_remark
 }
 
 #[test]
+fn the_reading_of_fixes_shows_every_status_and_saved_lessons() {
+    let sandbox = Sandbox::new();
+    sandbox.write_file(
+        "answer.txt",
+        "fixes:\n- {id: F1, status: Done, note: named, memory_saved: true}\n- {id: F2, status: partly fixed}\n\
+         - {id: F3, status: skipped, note: who?}\n- {id: F4, status: meh}\n",
+    );
+    let report = sandbox.run_tribunal(&["inspect", "response", "--fixes", "answer.txt"]);
+    let lines: Vec<&str> = report.stdout.lines().map(str::trim_end).collect();
+    assert_eq!(
+        lines,
+        [
+            "3 claims",
+            "  F1   fixed     named (lesson saved to memory)",
+            "  F2   not fixed",
+            "  F3   blocked   who?",
+            "warning: unknown status `meh` for F4, ignored",
+        ],
+        "{}",
+        report.stderr
+    );
+}
+
+#[test]
 fn an_unknown_verdict_is_asked_about_again_and_then_counts_as_no_answer() {
     let sandbox = Sandbox::with_shell_agent(
         "prompt=$(cat)\ncase $TRIBUNAL_TASK in\n\

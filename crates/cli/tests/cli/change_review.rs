@@ -301,13 +301,14 @@ fn with_approve_each_a_patch_lands_when_the_user_approves_it() {
 #[test]
 fn an_approved_patch_outlives_a_fault_of_the_environment() {
     let sandbox = change_awaiting_approval();
-    sandbox.append_setting("verify: [no-such-command-anywhere]");
+    // A program behind `&&` is not looked for before the run starts.
+    sandbox.append_setting("verify: [cd . && no-such-command-anywhere]");
     sandbox.run_tribunal(&["trust", "--yes"]);
     sandbox.run_tribunal(&["resume", "--reload"]);
     answer_and_resume(&sandbox, "approve", 5);
     assert_eq!(sandbox.read_file("src/a.rs"), FILE_A);
     // The command exists now; the fixer is not asked again.
-    let settings = sandbox.read_file("tribunal.yaml").replace("no-such-command-anywhere", "'true'");
+    let settings = sandbox.read_file("tribunal.yaml").replace("cd . && no-such-command-anywhere", "'true'");
     sandbox.write_file("tribunal.yaml", &settings);
     sandbox.run_tribunal(&["trust", "--yes"]);
     let output = sandbox.run_tribunal(&["resume", "--reload"]);

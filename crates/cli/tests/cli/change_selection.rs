@@ -57,7 +57,7 @@ fn a_dry_run_shows_files_size_story_and_skipped_files() {
       story:    docs/1-2-run.md
       level:    minimal (tier 0)
       reviewer: adversarial by scripted
-      prompts:  about 724 tokens in round 1
+      prompts:  about 701 tokens in round 1
       limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, $5.00 or 1000000 tokens
     ");
     let plan_document = sandbox.run_json(&["review", "--work-tree", "--dry-run", "src"]);
@@ -132,29 +132,29 @@ fn mistyped_ranges_are_refused_with_the_command_to_type() {
       1. list revisions: `git branch --all`, `git tag` or `git log --oneline`
       2. if it only exists on a remote: `git fetch`
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "scr"]), @r"
-    [!] scr does not exist
-        Nothing was started and nothing was changed.
-        1. check the path; it is looked up from the folder you are in
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "scr"]), @"
+    error: scr does not exist
+      Nothing was started or changed.
+      help: check the path; it is relative to the current directory
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", ".."]), @r"
-    [!] .. is outside the project [project]
-        Nothing was started and nothing was changed.
-        1. run Tribunal in the project that the file belongs to, or name it with -C DIR
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", ".."]), @"
+    error: .. is outside the project [project]
+      Nothing was started or changed.
+      help: run Tribunal in the project that contains the file, or pass that project with `-C DIR`
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--staged"]), @r"
-    [!] `--work-tree` cannot be used together with `--staged`
-        1. see what can be typed: tribunal review --help
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--staged"]), @"
+    error: `--work-tree` cannot be used with `--staged`
+      help: for more information, try `tribunal review --help`
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--section", "Goals"]), @r"
-    [!] `--section <SECTION>` cannot be used together with `--diff <RANGE>`, `--staged`, `--work-tree`, `--commit <REV>`
-        1. see what can be typed: tribunal review --help
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--work-tree", "--section", "Goals"]), @"
+    error: `--section` cannot be used with `--diff`, `--staged`, `--work-tree`, `--commit`
+      help: for more information, try `tribunal review --help`
     ");
-    insta::assert_snapshot!(refusal_text(&sandbox, &["--story", "plan.md", "plan.md"]), @r"
-    [!] plan.md has no acceptance criteria
-        Its change would be held against nothing.
-        1. put them under a heading `Acceptance Criteria`, numbered
-        2. or review the file alone: tribunal review plan.md
+    insta::assert_snapshot!(refusal_text(&sandbox, &["--story", "plan.md", "plan.md"]), @"
+    error: plan.md has no acceptance criteria
+      There is nothing to check its change against.
+      1. add numbered criteria under a heading `Acceptance Criteria`
+      2. or review only the file: `tribunal review plan.md`
     ");
 }
 

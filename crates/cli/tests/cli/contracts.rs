@@ -244,7 +244,7 @@ fn a_project_prompt_that_lacks_a_placeholder_is_refused_at_the_start() {
     assert_eq!(output.exit_code, Some(2));
     insta::assert_snapshot!(output.stderr, @"
     error: .tribunal/templates/party.md cannot be used: `{{form}}` is missing, so the agent would not get the answer format
-      It replaces the built-in prompt of the party.
+      It replaces the built-in prompt of the party. Nothing was started.
       1. fix the template
       2. or use the built-in prompt: `mv .tribunal/templates/party.md .tribunal/templates/party.md.off`
     ");

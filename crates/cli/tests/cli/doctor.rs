@@ -97,8 +97,8 @@ fn installed_clients_are_listed_and_one_that_is_not_signed_in_is_reported() {
       ✓ git 2.40.1
 
     warnings
-    warning: agent `codex`: not signed in
-      help: codex login
+    warning: agent `codex`: Codex is not signed in
+      help: sign in: `codex login`
 
     ready: a review can run here
     exit code 0
@@ -131,10 +131,10 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
       ? git: not found; files can be reviewed, changes cannot
 
     errors
-    error: agent `claude-code`: does not work
-      help: npm install -g @anthropic-ai/claude-code
-    error: agent `codex`: too old
-      help: npm install -g @openai/codex
+    error: agent `claude-code`: Claude Code ([home]/bin/claude) does not work: no answer within 5 s
+      help: reinstall it: `npm install -g @anthropic-ai/claude-code`
+    error: agent `codex`: Codex 0.20.1 is too old; 0.147.0 or newer is required ([home]/bin/codex)
+      help: update it: `npm install -g @openai/codex`
 
     not ready: fix the 2 errors above first
     exit code 5
@@ -278,8 +278,8 @@ fn a_missing_command_is_reported_and_no_command_is_started() {
       ✓ git 2.40.1
 
     warnings
-    warning: agent `other`: not installed
-      help: install `absent`, or fix `argv` of agent `other`
+    warning: agent `other`: program `absent` not found on PATH
+      help: install `absent`, or fix `agents.other.argv`
 
     ready: a review can run here
     exit code 0

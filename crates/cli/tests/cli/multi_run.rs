@@ -251,22 +251,22 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
     // One job at a time gives the same result.
     let output = sandbox.run_tribunal(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
-    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @r"
-    [!] one.md is already under review by run other-abcd
-        Two runs on one subject would undo each other's work.
-        1. watch the other one: tribunal status other-abcd
-        2. or wait until it has ended
+    insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @"
+    error: one.md is already being reviewed by run other-abcd
+      Two runs on the same subject would overwrite each other's work.
+      1. check the other run: `tribunal status other-abcd`
+      2. or wait until it has ended
     review of two.md · run two-xxxx
-      round 1: a dry pass: nothing new
+      round 1: no new findings
 
-    resolved · the goal is met: a pass over the final text was dry
+    resolved: the review found nothing to fix
       no findings · 1 round · […]
       tracker: .tribunal/reviews/two-issues.md
       next: tribunal findings two-xxxx
             tribunal log two-xxxx
 
     2 runs:
-      -         not started  one.md is already under review by run other-abcd
+      -         not started  one.md is already being reviewed by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
     // The JSON output has the error among the events of the other runs.
@@ -322,9 +322,9 @@ fn the_worst_exit_code_counts_and_every_line_names_its_run() {
     one-xxxx           │ failed: no reviewer answered: agent `mine` exited with code 7 (failed twice, each time immediately)
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
-    one-xxxx           │   next: tribunal doctor            (check agents and environment)
-    one-xxxx           │         tribunal resume one-xxxx   (add --reload if you changed tribunal.yaml)
-    one-xxxx           │         tribunal discard one-xxxx  (give up this run)
+    one-xxxx           │   next: tribunal inspect transcript one-xxxx round-1/review/adversarial/again  (what mine printed)
+    one-xxxx           │         tribunal resume one-xxxx                                               (add --reload if you changed tribunal.yaml)
+    one-xxxx           │         tribunal discard one-xxxx                                              (give up this run)
 
     2 runs:
       a-rather-long-name-of-a-xxxx  resolved     a-rather-long-name-of-a-file.md · no findings

@@ -91,6 +91,7 @@ fn the_settings_in_force_read_well() {
     * tier                     1              tribunal.yaml:1          a whole number from 0 to 4
       level                    -              not set                  one of minimal, dual, full
       goal                     zero-open      default                  one of zero-open, critical-only
+      fail_on                  -              not set                  one of critical, high, medium, low
       target_confidence        -              not set                  a percentage from 0 to 100
       fix                      true           default                  true or false
       approve                  never          default                  one of never, each

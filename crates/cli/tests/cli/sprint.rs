@@ -79,13 +79,13 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
     );
     assert!(sandbox.run_tribunal(&["status"]).stdout.contains("retrospective · optional · rejected"));
     for (old_status, new_status, expected_next) in [
-        ("'review'", "'done'", "next: develop 1-3-pack: first story that is ready"),
+        ("'review'", "'done'", "next: develop 1-3-pack (first story that is ready)"),
         (
             "ready-for-dev",
             "done",
-            "next: create 2-6a-knead: first in the backlog; its story file has to be written first",
+            "next: create 2-6a-knead (first in the backlog; its story file has to be written first)",
         ),
-        ("6a-knead: backlog", "6a-knead: done", "next: retrospective epic-1-retrospective: all stories are done"),
+        ("6a-knead: backlog", "6a-knead: done", "next: retrospective epic-1-retrospective (all stories are done"),
         ("optional", "done", "next: nothing; everything on the board is done"),
     ] {
         sandbox.write_file(BOARD_FILE, &sandbox.read_file(BOARD_FILE).replace(old_status, new_status));

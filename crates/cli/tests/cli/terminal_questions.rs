@@ -140,7 +140,7 @@ fn quitting_leaves_the_question_and_resuming_asks_it_again() {
         assert!(written_text.contains("is waiting for you; to continue: `tribunal resume plan-"), "{written_text}");
         assert_eq!(sandbox.run_json(&["decisions"])["decisions"][0]["answered"], false, "{typed_text:?}");
     }
-    let Some(mut session) = TerminalSession::start(&sandbox, "resume --progress silent") else { return };
+    let Some(mut session) = TerminalSession::start(&sandbox, "resume --progress summary") else { return };
     session.wait_for(PATCH_PROMPT).type_text("y\n");
     let (exit_code, written_text) = session.finish();
     assert_eq!(exit_code, Some(0), "{written_text}");

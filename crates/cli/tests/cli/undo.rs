@@ -156,22 +156,22 @@ fn undo_shows_its_plan_and_its_result() {
     plan.md: 1 line added, 1 removed in 1 change
       round-1/fix-1/fix/1 fixed F1
     ");
-    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", "f1", "--yes"]).stdout), @r"
-    took back 1 change in plan.md; what else was changed since is as it was
-    parked what stood there: .tribunal/parked/[run]/1-plan.md; to have it again: cp .tribunal/parked/[run]/1-plan.md plan.md
-    F1 will be open again when run [run] goes on
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["undo", "f1", "--yes"]).stdout), @"
+    undid 1 change in plan.md; later edits were kept
+    saved the previous version as .tribunal/parked/[run]/1-plan.md; restore it with `cp .tribunal/parked/[run]/1-plan.md plan.md`
+    F1 will be reopened when run [run] is resumed
     next: tribunal resume [run]
     ");
     let undone = sandbox.run_tribunal(&["undo", &run_id, "--yes"]);
-    insta::assert_snapshot!(sandbox.normalize_output(&undone.stdout), @r"all that run [run] had landed was taken back");
+    insta::assert_snapshot!(sandbox.normalize_output(&undone.stdout), @"all changes of run [run] were undone");
     let output = sandbox.run_tribunal(&["diff", &run_id]);
     assert_eq!((output.exit_code, output.stdout.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @r"[i] all that run [run] had landed was taken back");
+    insta::assert_snapshot!(sandbox.normalize_output(&output.stderr), @"note: all changes of run [run] were undone");
     let diff_of_f2 = sandbox.run_tribunal(&["diff", &run_id, "F2"]);
-    insta::assert_snapshot!(sandbox.normalize_output(&diff_of_f2.stderr), @r"[i] run [run] has landed nothing that repaired F2");
-    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F9"]).stderr), @r"
-    [!] run [run] has no finding F9
-        1. see which there are: tribunal findings [run]
+    insta::assert_snapshot!(sandbox.normalize_output(&diff_of_f2.stderr), @"note: run [run] has no fix for F2");
+    insta::assert_snapshot!(sandbox.normalize_output(&sandbox.run_tribunal(&["diff", &run_id, "F9"]).stderr), @"
+    error: run [run] has no finding F9
+      help: list its findings: `tribunal findings [run]`
     ");
 }
 
@@ -209,7 +209,7 @@ fn findings_fixed_by_one_change_are_undone_together() {
         undo_preview.stdout
     );
     insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &first_finding, 2).stderr), @"
-    error: the change that repaired F1 also repaired F2
+    error: the change that fixed F1 also fixed F2
       They can only be undone together. Nothing was changed.
       1. show what that would do: `tribunal undo [run].F1`
       2. undo all of them: `tribunal undo [run].F1 --together --yes`
@@ -226,7 +226,7 @@ fn later_edits_stay_and_conflicting_ones_prevent_the_undo() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     sandbox.write_file("plan.md", &FIXED_TEXT.replace("None.", "One:\n\ntime").replace("200 ms", "300 ms"));
     insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &format!("{run_id}.F1"), 3).stderr), @"
-    error: plan.md was changed in the same place since: line 5
+    error: plan.md was changed later in the same place: line 5
       Undoing the change would lose later edits in the same place. Nothing was changed.
       help: undo it by hand; show the change with `tribunal diff [run] F1`
     ");
@@ -286,7 +286,7 @@ fn a_conflict_names_what_can_be_undone_instead() {
     fix_second_finding(&sandbox, &run_id);
     sandbox.write_file("plan.md", &sandbox.read_file("plan.md").replace("200 ms", "300 ms"));
     insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 3).stderr), @"
-    error: plan.md was changed in the same place since: line 5
+    error: plan.md was changed later in the same place: line 5
       Undoing the change would lose later edits in the same place. Nothing was changed.
       1. undo it by hand; show the change with `tribunal diff [run]`
       2. undo findings one by one where possible: `tribunal undo [run].FINDING`
@@ -311,7 +311,7 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     let plan_path = sandbox.path_of("plan.md");
     fs::write(&plan_path, b"# Plan\n\xff\n").unwrap();
-    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (it is no UTF-8)"));
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is not text (not valid UTF-8)"));
     fs::remove_file(&plan_path).unwrap();
     insta::assert_snapshot!(assert_undo_refused(&sandbox, &run_id, 2).stderr, @"
     error: plan.md does not exist
@@ -329,14 +329,18 @@ fn a_file_that_is_no_longer_a_text_file_is_left_alone() {
         fs::remove_file(&plan_path).unwrap();
     }
     fs::create_dir(&plan_path).unwrap();
-    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("plan.md is a folder"));
+    assert!(assert_undo_refused(&sandbox, &run_id, 2).stderr.contains("`plan.md` is a directory"));
 }
 
 #[test]
 fn a_file_that_cannot_be_parked_is_not_changed() {
     let (sandbox, run_id) = waiting_run(PLAN_TEXT);
     sandbox.write_file(".tribunal/parked", "in the way");
-    assert!(assert_undo_refused(&sandbox, &run_id, 5).stderr.contains("error: plan.md could not be parked: "));
+    assert!(
+        assert_undo_refused(&sandbox, &run_id, 5)
+            .stderr
+            .contains("error: plan.md could not be saved before the undo: ")
+    );
     fs::remove_file(sandbox.path_of(".tribunal/parked")).unwrap();
     let outside_dir = sandbox.home_dir().with_file_name("outside");
     fs::create_dir_all(&outside_dir).unwrap();
@@ -394,7 +398,7 @@ fn a_kill_after_landing_can_be_undone_after_the_resume() {
     run_killed_at(&sandbox, &["review", "plan.md"], "after:landing");
     let run_id = sandbox.last_run_id();
     insta::assert_snapshot!(sandbox.normalize_output(&assert_undo_refused(&sandbox, &run_id, 2).stderr), @"
-    error: run [run] was killed while a change was being landed
+    error: run [run] was killed while it applied a change
       Resuming the run determines whether the change landed. Nothing was changed.
       help: resume it: `tribunal resume [run]`
     ");

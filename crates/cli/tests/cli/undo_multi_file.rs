@@ -199,9 +199,9 @@ fn if_one_file_conflicts_no_file_is_changed() {
     assert_eq!((refused_undo.exit_code, files_on_disk(&sandbox)), (Some(3), files_now));
     assert_eq!(parked_names(&sandbox), Vec::<String>::new());
     insta::assert_snapshot!(refused_undo.stderr.replacen("; ", ";\n", 2), @"
-    error: docs/a.md was changed in the same place since: line 1;
-    new.rs was made by the run and changed since;
-    old.sh was deleted by the run and is there again
+    error: docs/a.md was changed later in the same place: line 1;
+    new.rs was created by the run and changed later;
+    old.sh was deleted by the run and exists again
       Undoing the change would lose later edits in the same place. Nothing was changed.
       1. undo it by hand; show the change with `tribunal diff work-aaaa`
       2. undo findings one by one where possible: `tribunal undo work-aaaa.FINDING`

@@ -167,6 +167,21 @@ fn an_unknown_status_is_asked_about_with_the_id_and_the_accepted_words() {
 }
 
 #[test]
+fn a_lesson_that_a_fixer_saved_is_noted_with_its_fix() {
+    let mut reply = fixes_reply(vec![(F1, ClaimStatus::Fixed), (F2, ClaimStatus::Fixed)], true);
+    let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
+    let AnswerContent::Fixes { claims, .. } = &mut answer.content else { panic!("{answer:?}") };
+    claims[0].memory_saved = true;
+    let world = world_with_two_flaws()
+        .reply_on("round-1/challenge/1/1", both_valid())
+        .reply_on("round-1/challenge/2/1", both_valid())
+        .reply_on("round-1/fix-1/fix/1", reply);
+    let journal_text = serde_json::to_string(&run_review(world).trial.journal).unwrap();
+    assert!(journal_text.contains("about F1; lesson saved to memory"), "{journal_text}");
+    assert!(!journal_text.contains("about F2; lesson saved to memory"), "{journal_text}");
+}
+
+#[test]
 fn a_finding_whose_status_stays_unknown_or_is_not_fixed_is_open_with_the_reason() {
     let challenged_world = || {
         world_with_two_flaws()

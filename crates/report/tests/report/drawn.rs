@@ -64,9 +64,9 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
     ");
     let run_view = RunView::from_entries(&journal_with_confidence());
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
-    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r"
+    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @"
     prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
-      a pass over the final text was dry
+      all findings fixed, and the last review found nothing new
       11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
       confidence 83 of 100 (78 for gates, medium): validation 35/35, reviewers 15/25; memory, party not consulted
       tracker: _bmad-output/reviews/prd-issues.md

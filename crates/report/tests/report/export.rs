@@ -216,7 +216,7 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
     };
     insta::assert_snapshot!(suppressed.map(render_suppression).collect::<Vec<_>>().join("\n"), @"
     F2: dismissed (invalid): 2 of 3 challengers: the line under Out of Scope
-    F10: dismissed (evidence not found): quote not found in _bmad-output/plan
+    F10: dismissed (evidence not found): quote not found in prd.md
     ");
 }
 

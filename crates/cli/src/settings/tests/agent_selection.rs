@@ -144,10 +144,10 @@ fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
     error: agent `mine`: `mcp__lab__x` in `allow` is not a known tool of claude-code
     error: agent `mine`: `Read` in `allow` is not a known tool of codex
     ");
-    insta::assert_snapshot!(resolve_error("agents: {use: [codex]}\nmcp: {lab: {argv: []}}\n"), @r"
-    [!] [project]/tribunal.yaml, line 2: `mcp.lab.argv` is empty
-        Nothing was started.
-        1. write the program and its arguments, or remove the server
+    insta::assert_snapshot!(resolve_error("agents: {use: [codex]}\nmcp: {lab: {argv: []}}\n"), @"
+    error: [project]/tribunal.yaml, line 2: `mcp.lab.argv` is empty
+      Nothing was started.
+      help: add the program and its arguments, or remove the server
     ");
 }
 
@@ -344,15 +344,15 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
       3. find out what is missing: `tribunal doctor`
       4. or try Tribunal without an agent: `tribunal demo`
     ");
-    insta::assert_snapshot!(error_without(&[]), @r"
-    [!] no agent is set, and no client can be used as it is
-        Nothing was started. A review needs an agent.
-          claude-code: the program `claude` is not on the path
-          codex: the program `codex` is not on the path
-        1. install one, for instance: npm install -g @anthropic-ai/claude-code
-        2. or name a command of yours in [project]/tribunal.yaml: agents: {mine: {driver: command, argv: [my-agent]}}
-        3. see what is missing: tribunal doctor
-        4. or see it work without an agent: tribunal demo
+    insta::assert_snapshot!(error_without(&[]), @"
+    error: no agent is set, and no client is ready to use
+      A review needs an agent. Nothing was started.
+        claude-code: `claude` not found in PATH
+        codex: `codex` not found in PATH
+      1. install a client, for example: `npm install -g @anthropic-ai/claude-code`
+      2. or use a command of your own; add to [project]/tribunal.yaml: `agents: {mine: {driver: command, argv: [my-agent]}}`
+      3. find out what is missing: `tribunal doctor`
+      4. or try Tribunal without an agent: `tribunal demo`
     ");
 }
 

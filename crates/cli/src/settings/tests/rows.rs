@@ -10,7 +10,7 @@ use super::{
         inputs::RunInputs,
         kind::{SettingValue, ValueKind},
         layers::{EffectiveSettings, SETTINGS_FILE, variable_name_of},
-        resolve::resolve_settings,
+        resolve::{ResolvedSettings, resolve_settings},
         show::default_as_written,
         table::{self, RowTarget, SettingRow},
         typed::TypedSettings,
@@ -135,7 +135,8 @@ fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
         .unwrap_or_else(|user_error| panic!("{user_error}"));
     let hook_settings =
         resolve_hook_settings(project_root, &inputs.sources).unwrap_or_else(|user_error| panic!("{user_error}"));
-    format!("{:?} {:?} {:?} {hook_settings:?}", resolution.settings, resolution.progress, resolution.share)
+    let ResolvedSettings { settings, progress, fail_on, share, .. } = resolution;
+    format!("{settings:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?}")
 }
 
 #[test]
