@@ -35,7 +35,7 @@ const FORBIDDEN_DEPENDENCIES: &[(&str, &str, &str)] = &[
     ("agents", "supervise", "agents translates for core, starts nothing and keeps nothing"),
     ("bmad", "agents", "bmad turns text into core's types and back, nothing else"),
     ("supervise", "core", "supervise knows processes, and nothing of ours"),
-    ("store", "supervise", "store keeps what core names, and knows nobody else"),
+    ("store", "supervise", "store keeps what core names, and knows no other crate"),
     ("report", "runner", "report sees journal events and core, nothing else"),
     ("report", "agents", "report sees journal events and core, nothing else"),
     ("report", "store", "report sees journal events and core, nothing else"),

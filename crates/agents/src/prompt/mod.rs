@@ -591,8 +591,7 @@ mod tests {
         ticked off but not done is critical.
         The acceptance criteria are numbered above. Check all 2, one by one. Raise one finding for each criterion that is not met
         or only partly met; name it ("criterion 2") and show where. Raise none for a criterion that is met.
-        This is a repeated review: do not raise known findings again, unless a fix did
-        not work or made something worse. Raising nothing new is a good answer.
+        There is no minimum number of findings. Never invent one.
         "#);
     }
 
@@ -751,15 +750,15 @@ mod tests {
         let check_error = |role, template_text: &str| check_template(role, template_text).unwrap_err().to_string();
         insta::assert_snapshot!(
             check_error(AgentRole::Spec, "{{form}}{{task}}"),
-            @"`{{findings}}` is missing, so the agent would not get the findings to work on"
+            @"`{{subject}}` is missing, so the agent would not get the text under review"
         );
         insta::assert_snapshot!(
             check_error(AgentRole::Spec, "{{subject}} {{ task }}"),
-            @"`{{form}}` is missing: the agent would not get the form its answer is read by"
+            @"`{{form}}` is missing, so the agent would not get the answer format"
         );
         insta::assert_snapshot!(
             check_error(AgentRole::Fixer, "{{subject}}{{form}}{{task}}"),
-            @"`{{findings}}` is missing: the agent would not get the findings it is about"
+            @"`{{findings}}` is missing, so the agent would not get the findings to work on"
         );
         let misspelt_error = check_error(AgentRole::Spec, "{{subject}}{{form}}{{task}}\n{{sbject}}");
         assert!(

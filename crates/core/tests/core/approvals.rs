@@ -193,7 +193,9 @@ fn a_stray_change_is_undone_when_the_user_asks_for_it() {
     });
     assert_eq!(restored_path.as_deref(), Some("src/main.rs"));
     let is_reported = trial.journal.iter().any(|entry| match &entry.event {
-        RunEvent::Warned { text } => text.contains("put back") && text.contains(".tribunal/parked/x/1-main.rs"),
+        RunEvent::Warned { text } => {
+            text.contains("restored src/main.rs") && text.contains(".tribunal/parked/x/1-main.rs")
+        }
         _ => false,
     });
     assert!(is_reported);

@@ -90,7 +90,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     assert_eq!(agent_names, ["a", "a", "b"], "the changed try is another agent's");
     assert!(fixer_tasks[2].brief.correction.contains("another way"), "{}", fixer_tasks[2].brief.correction);
     assert!(matches!(view.findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
-    assert!(view.open_decisions().any(|decision| decision.question.contains("in circles")));
+    assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
     let reasons = trial.journal.iter().filter_map(|entry| match &entry.event {
         RunEvent::FixersDealt { why: reason, .. } => *reason,
         _ => None,
@@ -155,7 +155,7 @@ fn a_loop_in_the_last_iteration_blocks_the_finding_at_once() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![]));
     let (ending, view, _) = live(settings, world);
     assert_eq!(ending.reason, RunReason::Blocked);
-    assert!(view.open_decisions().any(|decision| decision.question.contains("in circles")));
+    assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
 }
 
 #[test]

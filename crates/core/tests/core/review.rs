@@ -291,12 +291,9 @@ fn a_panel_whose_findings_get_more_severe_after_all_fixes_is_degraded() {
         .reply_on("round-2/freeze", frozen_reply(&repaired_text))
         .reply_on("round-2/review/adversarial", findings_reply(vec![raised_flaw(2, Severity::Critical)]));
     let (_, _, trial) = run_review(single_reviewer_settings(), world);
-    assert!(
-        trial
-            .journal
-            .iter()
-            .any(|entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("weighs 8 after 2")))
-    );
+    assert!(trial.journal.iter().any(
+        |entry| matches!(&entry.event, RunEvent::Warned { text } if text.contains("the panel may be unreliable"))
+    ));
 }
 
 #[test]

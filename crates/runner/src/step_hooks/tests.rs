@@ -222,7 +222,7 @@ fn hook_output_is_masked_and_a_missing_folder_is_reported() {
     let report =
         block_on(gone.run_hooks(&stop, WorkflowHookMoment::Stop, &HookVariables::default(), HookMemory::default()));
     assert!(
-        matches!(&report.hook_runs[0].outcome, HookOutcome::NotStarted(cause) if cause.contains("is gone")),
+        matches!(&report.hook_runs[0].outcome, HookOutcome::NotStarted(cause) if cause.contains("no longer exists")),
         "{report:?}"
     );
     assert!(report.failed_critical_hook().is_some());
