@@ -73,7 +73,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
             }
             steps.extend(cause_advice.steps);
             let resume_note = match (cause_advice.resume_note.as_str(), has_failed) {
-                ("", true) => "add --reload if you changed tribunal.yaml",
+                ("", true) => "add --reload for changed settings",
                 (resume_note, _) => resume_note,
             };
             steps.push(run_step("resume", resume_note));

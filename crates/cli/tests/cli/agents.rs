@@ -55,7 +55,7 @@ fn changed_settings_are_used_by_a_resume_only_with_reload() {
     sandbox.write_file("tribunal.yaml", &good_settings);
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
-    assert!(output.stderr.contains("(add --reload if you changed tribunal.yaml)"), "{}", output.stderr);
+    assert!(output.stderr.contains("(add --reload for changed settings)"), "{}", output.stderr);
     let output = sandbox.run_tribunal(&["resume", "--reload"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert!(output.stderr.contains("settings reloaded"), "{}", output.stderr);

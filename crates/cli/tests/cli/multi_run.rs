@@ -323,7 +323,7 @@ fn the_worst_exit_code_counts_and_every_line_names_its_run() {
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
     one-xxxx           │   next: tribunal inspect transcript one-xxxx round-1/review/adversarial/again  (what mine printed)
-    one-xxxx           │         tribunal resume one-xxxx                                               (add --reload if you changed tribunal.yaml)
+    one-xxxx           │         tribunal resume one-xxxx                                               (add --reload for changed settings)
     one-xxxx           │         tribunal discard one-xxxx                                              (give up this run)
 
     2 runs:
