@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     } else {
         let resume_command = format!("{} resume {run_id}", context.answer_screen.program_name);
         let kept_message = format!("saved for run {run_id}; its agents see it after `{resume_command}`");
-        writeln!(stdout(), "{}", escape_line(&kept_message))?;
+        context.print_answer(&escape_line(&kept_message))?;
     }
     Ok(0)
 }

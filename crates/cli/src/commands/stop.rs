@@ -3,8 +3,6 @@
 //! A run may end by itself at any moment, even between the look at its lock and the signal. What is printed
 //! afterwards is therefore read from its journal.
 
-use std::io::{Write, stdout};
-
 use serde_json::json;
 use tribunal_core::{
     ids::RunId,
@@ -183,7 +181,7 @@ fn print_message(context: &CommandContext, message: &str, document: &serde_json:
         document["schema"] = "tribunal.stop/1".into();
         json_documents::print_document(&document)?;
     } else {
-        writeln!(stdout(), "{}", escape_line(message))?;
+        context.print_answer(&escape_line(message))?;
     }
     Ok(())
 }

@@ -69,10 +69,12 @@ pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result
             escape_line(&explain_empty_diff(&run_id, finding_id, &undo_plan.landings.landings_for(finding_id)?))
         )?;
     } else if arguments.yes {
-        write!(output, "{}", format_result(&undo_plan, &parked_files, &project, context))?;
+        let result_text = format_result(&undo_plan, &parked_files, &project, context);
+        write!(output, "{}", context.answer_screen.wrap_block(&result_text))?;
     } else {
         write_diff(&mut output, &context.answer_screen, &undo_plan.preview_diff().patch_text())?;
-        write!(output, "{}", format_preview(&undo_plan, log_command.as_deref(), context))?;
+        let preview_text = format_preview(&undo_plan, log_command.as_deref(), context);
+        write!(output, "{}", context.answer_screen.wrap_block(&preview_text))?;
     }
     Ok(0)
 }

@@ -92,10 +92,10 @@ fn print_answer(
     match answer_outcome {
         // A run that is being worked on reads its answers by itself.
         AnswerOutcome::Recorded if Runner::is_live(&context.current_project(), run_id) => {
-            writeln!(stdout(), "{recorded_text}; run {run_name} reads it at its next step")?;
+            context.print_answer(&format!("{recorded_text}; run {run_name} reads it at its next step"))?;
         }
         AnswerOutcome::Recorded => {
-            writeln!(stdout(), "{recorded_text}; next: {} resume {run_name}", context.program_name())?;
+            context.print_answer(&format!("{recorded_text}; next: {} resume {run_name}", context.program_name()))?;
         }
         AnswerOutcome::LoopAnswered(loop_outcome) => writeln!(stdout(), "{run_name}: {}", escape_line(loop_outcome))?,
     }
@@ -135,7 +135,7 @@ fn print_open_decisions(asking_runs: &[AskingRun], context: &CommandContext) -> 
             answered_names.join(", "),
             context.program_name()
         );
-        writeln!(stdout(), "{}", escape_line(&reminder))?;
+        context.print_answer(&escape_line(&reminder))?;
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ fn print_decision(
     }
     let full_name = escape_line(&named_decision.full_name());
     writeln!(output, "{full_name} ({})", escape_line(&decision.owner))?;
-    writeln!(output, "  {}", escape_line(&decision.question))?;
+    writeln!(output, "{}", context.answer_screen.wrap_text(2, &decision.question))?;
     let key_width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
     for choice in &decision.choices {
         writeln!(output, "  {:<key_width$}  {}", choice.key.as_str(), choice.label)?;
