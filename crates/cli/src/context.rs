@@ -285,6 +285,11 @@ fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
     absolute_path(variable_name).or_else(|| absolute_path("HOME").map(|home_directory| home_directory.join(below_home)))
 }
 
+/// A screen as wide as the terminal of standard output, for texts that have no colour.
+pub(crate) fn stdout_screen() -> Screen {
+    Screen { max_columns: terminal_width(stdout()), ..Screen::default() }
+}
+
 /// A screen as wide as the terminal of standard error, for texts that have no colour.
 pub(crate) fn stderr_screen() -> Screen {
     Screen { max_columns: terminal_width(stderr()), ..Screen::default() }

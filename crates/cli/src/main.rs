@@ -31,6 +31,7 @@ mod trust;
 mod trust_item;
 mod usage_errors;
 mod user_errors;
+mod wrapped_output;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 

@@ -1,10 +1,7 @@
 //! `tribunal board move KEY STATE`: moves an entry of the board on the user's request, under the file's lock and
 //! along the allowed transitions.
 
-use std::{
-    io::{Write, stderr, stdout},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use tribunal_bmad::{
     board::{
@@ -28,6 +25,7 @@ use crate::{
     json_documents::{self, BoardMoves},
     settings::nearest_name,
     user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
+    wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 /// No process of Tribunal holds a lock for as long as this, so an older lock deserves a closer look.
@@ -88,7 +86,7 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
         StoryFileUpdate::Updated(rewritten) => Some(rewritten.file_path),
         StoryFileUpdate::LeftAlone { story_path, status_text } => {
             let notice = format!("{story_path} was not changed: its status `{status_text}` differs from the board");
-            writeln!(stderr(), "note: {}", escape_line(&notice))?;
+            writeln!(wrapped_stderr(), "note: {}", escape_line(&notice))?;
             None
         }
         StoryFileUpdate::Unchanged => None,
@@ -114,16 +112,16 @@ fn print_moves(move_document: &BoardMoves, move_request: MoveRequest<'_>) -> Res
     let BoardMoves { path: file_path, moves: board_moves, story: updated_story, dry_run, .. } = move_document;
     if let Some(updated_story) = updated_story {
         let prefix = if *dry_run { "would set" } else { "✓" };
-        writeln!(stdout(), "{}", escape_line(&format!("{prefix} Status: {target_state} · {updated_story}")))?;
+        writeln!(wrapped_stdout(), "{}", escape_line(&format!("{prefix} Status: {target_state} · {updated_story}")))?;
     }
     if board_moves.is_empty() {
-        writeln!(stdout(), "{board_key} is already {target_state}")?;
+        writeln!(wrapped_stdout(), "{board_key} is already {target_state}")?;
     }
     // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
     for BoardMove { key: board_key, from: from_state, to: target_state, line: line_number, .. } in board_moves {
         let prefix = if *dry_run { "would move" } else { "✓" };
         writeln!(
-            stdout(),
+            wrapped_stdout(),
             "{}",
             escape_line(&format!("{prefix} {board_key}: {from_state} → {target_state} · {file_path}:{line_number}"))
         )?;

@@ -1,7 +1,7 @@
 //! `tribunal gc`: frees disk space in `.tribunal`.
 
 use std::{
-    io::{Write, stderr, stdout},
+    io::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -14,6 +14,7 @@ use crate::{
     context::CommandContext,
     json_documents::{self, GarbageDocument, RemovedPath},
     user_errors::UserError,
+    wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 const DAY_MS: u64 = 86_400_000;
@@ -73,12 +74,15 @@ fn print_kept_runs(collected: &GcReport, keep_days: u64) -> Result<(), UserError
     };
     if !collected.recent_runs.is_empty() {
         let recent_runs = count_runs(&collected.recent_runs);
-        writeln!(stderr(), "note: kept {recent_runs} that ended in the last {keep_days} days (see --keep-days)")?;
+        writeln!(
+            wrapped_stderr(),
+            "note: kept {recent_runs} that ended in the last {keep_days} days (see --keep-days)"
+        )?;
     }
     if !collected.unfinished_runs.is_empty() {
         let unfinished_runs = count_runs(&collected.unfinished_runs);
         writeln!(
-            stderr(),
+            wrapped_stderr(),
             "note: kept {unfinished_runs} that can still be resumed; to drop one: `tribunal discard RUN`"
         )?;
     }
@@ -110,7 +114,7 @@ fn build_document(collected: &GcReport, dry_run: bool) -> GarbageDocument {
 }
 
 fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError> {
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     let journal = &collected.journal_sweep;
     let total_bytes = |items: &[RemovedItem]| items.iter().map(|item| item.bytes).sum::<u64>();
     let verb = if dry_run { "would remove" } else { "removed" };
@@ -146,20 +150,20 @@ fn print_collected(collected: &GcReport, dry_run: bool) -> Result<(), UserError>
         }
     }
     for leftover in &collected.leftovers {
-        writeln!(stderr(), "warning: could not remove {}", escape_line(leftover))?;
+        writeln!(wrapped_stderr(), "warning: could not remove {}", escape_line(leftover))?;
     }
     // The file cannot be truncated under a run that writes to it.
     if let (Some(live_run), false) = (collected.live_runs.first(), dry_run) {
         let live_run = escape_line(live_run.as_str());
         writeln!(
-            stderr(),
+            wrapped_stderr(),
             "note: run {live_run} is in progress; to shrink the journal file, run `tribunal gc` again when it has ended"
         )?;
     }
     // The user has to ask for compaction, because it locks the journal for a while.
     if let Some(empty_bytes) = collected.deferred_bytes {
         writeln!(
-            stderr(),
+            wrapped_stderr(),
             "note: {} of the journal file are unused; reclaim them with `tribunal gc --compact` (takes a while, and no \
              run can start meanwhile)",
             format_size(empty_bytes)

@@ -32,6 +32,7 @@ use crate::{
     json_documents::{self, InspectionDocument},
     settings::{self, ReadMode, SettingLayer, SettingSources},
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -172,7 +173,7 @@ fn inspect_answer(answer_file: &Path, expected_content: AnswerKind, context: &Co
         json_documents::print_document(&InspectionDocument { schema, content, minutes, remarks })?;
     } else {
         let ParsedAnswer { content, minutes, remarks } = &parsed;
-        print_answer(&mut stdout().lock(), &InspectedAnswer { content, minutes, remarks })?;
+        print_answer(&mut wrapped_stdout(), &InspectedAnswer { content, minutes, remarks })?;
     }
     Ok(if is_readable { 0 } else { EXIT_NEGATIVE })
 }

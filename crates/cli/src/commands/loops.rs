@@ -4,7 +4,7 @@
 pub(super) mod status;
 
 use std::{
-    io::{Read, Write, stdin, stdout},
+    io::{Read, Write, stdin},
     path::Path,
     time::Duration,
 };
@@ -37,6 +37,7 @@ use crate::{
     trust,
     trust_item::TrustItem,
     user_errors::{EXIT_ENVIRONMENT, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -147,7 +148,7 @@ fn read_prompt(prompt_words: &[String]) -> Result<String, UserError> {
 
 /// Prints which session is held, what ends the loop and where its state is.
 fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAssignment) -> Result<(), UserError> {
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     let session_text = match assignment.session.as_str() {
         "" => "the next session here in which you type something".to_string(),
         session_id => format!("session {session_id}"),
@@ -313,10 +314,10 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
         return status::print_status(arguments.name.as_deref(), context);
     }
     if released_names.is_empty() {
-        writeln!(stdout(), "nothing to cancel; list all loops with `{} loop status`", context.program_name())?;
+        writeln!(wrapped_stdout(), "nothing to cancel; list all loops with `{} loop status`", context.program_name())?;
     } else {
         for released_name in &released_names {
-            writeln!(stdout(), "✓ {}: session released; its changes are kept", escape_line(released_name))?;
+            writeln!(wrapped_stdout(), "✓ {}: session released; its changes are kept", escape_line(released_name))?;
         }
     }
     Ok(0)

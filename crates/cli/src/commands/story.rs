@@ -1,7 +1,7 @@
 //! `tribunal story KEY`: shows a story's file, and makes small changes to it that keep every other byte: ticks of
 //! tasks, files that were touched, follow-ups of a review.
 
-use std::io::{Write, stderr, stdout};
+use std::io::Write;
 
 use tribunal_bmad::{
     deferred_work::{self, NewDeferredItem},
@@ -31,6 +31,7 @@ use crate::{
     context::CommandContext,
     json_documents::{self, StoryEdit},
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 /// The ledger of deferred work, in the directory of the stories.
@@ -107,13 +108,13 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
     }
     let prefix = if arguments.dry_run { "dry run:" } else { "✓" };
     for change_note in &change_notes {
-        writeln!(stdout(), "{}", escape_line(&format!("{prefix} {change_note}")))?;
+        writeln!(wrapped_stdout(), "{}", escape_line(&format!("{prefix} {change_note}")))?;
     }
     // The two reasons for no change are told apart, since only one of them may be a mistake.
     if change_notes.is_empty() && leftovers.as_ref().is_some_and(|leftovers| leftovers.findings.is_empty()) {
-        writeln!(stdout(), "that run left no open or deferred findings")?;
+        writeln!(wrapped_stdout(), "that run left no open or deferred findings")?;
     } else if change_notes.is_empty() {
-        writeln!(stdout(), "{}", escape_line(&format!("{story_path} is already up to date")))?;
+        writeln!(wrapped_stdout(), "{}", escape_line(&format!("{story_path} is already up to date")))?;
     }
     Ok(0)
 }
@@ -145,7 +146,7 @@ fn load_leftovers(
     if !is_about_story {
         let subject_title = subject.map(Subject::title).unwrap_or_default();
         writeln!(
-            stderr(),
+            wrapped_stderr(),
             "warning: {}",
             escape_line(&format!("run {run_id} reviewed {subject_title}, not {story_path}"))
         )?;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Write, stderr, stdout},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     trust::{TrustStore, ask_user, secret_error},
     trust_item::TrustItem,
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 #[derive(Debug, clap::Args)]
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         untrusted.into_iter().partition(|trust_item| trust_item.hides_part(&masker));
     // Where no user can be asked, typing this command is the consent; it prints what it trusts.
     if !trustable.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&trustable, &masker)? {
-        writeln!(stderr(), "note: nothing was trusted")?;
+        writeln!(wrapped_stderr(), "note: nothing was trusted")?;
         return Ok(EXIT_NEGATIVE);
     }
     if !trustable.is_empty() {
@@ -137,7 +138,7 @@ fn read_step_hooks(step_file: &Path) -> Result<Vec<TrustItem>, UserError> {
     let hooks = hooks::read_hooks(&step_name, &step_text);
     // Broken hooks do not run, so they are reported and left out.
     for problem in &hooks.problems {
-        writeln!(stderr(), "warning: {}", escape_line(&problem.to_string()))?;
+        writeln!(wrapped_stderr(), "warning: {}", escape_line(&problem.to_string()))?;
     }
     Ok(TrustItem::from_hooks(&step_name, &hooks))
 }
@@ -166,7 +167,7 @@ fn print_report(
         })?;
         return Ok(0);
     }
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     for trust_item in trust_items {
         let trust_label = if trust_store.is_trusted(project_root, trust_item) { "trusted" } else { "not trusted" };
         // Commands are never cut, however narrow the screen is: a hidden part cannot be judged.

@@ -2,10 +2,7 @@
 //! together, and whether a step of BMAD's method can be run. It only reads. Problems are reported with their position
 //! and a remedy.
 
-use std::{
-    io::{Write, stdout},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use tribunal_bmad::{
     check::{self, CheckInput, CheckSummary, ReadinessReport},
@@ -23,6 +20,7 @@ use crate::{
     json_documents::{ValidationDocument, print_document},
     settings::{self, ReadMode, nearest_name},
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]
@@ -58,7 +56,7 @@ pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Re
         let step = step.map(BmadStep::as_str);
         print_document(&ValidationDocument { schema: "tribunal.validate/1", step, report })?;
     } else {
-        let mut output = stdout().lock();
+        let mut output = wrapped_stdout();
         output.write_all(render_report(&report, step, &context.answer_screen.program_name).as_bytes())?;
     }
     Ok(exit_code)

@@ -9,7 +9,7 @@ mod gitignore;
 mod hooks;
 mod settings;
 
-use std::io::{BufRead, Write, stderr, stdin, stdout};
+use std::io::{BufRead, Write, stderr, stdin};
 
 use tribunal_agents::hook::HookClient;
 use tribunal_report::escape_line;
@@ -29,6 +29,7 @@ use crate::{
     installed_clients::join_names,
     json_documents,
     user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
+    wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 pub(crate) use document::InitReport;
@@ -87,7 +88,7 @@ pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result
             return Err(explain_missing_consent(arguments, context));
         }
         if !ask_for_consent(&init_plan, arguments)? {
-            writeln!(stderr(), "note: nothing was {}", participle_of(arguments))?;
+            writeln!(wrapped_stderr(), "note: nothing was {}", participle_of(arguments))?;
             return Ok(EXIT_NEGATIVE);
         }
     }
@@ -154,7 +155,7 @@ fn ask_for_consent(init_plan: &InitPlan, arguments: &InitArguments) -> Result<bo
 
 /// Prints the exact changes, what they do, and what the user should know before agreeing.
 fn print_plan(init_plan: &InitPlan, context: &CommandContext) -> Result<(), UserError> {
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     for edit in &init_plan.edits {
         write_diff(&mut output, &context.answer_screen, &edit.to_diff().patch_text)?;
     }
@@ -169,7 +170,7 @@ fn print_plan(init_plan: &InitPlan, context: &CommandContext) -> Result<(), User
     }
     // The lock is released first, so that both streams appear in this order on a terminal.
     drop(output);
-    let mut error_output = stderr().lock();
+    let mut error_output = wrapped_stderr();
     for (prefix, messages) in [("warning", &init_plan.warnings), ("note", &init_plan.notes)] {
         for text_line in messages {
             writeln!(error_output, "{prefix}: {}", escape_line(text_line))?;
@@ -187,7 +188,7 @@ fn print_result(
     if context.wants_json {
         return Ok(json_documents::print_document(&document(init_plan, arguments, was_written))?);
     }
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     let summary = match (init_plan.edits.is_empty(), was_written) {
         (true, _) if arguments.remove => "no hooks to remove".to_string(),
         (true, _) => "nothing to change".to_string(),

@@ -1,10 +1,7 @@
 //! `tribunal inspect menu FILE`: lists the menus in an agent's text with their scores and reasons, what only looks
 //! like a menu, and questions without one. What to answer is not decided here.
 
-use std::{
-    io::{Write, stdout},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +12,7 @@ use crate::{
     context::CommandContext,
     json_documents,
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 /// What was found in a text, in the order of its lines.
@@ -78,7 +76,7 @@ pub(super) fn run(input_file: &Path, context: &CommandContext) -> Result<u8, Use
     if context.wants_json {
         json_documents::print_document(&menu_report)?;
     } else {
-        print_menus(&mut stdout().lock(), &menu_report)?;
+        print_menus(&mut wrapped_stdout(), &menu_report)?;
     }
     // A question alone is negative, too: scripts ask for a menu they can choose from.
     Ok(if has_menu { 0 } else { EXIT_NEGATIVE })

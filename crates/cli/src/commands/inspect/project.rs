@@ -3,10 +3,7 @@
 //!
 //! It works without BMAD, too: then there is little to show. Nothing is changed and nothing is started.
 
-use std::{
-    collections::BTreeMap,
-    io::{Write, stdout},
-};
+use std::{collections::BTreeMap, io::Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,6 +26,7 @@ use crate::{
     context::CommandContext,
     json_documents,
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]
@@ -115,7 +113,7 @@ pub(super) fn run(arguments: &InspectProjectArguments, context: &CommandContext)
     if context.wants_json {
         json_documents::print_document(&project_report)?;
     } else {
-        print_report(&mut stdout().lock(), &project_report)?;
+        print_report(&mut wrapped_stdout(), &project_report)?;
     }
     // Warnings and notes leave the exit code alone: the project can be used as it is.
     let has_errors = project_report.problems.iter().any(|problem| problem.weight == ProblemWeight::Error);

@@ -2,7 +2,7 @@
 //! text says about the work.
 
 use std::{
-    io::{Write, stdout},
+    io::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -28,6 +28,7 @@ use crate::{
     json_documents,
     settings::{self, SettingSources, nearest_name},
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 /// What a driver read from an agent's raw output.
@@ -118,7 +119,7 @@ pub(super) fn run(
     if context.wants_json {
         json_documents::print_document(&response_report)?;
     } else {
-        print_response(&mut stdout().lock(), &response_report)?;
+        print_response(&mut wrapped_stdout(), &response_report)?;
     }
     Ok(if is_usable { 0 } else { EXIT_NEGATIVE })
 }

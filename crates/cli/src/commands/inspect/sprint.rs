@@ -1,7 +1,7 @@
 //! `tribunal inspect sprint [FILE]`: shows how each line of a board is read, and what is wrong with it.
 
 use std::{
-    io::{Write, stdout},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     context::CommandContext,
     json_documents,
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &InspectSprintArguments, context: &CommandContext) 
             problems: board.problems,
         })?;
     } else {
-        print_board(&mut stdout().lock(), &board)?;
+        print_board(&mut wrapped_stdout(), &board)?;
     }
     Ok(if has_errors { EXIT_NEGATIVE } else { 0 })
 }

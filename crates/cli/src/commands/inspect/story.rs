@@ -1,10 +1,7 @@
 //! `tribunal inspect story FILE`: shows what is read from a story's file, with line numbers, and what is wrong with
 //! it.
 
-use std::{
-    io::{Write, stdout},
-    path::Path,
-};
+use std::{io::Write, path::Path};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +16,7 @@ use crate::{
     context::CommandContext,
     json_documents,
     user_errors::{EXIT_NEGATIVE, UserError},
+    wrapped_output::wrapped_stdout,
 };
 
 /// `tribunal inspect story --json`.
@@ -44,7 +42,7 @@ pub(super) fn run(story_file: &Path, context: &CommandContext) -> Result<u8, Use
     if context.wants_json {
         json_documents::print_document(&story_report)?;
     } else {
-        print_story(&mut stdout().lock(), &story_report)?;
+        print_story(&mut wrapped_stdout(), &story_report)?;
     }
     Ok(if has_errors { EXIT_NEGATIVE } else { 0 })
 }

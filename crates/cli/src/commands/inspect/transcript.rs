@@ -1,6 +1,6 @@
 //! `tribunal inspect transcript RUN KEY`: shows what an agent printed, what was read from it, and what went wrong.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use tribunal_core::{
     effect::{AskOutcome, FailedTask, Reply},
@@ -19,6 +19,7 @@ use crate::{
     json_documents::{self, CallTranscript, TranscriptsDocument},
     settings::nearest_name,
     user_errors::UserError,
+    wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &InspectTranscriptArguments, context: &CommandConte
         })?;
         return Ok(0);
     }
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     for agent_call in &agent_calls {
         write_call(&mut output, agent_call, &store)?;
     }

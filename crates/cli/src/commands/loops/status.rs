@@ -2,10 +2,7 @@
 //!
 //! The journal says what happened; only the state file says which session is held now.
 
-use std::{
-    io::{Write, stdout},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use tribunal_core::{event::RunEvent, ids::RunId, session::SessionBinding, text::truncate_chars, timestamp::Timestamp};
 use tribunal_report::{escape_line, session_text::describe_session_event};
@@ -20,6 +17,7 @@ use crate::{
     context::CommandContext,
     json_documents::{self, LoopRow, LoopsDocument},
     user_errors::UserError,
+    wrapped_output::wrapped_stdout,
 };
 
 /// At most this many loops are listed.
@@ -48,7 +46,7 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
         json_documents::print_document(&LoopsDocument { schema: "tribunal.loops/1", loops: loop_rows })?;
         return Ok(0);
     }
-    let mut output = stdout().lock();
+    let mut output = wrapped_stdout();
     // The history of a loop is shown only when the user names that loop.
     let history_store = store.as_ref().filter(|_| wanted_name.is_some());
     write_status_rows(&mut output, &loop_rows, file_state.as_ref(), history_store)?;
