@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use tribunal_core::{ids::RunId, view::RunView};
@@ -32,6 +32,10 @@ pub enum DiscardError {
     EndingAgents { run: RunId },
     #[error("run {run} is not in the trash")]
     NotDiscarded { run: RunId },
+    #[error("`{run}` is not a name that Tribunal gives a run")]
+    ForeignName { run: RunId },
+    #[error("{} leads out of the project", path.display())]
+    LeadsOut { path: PathBuf },
     #[error("cannot write {}: {cause}", path.display())]
     Io { path: PathBuf, cause: io::Error },
     #[error(transparent)]
@@ -58,8 +62,8 @@ pub fn discard_run(project: &Project, run_view: &RunView, now_ms: u64) -> Result
         RunHold::EndingAgents => return Err(DiscardError::EndingAgents { run: run_id.clone() }),
         RunHold::HeldBy(_) | RunHold::UnknownHolder => return Err(DiscardError::Running { run: run_id.clone() }),
     }
+    let trash_dir = trash_dir(project, run_id)?;
     session::release_run(project, run_id)?;
-    let trash_dir = project.discarded_dir().join(run_id.as_str());
     let time_file = trash_dir.join(TIME_FILE);
     // The time makes it count. A page that is not moved yet asks for a run that is hidden, which does no harm.
     write_atomically(&time_file, now_ms.to_string().as_bytes())
@@ -70,7 +74,7 @@ pub fn discard_run(project: &Project, run_view: &RunView, now_ms: u64) -> Result
 /// Takes a run out of the trash.
 pub fn restore_run(project: &Project, run_view: &RunView) -> Result<(), DiscardError> {
     let Some(run_id) = &run_view.run_id else { return Ok(()) };
-    let trash_dir = project.discarded_dir().join(run_id.as_str());
+    let trash_dir = trash_dir(project, run_id)?;
     if !trash_dir.join(TIME_FILE).exists() {
         return Err(DiscardError::NotDiscarded { run: run_id.clone() });
     }
@@ -84,6 +88,20 @@ pub fn restore_run(project: &Project, run_view: &RunView) -> Result<(), DiscardE
         }
     }
     fs::remove_dir_all(&trash_dir).map_err(|cause| DiscardError::Io { path: trash_dir, cause })
+}
+
+/// Returns the directory of a run in the trash. The journal may have come with a clone, so neither its names nor our own
+/// directory are trusted: both could lead to files of the user's.
+fn trash_dir(project: &Project, run_id: &RunId) -> Result<PathBuf, DiscardError> {
+    let mut name_parts = Path::new(run_id.as_str()).components();
+    if !matches!((name_parts.next(), name_parts.next()), (Some(Component::Normal(_)), None)) {
+        return Err(DiscardError::ForeignName { run: run_id.clone() });
+    }
+    let trash_dir = project.discarded_dir().join(run_id.as_str());
+    match project.resolve_outside(&trash_dir) {
+        Some(_) => Err(DiscardError::LeadsOut { path: trash_dir }),
+        None => Ok(trash_dir),
+    }
 }
 
 /// Returns the paths of the pages of the run's open decisions, whether they exist or not.
@@ -102,4 +120,53 @@ fn move_pages(page_paths: &[PathBuf], target_dir: &Path) -> Result<(), DiscardEr
         moved.map_err(|cause| DiscardError::Io { path: target, cause })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_named(run_name: &str) -> RunView {
+        RunView { run_id: Some(RunId::new(run_name)), ..RunView::default() }
+    }
+
+    #[test]
+    fn names_and_links_that_lead_elsewhere_are_refused() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let project = Project::from_root(temp_dir.path().join("project"));
+        project.prepare_home().unwrap();
+        fs::create_dir_all(project.root().join("docs")).unwrap();
+        fs::write(project.root().join("docs/discarded-at"), "1").unwrap();
+        for foreign_name in ["../../docs", "..", ".", "", "/docs", "a/b", "a/.."] {
+            let run_view = run_named(foreign_name);
+            assert!(
+                matches!(discard_run(&project, &run_view, 1), Err(DiscardError::ForeignName { .. })),
+                "{foreign_name}"
+            );
+            assert!(
+                matches!(restore_run(&project, &run_view), Err(DiscardError::ForeignName { .. })),
+                "{foreign_name}"
+            );
+        }
+        assert!(project.root().join("docs/discarded-at").exists());
+        std::os::unix::fs::symlink(temp_dir.path(), project.discarded_dir()).unwrap();
+        assert!(matches!(discard_run(&project, &run_named("plan-1"), 1), Err(DiscardError::LeadsOut { .. })));
+        assert!(!temp_dir.path().join("plan-1").exists());
+    }
+
+    #[test]
+    fn a_run_is_discarded_once_it_has_a_time_and_restored_completely() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let project = Project::from_root(temp_dir.path());
+        project.prepare_home().unwrap();
+        let run_view = run_named("plan-1");
+        assert!(matches!(restore_run(&project, &run_view), Err(DiscardError::NotDiscarded { .. })));
+        // A discard that was killed at once has a directory and no time.
+        fs::create_dir_all(project.discarded_dir().join("plan-1")).unwrap();
+        assert!(list_discarded(&project).is_empty());
+        discard_run(&project, &run_view, 7).unwrap();
+        assert_eq!(list_discarded(&project), BTreeMap::from([(RunId::new("plan-1"), 7)]));
+        restore_run(&project, &run_view).unwrap();
+        assert!(list_discarded(&project).is_empty() && !project.discarded_dir().join("plan-1").exists());
+    }
 }

@@ -15,6 +15,9 @@ impl From<DiscardError> for UserError {
             DiscardError::NotDiscarded { .. } => {
                 UserError::usage(message).with_step("list the trash: `tribunal runs --discarded`")
             }
+            DiscardError::ForeignName { .. } | DiscardError::LeadsOut { .. } => UserError::usage(message)
+                .with_reason("The journal may have come with a clone, so nothing was changed.")
+                .with_step("check where it comes from: `ls -la .tribunal`"),
             DiscardError::Io { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_step("make the project's directory writable, and make sure that the disk is not full"),
             DiscardError::Session(cause) => cause.into(),
