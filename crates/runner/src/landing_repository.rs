@@ -319,15 +319,37 @@ fn create_repository(project: &Project) -> io::Result<()> {
     }
 }
 
+/// Settings that `git init` writes into a repository. None of them names a program.
+const INITIAL_SETTINGS: [&str; 6] =
+    ["repositoryformatversion", "filemode", "bare", "symlinks", "ignorecase", "precomposeunicode"];
+
 /// Returns a git command for our own repository. A link in its place is refused: it could lead to a repository of the user's.
+/// So is a repository with other settings than ours: it may have come with a clone, and settings can name programs that git
+/// runs, also when the user types the command that we show.
 fn landings_git(project: &Project) -> io::Result<Command> {
     let repository_path = project.root().join(REPOSITORY_PATH);
     if fs::symlink_metadata(&repository_path).is_ok_and(|metadata| !metadata.is_dir()) {
         return Err(io::Error::other(format!("{REPOSITORY_PATH} is not a directory")));
     }
+    let config_text = fs::read_to_string(repository_path.join("config"))?;
+    if let Some(foreign_line) = config_text.lines().find(|line| !is_initial_setting(line)) {
+        return Err(io::Error::other(format!("{REPOSITORY_PATH}/config has an unexpected setting: {foreign_line}")));
+    }
     let mut command = git_with_stderr(project.root());
     command.arg("--git-dir").arg(repository_path);
     Ok(command)
+}
+
+/// Whether a line of a configuration file is one of those that `git init` writes.
+fn is_initial_setting(config_line: &str) -> bool {
+    let config_line = config_line.trim();
+    match config_line.split_once('=') {
+        Some((setting_name, setting_value)) => {
+            // A backslash at the end would continue the value on the next line.
+            INITIAL_SETTINGS.contains(&setting_name.trim()) && !setting_value.ends_with('\\')
+        }
+        None => config_line.is_empty() || config_line == "[core]",
+    }
 }
 
 /// Removes changes of files that git ignores.
@@ -700,6 +722,29 @@ mod tests {
         user_repository.write_file(".tribunal/landings.git/refs/heads/plan-aaaa.lock", "");
         assert!(record_landing(&project, &test_run(), &landing_key(2), &landing).is_err());
         assert_eq!(user_repository.commit_subjects().len(), 2, "nor does a failure leave anything");
+    }
+
+    #[test]
+    fn a_repository_that_came_with_a_clone_is_not_used() {
+        let user_repository = UserRepository::init_repository();
+        let project = user_repository.open_project("");
+        let landing = [file_change("a.md", Some("1\n"), Some("2\n"))];
+        record_landing(&project, &test_run(), &landing_key(1), &landing).unwrap();
+        let config_path = project.root().join(REPOSITORY_PATH).join("config");
+        let own_config = fs::read_to_string(&config_path).unwrap();
+        for foreign_lines in [
+            "\tpager = touch owned\n",
+            "\tfilemode = true\\\n\tpager = touch owned\n",
+            "[gc]\n\trecentObjectsHook = touch owned\n",
+            "[core] pager = touch owned\n",
+            "[include]\n\tpath = ../evil\n",
+        ] {
+            fs::write(&config_path, format!("{own_config}{foreign_lines}")).unwrap();
+            assert!(record_landing(&project, &test_run(), &landing_key(2), &landing).is_err(), "{foreign_lines:?}");
+            assert_eq!(landings_log_command(&project, &test_run()), None, "{foreign_lines:?}");
+        }
+        fs::write(&config_path, own_config).unwrap();
+        assert!(landings_log_command(&project, &test_run()).is_some());
     }
 
     #[test]
