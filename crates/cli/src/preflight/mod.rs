@@ -7,14 +7,10 @@
 mod agents;
 mod check_programs;
 
-use std::{
-    io::{Write, stderr},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
 use tribunal_core::{level::AgentRole, settings::Settings};
-use tribunal_report::escape_line;
 use tribunal_runner::{Project, Runner};
 
 use crate::{
@@ -68,7 +64,7 @@ pub(crate) fn require_startable<'a>(
         let StartReport { faults, warnings } = examine_work(context, planned_start, &probed_clients);
         refuse_faults(faults)?;
         for warning in warnings {
-            writeln!(stderr(), "warning: {}", escape_line(&warning.to_single_line()))?;
+            context.print_warning(&warning.to_single_line())?;
         }
     }
     Ok(())

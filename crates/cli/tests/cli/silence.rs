@@ -32,6 +32,20 @@ fn nothing_is_printed_and_the_exit_code_tells_the_outcome() {
 }
 
 #[test]
+fn a_warning_before_the_start_is_left_out() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let settings = sandbox.read_file("tribunal.yaml");
+    let with_missing_agent = settings
+        .replace("use: [scripted]", "use: [scripted, absent]")
+        .replace("script.yaml}}", "script.yaml}, absent: {driver: command, argv: [no-such-agent]}}");
+    sandbox.write_file("tribunal.yaml", &with_missing_agent);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert!(output.stderr.contains("warning: ") && output.stderr.contains("no-such-agent"), "{}", output.stderr);
+    let output = sandbox.run_tribunal(&["review", "plan.md", "-q"]);
+    assert_eq!(output.stderr, "");
+}
+
+#[test]
 fn errors_and_events_are_still_printed() {
     let sandbox = sandbox_with_documents(&["one.md", "two.md"], ANSWER_NOTHING);
     let output = sandbox.run_tribunal(&["review", "gone.md", "-q"]);
