@@ -95,7 +95,7 @@ pub const REASON_TABLE: [ReasonRow; 22] = [
     reason_row(RunReason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
     // 130 is what shells report for a process that Ctrl-C ended.
     reason_row(RunReason::Stopped, "stopped", None, 130, "interrupted; its state is saved"),
-    reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "you discarded it"),
+    reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "you ended it for good"),
     reason_row(
         RunReason::PanelDegraded,
         "panel_degraded",

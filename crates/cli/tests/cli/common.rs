@@ -14,6 +14,16 @@ use tribunal_core::ids::Hash;
 pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 
+/// Reviewers raise one finding in round 1, and a fixer fixes it.
+pub const FIXING_SCRIPT: &str = "tasks:
+  - task: 'round-1/review/*'
+    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
+  - task: '*/review/*'
+    steps: [{findings: []}]
+  - task: '*/fix/*'
+    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
+";
+
 pub struct Sandbox {
     /// Contains the project and, beside it, the user's home directory.
     temp_dir: tempfile::TempDir,

@@ -3,18 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    common::{Sandbox, hold_run_lock},
+    common::{FIXING_SCRIPT, Sandbox, hold_run_lock},
     decisions::start_hanging_review,
 };
-
-const FIXING_SCRIPT: &str = "tasks:
-  - task: 'round-1/review/*'
-    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
-  - task: '*/review/*'
-    steps: [{findings: []}]
-  - task: '*/fix/*'
-    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
-";
 
 /// A project with one resolved run, one that waits for the user, and one that was killed.
 pub fn project_with_three_runs() -> (Sandbox, [String; 3]) {

@@ -7,16 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::{CommandOutput, Sandbox};
-
-const FIXING_SCRIPT: &str = "tasks:
-  - task: 'round-1/review/*'
-    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
-  - task: '*/review/*'
-    steps: [{findings: []}]
-  - task: '*/fix/*'
-    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
-";
+use crate::common::{CommandOutput, FIXING_SCRIPT, Sandbox};
 
 fn reviewed_sandbox() -> Sandbox {
     let sandbox = Sandbox::with_script(FIXING_SCRIPT);

@@ -6,16 +6,8 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use crate::common::{Sandbox, TRIBUNAL};
+use crate::common::{FIXING_SCRIPT, Sandbox, TRIBUNAL};
 
-const FIXING_SCRIPT: &str = "tasks:
-  - task: 'round-1/review/*'
-    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
-  - task: '*/review/*'
-    steps: [{findings: []}]
-  - task: '*/fix/*'
-    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
-";
 const BLOCKED_SCRIPT: &str = "tasks:
   - task: 'round-1/review/*'
     steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]

@@ -142,7 +142,7 @@ fn a_verdict_that_stays_unknown_is_no_voice_and_lowers_no_severity() {
     );
     assert_eq!(review.silent_ids("round-1/challenge/1/1"), [F2]);
     assert_eq!(review.ruling_of(F1), (ChallengeResult::Valid, 2));
-    assert_eq!(review.ruling_of(F2), (ChallengeResult::Unheard, 0), "nobody was heard about it");
+    assert_eq!(review.ruling_of(F2), (ChallengeResult::Unheard, 0), "no challenger answered about it");
     assert_eq!(review.finding(F2).severity, Severity::High);
 }
 
