@@ -12,7 +12,7 @@ pub use name_lookup::AgentNameError;
 use serde::Serialize;
 
 use tribunal_core::{
-    plan::Persona,
+    review::seat_plan::Persona,
     text::{sanitize_to_line, truncate_chars},
 };
 

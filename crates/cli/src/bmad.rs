@@ -1,5 +1,7 @@
 //! A project's BMAD files as commands need them: layout, settings, board. A project without BMAD has none of them.
 
+pub(crate) mod sprint;
+
 use std::collections::BTreeMap;
 
 use tribunal_bmad::{
@@ -11,11 +13,11 @@ use tribunal_bmad::{
     project_files::{self, ProjectFiles},
 };
 use tribunal_report::escape_line;
-use tribunal_runner::{Project, project_files::ProjectDirectory};
+use tribunal_runner::{Project, project::project_files::ProjectDirectory};
 
 use crate::{
+    messages::user_errors::{EXIT_NEGATIVE, UserError},
     settings::nearest_name,
-    user_errors::{EXIT_NEGATIVE, UserError},
 };
 
 /// The BMAD part of a project.

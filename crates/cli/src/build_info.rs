@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::LazyLock};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tribunal_core::event::EVENT_VERSION;
+use tribunal_core::engine::event::EVENT_VERSION;
 
 /// The version as journals and `-V` show it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

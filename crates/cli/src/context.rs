@@ -11,15 +11,15 @@ use std::{
 };
 
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::ids::RunId;
+use tribunal_core::engine::ids::RunId;
 use tribunal_report::{Screen, escape_line};
-use tribunal_runner::{Project, discarded_runs::list_discarded, mask::Masker};
+use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
 use tribunal_store::{Store, StoreError};
 
 use crate::{
     ColourChoice,
-    shell_quoting::shell_quote,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
+    terminal::shell_quoting::shell_quote,
 };
 
 /// Everything that a command knows about its surroundings.
@@ -250,7 +250,7 @@ impl CommandContext {
                 .with_step("start tribunal by its full path")
         })?;
         let client_settings =
-            crate::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
+            crate::clients::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
         let project_root = project.root().to_path_buf();
         Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings })
     }

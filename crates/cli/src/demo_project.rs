@@ -2,7 +2,7 @@
 
 use crate::{
     settings::{SETTINGS_FILE, items_of_text},
-    trust_item::TrustItem,
+    trust::trust_item::TrustItem,
 };
 
 /// The document that the demo reviews.

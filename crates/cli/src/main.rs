@@ -1,44 +1,35 @@
 //! The `tribunal` binary: it turns arguments into exit codes and connects the parts in between.
 //!
 //! Every command has one file in `commands`; `settings` reads `tribunal.yaml`; every error that the user can meet is a
-//! [`user_errors::UserError`]. Nothing is decided here, and nothing is shown here that `report` could show.
+//! [`messages::user_errors::UserError`]. Nothing is decided here, and nothing is shown here that `report` could show.
 
-mod agent_session;
 mod bmad;
 mod build_info;
-mod client_probe;
+mod clients;
 mod commands;
 mod context;
 mod demo_project;
-mod detach;
-mod engine;
-mod help_texts;
-mod installed_clients;
-mod json_documents;
-mod live_terminal;
-mod multi_run;
-mod multi_run_view;
+mod messages;
 mod preflight;
-mod programs;
-mod progress_display;
-mod run_verdict;
+mod runs;
 mod settings;
-mod shell_quoting;
-mod sprint;
 mod terminal;
-mod terminal_prompt;
 mod trust;
-mod trust_item;
-mod usage_errors;
-mod user_errors;
-mod wrapped_output;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{FromArgMatches, Parser, ValueEnum};
 use tribunal_report::escape_json;
 
-use crate::{commands::CliCommand, context::CommandContext, user_errors::UserError};
+use crate::{
+    commands::CliCommand,
+    context::CommandContext,
+    messages::{
+        help_texts, usage_errors,
+        user_errors::{self, UserError},
+    },
+    runs::engine,
+};
 
 /// Review and fix documents and code with panels of AI agents; every finding has checked evidence.
 #[derive(Debug, Parser)]

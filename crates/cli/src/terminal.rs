@@ -1,8 +1,15 @@
 //! The user's terminal: its size, whether we are in the foreground, and the keys that are pressed.
 //!
-//! [`crate::progress_display`] decides what keys mean, and [`crate::terminal_prompt`] asks for whole lines; nothing is drawn
+//! [`crate::terminal::progress_display`] decides what keys mean, and [`crate::terminal::prompt`] asks for whole lines; nothing is drawn
 //! here. While a run is shown and we are in the foreground, keys are read one by one and without echo; Ctrl-C and Ctrl-Z stay
 //! signals. The terminal gets its original modes back at the end, when the run breaks off, and before we are suspended.
+
+pub(crate) mod live_terminal;
+pub(crate) mod multi_run_view;
+pub(crate) mod progress_display;
+pub(crate) mod prompt;
+pub(crate) mod shell_quoting;
+pub(crate) mod wrapped_output;
 
 use std::{
     ffi::OsStr,

@@ -8,6 +8,8 @@
 //! like a secret, cannot be trusted. Whether a command is wise is not checked, and a trusted command may call a script that
 //! changes later: the consent is to the command line, not to what it calls.
 
+pub(crate) mod trust_item;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -17,18 +19,20 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tribunal_core::{ids::Hash, settings::Settings};
+use tribunal_core::engine::{ids::Hash, settings::Settings};
 use tribunal_report::escape_line;
-use tribunal_runner::mask::Masker;
+use tribunal_runner::masking::Masker;
 
 use crate::{
     context::CommandContext,
     demo_project::bundled_items,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::{SettingSources, gather_user_settings, user_item_hashes},
-    shell_quoting::shell_quote,
-    terminal_prompt::{PromptInput, read_first_answer},
-    trust_item::TrustItem,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    terminal::{
+        prompt::{PromptInput, read_first_answer},
+        shell_quoting::shell_quote,
+    },
+    trust::trust_item::TrustItem,
 };
 
 /// The items that the user trusts, by project.

@@ -1,11 +1,13 @@
 //! Who works on what: the effects that a run has started and not finished, as its journal has them.
 
 use tribunal_core::{
-    brief::TaskBrief,
-    effect::{AskAgent, Effect, Land, Restore},
-    event::{JournalEntry, RunEvent},
-    ids::{AgentName, FindingId, Key},
-    level::AgentRole,
+    engine::{
+        effect::{AskAgent, Effect, Land, Restore},
+        event::{JournalEntry, RunEvent},
+        ids::{AgentName, FindingId, Key},
+    },
+    review::level::AgentRole,
+    tasks::brief::TaskBrief,
 };
 
 use crate::phrases;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    brief::AgentTask,
-    client::JobKind,
-    effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
-    event::{JournalEntry, RunEvent},
-    ids::{Hash, Key},
-    limits::AgentUsage,
-    settings::{DriverSpec, Settings},
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
+        event::{JournalEntry, RunEvent},
+        ids::{Hash, Key},
+        limits::AgentUsage,
+        settings::{DriverSpec, Settings},
+    },
+    tasks::{brief::AgentTask, client::JobKind},
 };
 
 /// One call of an agent, from its start to its reply.

@@ -3,11 +3,15 @@
 //! The advice follows from the recorded kind of a fault, never from the text that describes it.
 
 use tribunal_core::{
-    failure_cause::FailureCause,
-    fault::{FaultKind, FaultRemedy},
-    ids::{AgentName, Key, RunId},
+    engine::{
+        ids::{AgentName, Key, RunId},
+        timestamp::Timestamp,
+    },
+    tasks::{
+        failure_cause::FailureCause,
+        fault::{FaultKind, FaultRemedy},
+    },
     text::truncate_chars,
-    timestamp::Timestamp,
 };
 
 use crate::next_steps::NextStep;

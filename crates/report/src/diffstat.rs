@@ -1,9 +1,11 @@
 //! What a landing changed, one line per file as in `git diff --stat`: `src/pay.py | 4 ++--`.
 
 use tribunal_core::{
-    effect::{LandOutcome, LandedChange, Reply},
-    files::Hunk,
-    subject::Subject,
+    engine::{
+        effect::{LandOutcome, LandedChange, Reply},
+        files::Hunk,
+    },
+    review::subject::Subject,
 };
 
 use crate::{

@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    brief::{AnswerContent, TaskBrief},
-    decision::DecisionTopic,
-    effect::{AskOutcome, Effect, LandOutcome, Reply},
-    event::{JournalEntry, RunEvent, RunSummary},
-    ids::{DecisionId, FindingId, Key},
-    reason::RunOutcome,
+    decisions::decision::DecisionTopic,
+    engine::{
+        effect::{AskOutcome, Effect, LandOutcome, Reply},
+        event::{JournalEntry, RunEvent, RunSummary},
+        ids::{DecisionId, FindingId, Key},
+        reason::RunOutcome,
+    },
+    tasks::brief::{AnswerContent, TaskBrief},
 };
 
 /// Conditions on entries; the default matches every entry.

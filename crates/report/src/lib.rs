@@ -46,7 +46,7 @@ pub use verbose::VerboseReporter;
 
 use std::io;
 
-use tribunal_core::{event::JournalEntry, progress::AgentProgress};
+use tribunal_core::engine::{event::JournalEntry, progress::AgentProgress};
 
 /// Draws one run, entry by entry.
 ///

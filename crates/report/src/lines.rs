@@ -10,15 +10,20 @@ use std::{
 };
 
 use tribunal_core::{
-    brief::AgentTask,
-    decision::{DecisionAnswer, DecisionTopic},
-    effect::{AskAgent, AwaitReset, Effect, Reply, UserRequest},
-    event::{JournalEntry, RunEvent, RunSummary},
-    finding::{DismissalReason, Finding, FindingStatus},
-    ids::{AgentName, DecisionId, FindingId, Key},
-    progress::AgentProgress,
-    settings::Settings,
-    view::RunView,
+    decisions::{
+        decision::{DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        effect::{AskAgent, AwaitReset, Effect, Reply},
+        event::{JournalEntry, RunEvent, RunSummary},
+        ids::{AgentName, DecisionId, FindingId, Key},
+        progress::AgentProgress,
+        settings::Settings,
+        view::RunView,
+    },
+    review::finding::{DismissalReason, Finding, FindingStatus},
+    tasks::brief::AgentTask,
 };
 
 use crate::{

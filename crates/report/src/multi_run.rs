@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunSummary},
     ids::RunId,
     progress::AgentProgress,

@@ -1,10 +1,12 @@
 //! The commands that the user is likely to type next, and how they are listed below a run.
 
 use tribunal_core::{
-    decision::Decision,
-    ids::RunId,
-    reason::{RunOutcome, RunReason},
-    view::{RunPhase, RunView},
+    decisions::decision::Decision,
+    engine::{
+        ids::RunId,
+        reason::{RunOutcome, RunReason},
+        view::{RunPhase, RunView},
+    },
 };
 
 use crate::{

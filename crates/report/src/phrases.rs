@@ -1,15 +1,15 @@
 //! Phrases for counts, costs, times and endings that all reporters share.
 
 use tribunal_core::{
-    confidence::Confidence,
-    counts::FindingCounts,
-    event::RunSummary,
-    files::PatchRefusal,
-    finding::Severity,
-    ids::{AgentName, FindingId},
-    limits::{Cost, RemainingLimits, RunLimits, RunUsage},
-    reason::RunReason,
-    timestamp::Timestamp,
+    engine::{
+        event::RunSummary,
+        files::PatchRefusal,
+        ids::{AgentName, FindingId},
+        limits::{Cost, RemainingLimits, RunLimits, RunUsage},
+        reason::RunReason,
+        timestamp::Timestamp,
+    },
+    review::{confidence::Confidence, counts::FindingCounts, finding::Severity},
 };
 
 use crate::clean_line;

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    brief::ChallengeVerdict,
-    challenge::{ChallengeResult, ChallengerVoice},
-    event::{JournalEntry, RunEvent},
-    finding::Severity,
-    ids::FindingId,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::FindingId,
+    },
+    review::{
+        challenge_rules::{ChallengeResult, ChallengerVoice},
+        finding::Severity,
+    },
+    tasks::brief::ChallengeVerdict,
 };
 
 use crate::phrases;
@@ -135,7 +139,7 @@ impl Ruling {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::ids::AgentName;
+    use tribunal_core::engine::ids::AgentName;
 
     use super::*;
     use ChallengeVerdict::{Ambiguous, Invalid, Valid};

@@ -1,6 +1,6 @@
 //! The state of a run, as far as its journal and its lock tell it.
 
-use tribunal_core::{
+use tribunal_core::engine::{
     reason::RunOutcome,
     view::{RunPhase, RunView},
 };

@@ -1,6 +1,6 @@
 //! Colours and line widths. The binary asks the terminal for both and passes them in.
 
-use tribunal_core::finding::Severity;
+use tribunal_core::review::finding::Severity;
 
 use crate::terminal_text::{clean_line, display_width, truncate_to_width};
 

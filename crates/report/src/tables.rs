@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use tribunal_core::{
-    challenge,
-    effect::UserRemark,
-    finding::{DismissalReason, Evidence, Finding, FindingStatus},
-    ids::{FindingId, Hash},
-    reason::RunOutcome,
-    timestamp::Timestamp,
-    tracker,
-    view::RunView,
+    decisions::user_request::UserRemark,
+    engine::{
+        ids::{FindingId, Hash},
+        reason::RunOutcome,
+        timestamp::Timestamp,
+        view::RunView,
+    },
+    review::{
+        challenge_rules,
+        finding::{DismissalReason, Evidence, Finding, FindingStatus},
+        tracker,
+    },
 };
 
 pub use crate::run_standing::{RunStanding, RunState};
@@ -236,7 +240,8 @@ pub fn render_findings<'a>(
             let _ = writeln!(rendered, "{}", screen.wrap_text(5, &describe_challenge(ruling)));
         }
         // The last note is left out if the ruling already says it.
-        let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
+        let is_told_by_ruling =
+            ruling.is_some() && challenge_rules::challenge_note(finding) == Some(finding.last_note());
         // The first note only records that the finding was raised.
         if finding.history.len() > 1 && !is_told_by_ruling {
             let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("latest: {}", finding.last_note())));

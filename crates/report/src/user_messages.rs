@@ -1,9 +1,12 @@
 //! Messages of the user (`tribunal say`) that reached no agent.
 
 use tribunal_core::{
-    effect::{AskAgent, Effect, Reply, UserRemark, UserRequest, WriteOutcome},
-    event::{JournalEntry, RunEvent},
-    view::RunPhase,
+    decisions::user_request::{UserRemark, UserRequest},
+    engine::{
+        effect::{AskAgent, Effect, Reply, WriteOutcome},
+        event::{JournalEntry, RunEvent},
+        view::RunPhase,
+    },
 };
 
 use crate::run_standing::RunStanding;

@@ -8,16 +8,18 @@ use std::{
 };
 
 use tribunal_core::{
-    brief::{AgentReply, AnswerContent},
-    effect::{
-        AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision, PostOutcome,
-        Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+    engine::{
+        effect::{
+            AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
+            PostOutcome, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+        },
+        event::{JournalEntry, RunEvent},
+        files::PatchRefusal,
+        ids::Key,
+        limits::AgentUsage,
+        timestamp::Timestamp,
     },
-    event::{JournalEntry, RunEvent},
-    files::PatchRefusal,
-    ids::Key,
-    limits::AgentUsage,
-    timestamp::Timestamp,
+    tasks::brief::{AgentReply, AnswerContent},
 };
 
 use crate::{

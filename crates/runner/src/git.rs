@@ -3,6 +3,8 @@
 //! The project's own configuration cannot run a program, and a directory that only looks like a repository is not taken for one.
 //! Every query of a `GitRepository` has a timeout, and what is kept of its output has a limit. The callers interpret it.
 
+pub mod changes;
+
 use std::{
     collections::BTreeSet,
     ffi::OsString,

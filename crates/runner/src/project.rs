@@ -1,11 +1,18 @@
 //! Where things are in a user's project.
 
+pub(crate) mod atomic_files;
+pub mod document_search;
+pub mod file_edits;
+pub mod locked_edit;
+pub mod project_files;
+pub mod subject;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use tribunal_core::ids::{Key, RunId};
+use tribunal_core::engine::ids::{Key, RunId};
 
 /// A project's root and the `.tribunal` directory in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,9 +31,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tribunal_agents::clients;
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
-use crate::{
+use crate::project::{
     atomic_files::{self, write_atomically},
     subject::is_plain_path,
 };

@@ -10,10 +10,12 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter};
 use serde::Deserialize;
 use tribunal_core::{
-    effect::UserRequest,
-    event::{JournalEntry, RunEvent},
-    ids::{Hash, RunId},
-    timestamp::Timestamp,
+    decisions::user_request::UserRequest,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::{Hash, RunId},
+        timestamp::Timestamp,
+    },
 };
 
 use crate::{

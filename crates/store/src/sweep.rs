@@ -10,7 +10,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-use tribunal_core::ids::RunId;
+use tribunal_core::engine::ids::RunId;
 
 use crate::{
     error::StoreError,

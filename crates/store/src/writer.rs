@@ -7,7 +7,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{EVENT_VERSION, EntryDraft, JournalEntry},
     ids::{Hash, RunId},
     timestamp::Timestamp,

@@ -1,16 +1,20 @@
 //! A sample journal with a disputed round: the first round of the recorded run, as a build with challengers would record it.
 
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, TaskBrief},
-    challenge::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
-    decision::Decision,
-    effect::{AskAgent, AskOutcome, Effect, Reply},
-    event::{JournalEntry, RunEvent},
-    finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-    ids::{AgentName, DecisionId, FindingId, Key},
-    level::AgentRole,
-    limits::AgentUsage,
-    view::RunView,
+    decisions::decision::Decision,
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        event::{JournalEntry, RunEvent},
+        ids::{AgentName, DecisionId, FindingId, Key},
+        limits::AgentUsage,
+        view::RunView,
+    },
+    review::{
+        challenge_rules::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
+        finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+        level::AgentRole,
+    },
+    tasks::brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, TaskBrief},
 };
 
 use crate::{SAMPLE_JOURNAL, parse_entries, samples};

@@ -16,9 +16,11 @@ mod world;
 use std::thread;
 
 use tribunal_core::{
-    level::{ReviewLevel, ReviewTier},
-    settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
-    subject::Subject,
+    engine::settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
+    review::{
+        level::{ReviewLevel, ReviewTier},
+        subject::Subject,
+    },
 };
 
 pub use calibration::{CourtCalibration, calibrate};

@@ -1,10 +1,14 @@
 //! A sample journal of a run over a code change, as far as landings are concerned.
 
 use tribunal_core::{
-    event::RunEvent,
-    finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-    ids::{FindingId, Key},
-    subject::{CodeChange, Subject},
+    engine::{
+        event::RunEvent,
+        ids::{FindingId, Key},
+    },
+    review::{
+        finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+        subject::{CodeChange, Subject},
+    },
 };
 
 use crate::samples;

@@ -4,18 +4,27 @@
 //! The world keeps a text with flaws of its own, so that grounding, landing and verifying work on real content.
 
 use tribunal_core::{
-    brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
-    decision::{Decision, DecisionAnswer},
-    effect::{
-        AskOutcome, Effect, Elapsed, FailedTask, FindingChange, LandOutcome, OwnFile, PostOutcome, Reply, Requests,
-        RestoreOutcome, UserRemark, UserRequest, WriteOutcome,
+    decisions::{
+        decision::{Decision, DecisionAnswer},
+        user_request::{FindingChange, UserRemark, UserRequest},
     },
-    fault::FaultKind,
-    files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
-    finding::{Evidence, Severity},
-    ids::{FindingId, Hash},
-    level::AgentRole,
-    replayer::PendingEffect,
+    engine::{
+        effect::{
+            AskOutcome, Effect, Elapsed, FailedTask, LandOutcome, OwnFile, PostOutcome, Reply, Requests,
+            RestoreOutcome, WriteOutcome,
+        },
+        files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
+        ids::{FindingId, Hash},
+        replayer::PendingEffect,
+    },
+    review::{
+        finding::{Evidence, Severity},
+        level::AgentRole,
+    },
+    tasks::{
+        brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
+        fault::FaultKind,
+    },
 };
 
 use crate::{

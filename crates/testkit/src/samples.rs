@@ -1,19 +1,28 @@
 //! Small sample values that many tests need.
 
 use tribunal_core::{
-    brief::{
-        AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding, TaskBrief,
+    engine::{
+        effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
+        files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
+        ids::{FindingId, Hash},
+        limits::AgentUsage,
+        settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     },
-    confidence::{Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence},
-    effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
-    fault::{Fault, FaultKind},
-    files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
-    finding::{Evidence, Severity},
-    ids::{FindingId, Hash},
-    level::ReviewTier,
-    limits::AgentUsage,
-    settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
-    subject::Subject,
+    review::{
+        confidence::{
+            Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence,
+        },
+        finding::{Evidence, Severity},
+        level::ReviewTier,
+        subject::Subject,
+    },
+    tasks::{
+        brief::{
+            AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding,
+            TaskBrief,
+        },
+        fault::{Fault, FaultKind},
+    },
 };
 
 /// A text with one line for each flaw: `flaw 1`, `flaw 2`, … each under a heading of its own.

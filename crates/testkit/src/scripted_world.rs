@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    effect::{Effect, Elapsed, PostOutcome, Reply, Requests, UserRequest, WriteOutcome},
-    level::AgentRole,
-    reason::{RunEnding, RunReason},
-    replayer::PendingEffect,
+    decisions::user_request::UserRequest,
+    engine::{
+        effect::{Effect, Elapsed, PostOutcome, Reply, Requests, WriteOutcome},
+        reason::{RunEnding, RunReason},
+        replayer::PendingEffect,
+    },
+    review::level::AgentRole,
 };
 
 use crate::{

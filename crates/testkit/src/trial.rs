@@ -6,16 +6,18 @@ use std::{future::Future, pin::Pin};
 use serde_json::Value;
 
 use tribunal_core::{
-    effect::{Effect, Reply},
-    event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
-    host::{Host, ParkedRun},
-    ids::{Key, RunId},
-    reason::RunEnding,
-    replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+    engine::{
+        effect::{Effect, Reply},
+        event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
+        host::{Host, ParkedRun},
+        ids::{Key, RunId},
+        reason::RunEnding,
+        replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+        settings::Settings,
+        timestamp::Timestamp,
+        view::RunView,
+    },
     review::run_review,
-    settings::Settings,
-    timestamp::Timestamp,
-    view::RunView,
 };
 
 use crate::dice::Dice;

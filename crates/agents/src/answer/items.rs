@@ -4,12 +4,16 @@
 mod evidence;
 
 use tribunal_core::{
-    answer_words::{
-        CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,
+    engine::ids::FindingId,
+    review::finding::Severity,
+    tasks::{
+        answer_words::{
+            CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,
+        },
+        brief::{
+            AnswerContent, ChallengeVerdict, ChallengerRuling, FixClaim, PartyMinutes, RaisedFinding, UnknownWord,
+        },
     },
-    brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FixClaim, PartyMinutes, RaisedFinding, UnknownWord},
-    finding::Severity,
-    ids::FindingId,
     text::truncate_chars,
 };
 

@@ -2,8 +2,10 @@
 //! what not. All of it is optional, and none of it is asked for again if it is missing.
 
 use tribunal_core::{
-    answer_words::read_severity,
-    brief::{PartyMinutes, SeverityBallot, SeverityVote},
+    tasks::{
+        answer_words::read_severity,
+        brief::{PartyMinutes, SeverityBallot, SeverityVote},
+    },
     text::truncate_chars,
 };
 

@@ -20,8 +20,8 @@ mod vocabulary;
 use std::collections::HashSet;
 
 use tribunal_core::{
-    brief::{AnswerContent, PartyMinutes},
-    level::AgentRole,
+    review::level::AgentRole,
+    tasks::brief::{AnswerContent, PartyMinutes},
     text::truncate_chars,
 };
 
@@ -284,9 +284,11 @@ impl FoundLists {
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::{ClaimStatus, RaisedFinding, TaskBrief},
-        finding::{Evidence, Severity},
-        subject::Subject,
+        review::{
+            finding::{Evidence, Severity},
+            subject::Subject,
+        },
+        tasks::brief::{ClaimStatus, RaisedFinding, TaskBrief},
     };
 
     use super::*;

@@ -2,10 +2,14 @@
 //! session, and faults at the end.
 
 use tribunal_core::{
-    client::ClientSpec,
-    fault::{Fault, FaultKind},
-    limits::{AgentUsage, Cost},
-    settings::AgentSpec,
+    engine::{
+        limits::{AgentUsage, Cost},
+        settings::AgentSpec,
+    },
+    tasks::{
+        client::ClientSpec,
+        fault::{Fault, FaultKind},
+    },
     text::truncate_chars,
 };
 
@@ -128,7 +132,7 @@ pub(super) fn first_message_line(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::brief::AgentSession;
+    use tribunal_core::tasks::brief::AgentSession;
 
     use super::*;
 

@@ -7,10 +7,11 @@ use std::{
 };
 
 use tribunal_core::{
-    brief::AgentSession,
-    client::{JobKind, ModelSize},
-    ids::Key,
-    limits::Cost,
+    engine::{ids::Key, limits::Cost},
+    tasks::{
+        brief::AgentSession,
+        client::{JobKind, ModelSize},
+    },
 };
 
 use crate::answer::AnswerKind;

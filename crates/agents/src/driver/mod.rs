@@ -10,8 +10,8 @@ pub(crate) mod launch_request;
 pub(crate) mod process_output;
 
 use tribunal_core::{
-    client::ClientSpec,
-    settings::{AgentSpec, DriverSpec},
+    engine::settings::{AgentSpec, DriverSpec},
+    tasks::client::ClientSpec,
 };
 
 use crate::{

@@ -1,7 +1,10 @@
 //! What an agent printed, and what a driver reads in it: while it works ([`AgentEvent`]) and after it has ended
 //! ([`DecodedOutput`]).
 
-use tribunal_core::{brief::AgentSession, fault::Fault, limits::AgentUsage};
+use tribunal_core::{
+    engine::limits::AgentUsage,
+    tasks::{brief::AgentSession, fault::Fault},
+};
 
 use super::launch_request::SessionMode;
 

@@ -1,7 +1,7 @@
 //! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
 //! findings.
 
-use tribunal_core::{brief::TaskBrief, text::sanitize_to_line};
+use tribunal_core::{tasks::brief::TaskBrief, text::sanitize_to_line};
 
 use super::{
     ASSIGNED_BLOCK, DISPUTED_BLOCK, PromptMaterial, code_change, marked_blocks::MarkedBlocks, template::TemplateValues,

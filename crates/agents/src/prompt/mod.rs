@@ -16,9 +16,11 @@ use std::fmt::Write;
 
 use serde::de::DeserializeOwned;
 use tribunal_core::{
-    brief::{AssignedFinding, FindingToChallenge, TaskBrief},
-    level::AgentRole,
-    plan::{ElicitationMethod, SeatPlan},
+    review::{
+        level::AgentRole,
+        seat_plan::{ElicitationMethod, SeatPlan},
+    },
+    tasks::brief::{AssignedFinding, FindingToChallenge, TaskBrief},
     text::{sanitize_to_line, truncate_chars},
 };
 
@@ -118,7 +120,7 @@ type BoundedValue = fn(&TaskBrief, &str, usize) -> String;
 
 /// Whether a project's template for a role can be used. This is checked before anything is started.
 pub fn check_template(role: AgentRole, template_text: &str) -> Result<(), TemplateError> {
-    let sample_subject = tribunal_core::subject::Subject::from_path("subject.md", None);
+    let sample_subject = tribunal_core::review::subject::Subject::from_path("subject.md", None);
     render_prompt(&TaskBrief::new(role, sample_subject, 1), "", Some(template_text)).map(drop)
 }
 
@@ -365,7 +367,7 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
     // The state of the run is always given, regardless of the room: it is short and written by us.
     let minimum_chars = task_brief.surroundings.context.stable.chars().count().min(400);
     let bytes_left = bytes_left.max(minimum_chars * 4);
-    let mut max_chars = bytes_left.min(tribunal_core::prompt_context::MAX_CHARS);
+    let mut max_chars = bytes_left.min(tribunal_core::tasks::prompt_context::MAX_CHARS);
     // The limit is in characters and the room in bytes, so a text of wide characters takes several attempts.
     while max_chars > 0 {
         let context_text = task_brief.surroundings.context.render(max_chars);
@@ -422,10 +424,12 @@ fn read_block_json<T: DeserializeOwned>(prompt: &str, block_name: &str) -> Vec<T
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::TaskBackground,
-        finding::{Evidence, Severity},
-        ids::{FindingId, Hash},
-        subject::{ChangedPath, CodeChange, Subject},
+        engine::ids::{FindingId, Hash},
+        review::{
+            finding::{Evidence, Severity},
+            subject::{ChangedPath, CodeChange, Subject},
+        },
+        tasks::brief::TaskBackground,
     };
 
     use super::*;
@@ -720,7 +724,7 @@ mod tests {
 
     #[test]
     fn a_correction_has_room_for_every_accepted_word() {
-        use tribunal_core::{
+        use tribunal_core::tasks::{
             answer_words::{VERDICT_WORDS, describe_unknown_words},
             brief::UnknownWord,
         };

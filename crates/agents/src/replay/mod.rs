@@ -10,7 +10,7 @@ mod script;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tribunal_core::limits::AgentUsage;
+use tribunal_core::engine::limits::AgentUsage;
 
 pub use player::{ScriptExit, ScriptOutputForm, ScriptPlayer, play_script};
 pub use script::{AgentScript, FixEntry, RuleEntry, ScriptError, ScriptStep, TaskEntry};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::{brief::FindingToChallenge, finding::Evidence};
+use tribunal_core::{review::finding::Evidence, tasks::brief::FindingToChallenge};
 
 use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry};
 use crate::prompt::{read_assigned, read_disputed};
@@ -264,11 +264,9 @@ fn matches_finding(wanted_text: &str, description: &str, finding_evidence: &Evid
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::{AnswerContent, TaskBrief},
-        finding::Severity,
-        ids::FindingId,
-        level::AgentRole,
-        subject::Subject,
+        engine::ids::FindingId,
+        review::{finding::Severity, level::AgentRole, subject::Subject},
+        tasks::brief::{AnswerContent, TaskBrief},
     };
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tribunal_core::limits::AgentUsage;
+use tribunal_core::engine::limits::AgentUsage;
 
 /// A script with its parts.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, parse_answer};
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding, UnknownWord},
-    finding::{Evidence, Severity},
-    ids::FindingId,
+    engine::ids::FindingId,
+    review::finding::{Evidence, Severity},
+    tasks::brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding, UnknownWord},
 };
 
 const ALL_KINDS: [AnswerKind; 3] = [AnswerKind::Findings, AnswerKind::Fixes, AnswerKind::Verdicts];

@@ -12,7 +12,7 @@ mod tasks;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tribunal_core::finding::Severity;
+use tribunal_core::review::finding::Severity;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};

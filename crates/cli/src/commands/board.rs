@@ -16,16 +16,18 @@ use tribunal_bmad::{
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    locked_edit::{EditFileError, FileLockFailure, edit_file},
+    project::locked_edit::{EditFileError, FileLockFailure, edit_file},
 };
 
 use crate::{
     bmad::BmadProject,
     context::CommandContext,
-    json_documents::{self, BoardMoves},
+    messages::{
+        json_documents::{self, BoardMoves},
+        user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
+    },
     settings::nearest_name,
-    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
-    wrapped_output::{wrapped_stderr, wrapped_stdout},
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 /// No process of Tribunal holds a lock for as long as this, so an older lock deserves a closer look.

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use crate::{build_info::VERSION, user_errors::UserError};
+use crate::{build_info::VERSION, messages::user_errors::UserError};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArguments {

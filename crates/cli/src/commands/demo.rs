@@ -6,18 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::subject::Subject;
+use tribunal_core::review::subject::Subject;
 use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
 
 use crate::{
     context::CommandContext,
     demo_project::{DEMO_FILES, DEMO_SUBJECT},
-    engine::{RunEnd, RunJob, execute_run},
-    progress_display::ProgressArgs,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
+    runs::engine::{RunEnd, RunJob, execute_run},
     settings::{ResolvedSettings, RunInputs, resolve_settings},
-    shell_quoting::shell_quote,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    terminal::{progress_display::ProgressArgs, shell_quoting::shell_quote},
 };
 
 #[derive(Debug, clap::Args)]

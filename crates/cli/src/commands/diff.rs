@@ -2,9 +2,9 @@
 
 use std::io::{self, Write, stderr, stdout};
 
-use tribunal_core::ids::{FindingId, RunId};
+use tribunal_core::engine::ids::{FindingId, RunId};
 use tribunal_report::{Screen, TextStyle, clean_block, escape_line};
-use tribunal_runner::{
+use tribunal_runner::landing::{
     landings::{FileChangeKind, LandingRecord, LandingsDiff, RenderedFileDiff, RunLandings},
     undo::join_finding_ids,
 };
@@ -12,8 +12,10 @@ use tribunal_store::Store;
 
 use crate::{
     context::CommandContext,
-    json_documents::{self, ChangedFile, ChangesDocument, LandingRow},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, ChangedFile, ChangesDocument, LandingRow},
+        user_errors::UserError,
+    },
 };
 
 #[derive(Debug, clap::Args)]

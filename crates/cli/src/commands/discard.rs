@@ -1,6 +1,6 @@
 //! `tribunal discard RUN…`: moves runs to the trash, where they stay for a week, and takes them out again.
 
-use tribunal_core::{
+use tribunal_core::engine::{
     ids::RunId,
     reason::RunOutcome,
     timestamp::Timestamp,
@@ -12,8 +12,8 @@ use tribunal_report::{
 };
 use tribunal_runner::{
     Project, Runner,
-    discarded_runs::{TRASH_DAYS, discard_run, list_discarded, restore_run},
-    landings::RunLandings,
+    housekeeping::discarded_runs::{TRASH_DAYS, discard_run, list_discarded, restore_run},
+    landing::landings::RunLandings,
     session::current_wall_ms,
 };
 use tribunal_store::Store;
@@ -21,8 +21,10 @@ use tribunal_store::Store;
 use super::runs;
 use crate::{
     context::{CommandContext, find_run},
-    json_documents::{self, DiscardDocument, DiscardedRun},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, DiscardDocument, DiscardedRun},
+        user_errors::UserError,
+    },
 };
 
 const DAY_MS: u64 = 86_400_000;

@@ -4,8 +4,8 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{
-    finding::{FINDING_SCHEMA, Finding},
-    view::RunView,
+    engine::view::RunView,
+    review::finding::{FINDING_SCHEMA, Finding},
 };
 use tribunal_report::{
     FindingsExport, RulingIndex, escape_line,
@@ -16,8 +16,10 @@ use tribunal_runner::Runner;
 use crate::{
     build_info,
     context::CommandContext,
-    json_documents::{self, FindingsDocument},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, FindingsDocument},
+        user_errors::UserError,
+    },
 };
 
 #[derive(Debug, clap::Args)]

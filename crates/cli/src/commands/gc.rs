@@ -5,16 +5,18 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::ids::RunId;
+use tribunal_core::engine::ids::RunId;
 use tribunal_report::escape_line;
-use tribunal_runner::gc::{GcOptions, GcReport, RemovedItem, collect_garbage};
+use tribunal_runner::housekeeping::gc::{GcOptions, GcReport, RemovedItem, collect_garbage};
 use tribunal_store::Store;
 
 use crate::{
     context::CommandContext,
-    json_documents::{self, GarbageDocument, RemovedPath},
-    user_errors::UserError,
-    wrapped_output::{wrapped_stderr, wrapped_stdout},
+    messages::{
+        json_documents::{self, GarbageDocument, RemovedPath},
+        user_errors::UserError,
+    },
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 const DAY_MS: u64 = 86_400_000;

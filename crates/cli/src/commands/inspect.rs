@@ -22,17 +22,19 @@ use std::{
 use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
-    brief::{AnswerContent, PartyMinutes},
-    finding::Evidence,
+    review::finding::Evidence,
+    tasks::brief::{AnswerContent, PartyMinutes},
 };
 use tribunal_report::{clean_block, escape_line};
 
 use crate::{
     context::CommandContext,
-    json_documents::{self, InspectionDocument},
+    messages::{
+        json_documents::{self, InspectionDocument},
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
     settings::{self, ReadMode, SettingLayer, SettingSources},
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Subcommand)]

@@ -14,7 +14,7 @@ use tribunal_agents::{
     hook::HookClient,
 };
 use tribunal_core::{
-    ids::RunId,
+    engine::ids::RunId,
     session::{
         DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding, SessionWork,
     },
@@ -28,16 +28,15 @@ use tribunal_runner::{
 use tribunal_store::Store;
 
 use crate::{
-    agent_session,
+    clients::{agent_session, installed_clients::join_names},
     context::CommandContext,
-    installed_clients::join_names,
-    json_documents::{self, LoopRow, LoopsDocument},
+    messages::{
+        json_documents::{self, LoopRow, LoopsDocument},
+        user_errors::{EXIT_ENVIRONMENT, UserError},
+    },
     settings::{SettingSources, resolve_hook_settings},
-    shell_quoting::shell_quote,
-    trust,
-    trust_item::TrustItem,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
-    wrapped_output::wrapped_stdout,
+    terminal::{shell_quoting::shell_quote, wrapped_output::wrapped_stdout},
+    trust::{self, trust_item::TrustItem},
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -200,8 +199,9 @@ fn check_promise(promise: &str) -> Result<String, UserError> {
 
 /// Checks that a file has hooks and that they may run here.
 fn check_step(project: &Project, typed_path: &Path, context: &CommandContext) -> Result<String, UserError> {
-    let step_path = tribunal_runner::subject::relative_to_root(project.root(), &context.resolve_path(typed_path))?;
-    let step_text = tribunal_runner::subject::load_subject(project.root(), &step_path)?;
+    let step_path =
+        tribunal_runner::project::subject::relative_to_root(project.root(), &context.resolve_path(typed_path))?;
+    let step_text = tribunal_runner::project::subject::load_subject(project.root(), &step_path)?;
     let hooks = tribunal_bmad::hooks::read_hooks(&step_path, &step_text);
     // With a broken front matter it is unknown which hooks were meant, so the loop is refused as a whole.
     if let Some(problem) = hooks.problems.first() {

@@ -11,8 +11,10 @@ use roff::{Roff, bold, roman};
 
 use crate::{
     context::CommandContext,
-    help_texts::{CommandExample, CommandHelp, ExitMeaning, build_cli_command},
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    messages::{
+        help_texts::{CommandExample, CommandHelp, ExitMeaning, build_cli_command},
+        user_errors::{EXIT_ENVIRONMENT, UserError},
+    },
 };
 
 /// The name of the main page.

@@ -31,7 +31,7 @@ mod validate;
 
 use clap::Subcommand;
 
-use crate::{context::CommandContext, user_errors::UserError};
+use crate::{context::CommandContext, messages::user_errors::UserError};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {

@@ -13,7 +13,7 @@ use tribunal_agents::{
     replay::{AgentScript, PACED_VARIABLE, ScriptOutputForm, ScriptPlayer, play_script},
 };
 
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlayScriptArguments {

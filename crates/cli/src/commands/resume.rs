@@ -3,10 +3,12 @@
 use std::{collections::BTreeMap, path::Path};
 
 use tribunal_core::{
-    ids::{BatchId, RunId},
-    settings::Settings,
-    subject::Subject,
-    view::{RunPhase, RunView},
+    engine::{
+        ids::{BatchId, RunId},
+        settings::Settings,
+        view::{RunPhase, RunView},
+    },
+    review::subject::Subject,
 };
 use tribunal_report::tables::RunStanding;
 use tribunal_runner::{Project, Runner};
@@ -19,21 +21,22 @@ use super::{
     runs,
 };
 use crate::{
-    agent_session,
+    clients::agent_session,
     context::{CommandContext, find_run},
-    detach::{RemainingRuns, detach_command},
-    engine::{RunJob, execute_run},
-    multi_run::{PlannedRun, execute_several},
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     preflight::{self, PlannedStart},
-    progress_display::ProgressArgs,
-    run_verdict::{SeverityName, judge_and_print},
+    runs::{
+        detach::{RemainingRuns, detach_command},
+        engine::{RunJob, execute_run},
+        multi_run::{PlannedRun, execute_several},
+        run_verdict::{SeverityName, judge_and_print},
+    },
     settings::{
         EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, chosen_progress, gather_settings,
         gather_user_settings, resolve_settings, user_item_hashes,
     },
-    trust,
-    trust_item::TrustItem,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    terminal::progress_display::ProgressArgs,
+    trust::{self, trust_item::TrustItem},
 };
 
 #[derive(Debug, clap::Args)]

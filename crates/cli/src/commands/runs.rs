@@ -5,7 +5,7 @@ use std::{
     io::{Write, stdout},
 };
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     ids::{BatchId, RunId},
     reason::RunOutcome,
@@ -15,13 +15,15 @@ use tribunal_report::{
     escape_line,
     tables::{self, RunStanding, RunState},
 };
-use tribunal_runner::{Project, Runner, discarded_runs::list_discarded};
+use tribunal_runner::{Project, Runner, housekeeping::discarded_runs::list_discarded};
 use tribunal_store::Store;
 
 use crate::{
     context::CommandContext,
-    json_documents::{self, RunRow, RunsDocument},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, RunRow, RunsDocument},
+        user_errors::UserError,
+    },
 };
 
 #[derive(Debug, clap::Args)]

@@ -4,15 +4,20 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    effect::{UserRemark, UserRequest},
-    ids::RunId,
-    view::{RunPhase, RunView},
+    decisions::user_request::{UserRemark, UserRequest},
+    engine::{
+        ids::RunId,
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_report::escape_line;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
-use crate::{context::CommandContext, json_documents, user_errors::UserError};
+use crate::{
+    context::CommandContext,
+    messages::{json_documents, user_errors::UserError},
+};
 
 /// A brief has little room beside the subject; a longer text belongs into a file of the project.
 const MAX_REMARK_CHARS: usize = 2000;
@@ -32,7 +37,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     let remark_text = arguments.text.join(" ").trim().to_string();
     check_remark(&remark_text)?;
     // A session must not influence the agents that judge its own work.
-    crate::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
+    crate::clients::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
     if let RunPhase::Finished(_) = run_view.phase {
         return Err(ended_run_error(&run_id, "No agent would read the message."));

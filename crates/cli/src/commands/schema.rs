@@ -2,7 +2,10 @@
 
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
-use tribunal_core::{event::JournalEntry, finding::Finding, metrics::MetricsFile};
+use tribunal_core::{
+    engine::event::JournalEntry,
+    review::{finding::Finding, metrics::MetricsFile},
+};
 
 use super::{
     doctor::DoctorReport,
@@ -11,13 +14,15 @@ use super::{
 };
 use crate::{
     build_info::BuildFacts,
-    json_documents::{
-        self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, DiscardDocument, FindingsDocument,
-        GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit, TranscriptsDocument,
-        TrustDocument, UndoDocument, ValidationDocument,
+    messages::{
+        json_documents::{
+            self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, DiscardDocument, FindingsDocument,
+            GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit,
+            TranscriptsDocument, TrustDocument, UndoDocument, ValidationDocument,
+        },
+        user_errors::UserError,
     },
     settings::{self, SettingsDocument, nearest_name},
-    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::{effect::UserRequest, ids::RunId, reason::RunOutcome, view::RunView};
+use tribunal_core::{
+    decisions::user_request::UserRequest,
+    engine::{ids::RunId, reason::RunOutcome, view::RunView},
+};
 use tribunal_report::{
     escape_line, list_active_work, list_unheard_messages,
     tables::{self, RunDetails, RunStanding, RunState},
@@ -15,11 +18,15 @@ use tribunal_store::Store;
 
 use super::runs;
 use crate::{
-    bmad::BmadProject,
+    bmad::{
+        BmadProject,
+        sprint::{self, SprintTree},
+    },
     context::{CommandContext, find_run},
-    json_documents::{self, RunActivity, RunRow, RunsDocument},
-    sprint::{self, SprintTree},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, RunActivity, RunRow, RunsDocument},
+        user_errors::UserError,
+    },
 };
 
 #[derive(Debug, clap::Args)]

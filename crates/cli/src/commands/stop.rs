@@ -4,7 +4,7 @@
 //! afterwards is therefore read from its journal.
 
 use serde_json::json;
-use tribunal_core::{
+use tribunal_core::engine::{
     ids::RunId,
     view::{RunPhase, RunView},
 };
@@ -14,8 +14,10 @@ use tribunal_supervise::ProcessIdentity;
 
 use crate::{
     context::{CommandContext, find_run},
-    json_documents,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    messages::{
+        json_documents,
+        user_errors::{EXIT_ENVIRONMENT, UserError},
+    },
 };
 
 #[derive(Debug, clap::Args)]
@@ -188,14 +190,14 @@ fn print_message(context: &CommandContext, message: &str, document: &serde_json:
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{event::RunEvent, reason::RunOutcome};
+    use tribunal_core::engine::{event::RunEvent, reason::RunOutcome};
 
     use super::*;
 
     #[test]
     fn a_run_that_ended_before_the_signal_is_reported_as_ended() {
         let journal_entries = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);
-        let describe = |journal_entries: &[tribunal_core::event::JournalEntry]| {
+        let describe = |journal_entries: &[tribunal_core::engine::event::JournalEntry]| {
             describe_ending(&RunView::from_entries(journal_entries), "tribunal resume x")
         };
         assert_eq!(describe(&journal_entries), "has finished: resolved");
@@ -207,7 +209,7 @@ mod tests {
             (None, "has stopped; resume it with `tribunal resume x`"),
         ] {
             summary.outcome = outcome;
-            let parked_entry = tribunal_core::event::JournalEntry {
+            let parked_entry = tribunal_core::engine::event::JournalEntry {
                 event: RunEvent::RunParked(summary.clone()),
                 ..last_entry.clone()
             };

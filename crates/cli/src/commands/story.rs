@@ -12,26 +12,31 @@ use tribunal_bmad::{
     },
 };
 use tribunal_core::{
-    finding::{Finding, FindingStatus},
-    ids::RunId,
-    subject::Subject,
+    engine::{ids::RunId, view::RunView},
+    review::{
+        finding::{Finding, FindingStatus},
+        subject::Subject,
+    },
     text::{format_count, sanitize_to_line},
-    view::RunView,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    locked_edit::{EditFileError, edit_file as write, edit_or_create_file},
-    subject,
+    project::{
+        locked_edit::{EditFileError, edit_file as write, edit_or_create_file},
+        subject,
+    },
 };
 
 use super::{board::explain_write_error, inspect, review};
 use crate::{
     bmad::BmadProject,
     context::CommandContext,
-    json_documents::{self, StoryEdit},
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::{wrapped_stderr, wrapped_stdout},
+    messages::{
+        json_documents::{self, StoryEdit},
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 /// The ledger of deferred work, in the directory of the stories.

@@ -7,19 +7,20 @@ use std::{
 };
 
 use tribunal_bmad::hooks;
-use tribunal_core::view::RunPhase;
+use tribunal_core::engine::view::RunPhase;
 use tribunal_report::escape_line;
 use tribunal_runner::Project;
 
 use super::runs;
 use crate::{
     context::CommandContext,
-    json_documents::{self, TrustDocument, TrustItemRow},
+    messages::{
+        json_documents::{self, TrustDocument, TrustItemRow},
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
     settings::{SettingSources, all_project_items, gather_settings},
-    trust::{TrustStore, ask_user, secret_error},
-    trust_item::TrustItem,
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::{wrapped_stderr, wrapped_stdout},
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
+    trust::{TrustStore, ask_user, secret_error, trust_item::TrustItem},
 };
 
 #[derive(Debug, clap::Args)]

@@ -6,12 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::ids::{FindingId, RunId};
+use tribunal_core::engine::ids::{FindingId, RunId};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    landings::{FileChangeKind, LandingsDiff, RenderedFileDiff},
-    undo::{UndoPlan, UndoResult, join_finding_ids, landings_log_command, preview_undo, undo_landings},
+    landing::{
+        landings::{FileChangeKind, LandingsDiff, RenderedFileDiff},
+        undo::{UndoPlan, UndoResult, join_finding_ids, landings_log_command, preview_undo, undo_landings},
+    },
 };
 
 use super::diff::{
@@ -20,9 +22,11 @@ use super::diff::{
 };
 use crate::{
     context::{CommandContext, find_run},
-    json_documents::{self, ChangedFile, UndoDocument},
-    shell_quoting::shell_quote,
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, ChangedFile, UndoDocument},
+        user_errors::UserError,
+    },
+    terminal::shell_quoting::shell_quote,
 };
 
 /// Where copies of the files are kept as they were before the undo.

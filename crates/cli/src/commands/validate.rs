@@ -17,10 +17,12 @@ use tribunal_runner::project::SettingsFileChoice;
 use crate::{
     bmad::{BmadProject, draw_problem},
     context::CommandContext,
-    json_documents::{ValidationDocument, print_document},
+    messages::{
+        json_documents::{ValidationDocument, print_document},
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
     settings::{self, ReadMode, nearest_name},
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]

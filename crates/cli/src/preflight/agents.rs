@@ -4,16 +4,18 @@ use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    client::{JobKind, JobPriority},
-    settings::{AgentSpec, DriverSpec, Settings},
+    engine::settings::{AgentSpec, DriverSpec, Settings},
+    tasks::client::{JobKind, JobPriority},
 };
 
 use super::StartReport;
 use crate::{
-    client_probe::{ClientState, ProbedClient},
-    programs::{EnvLookup, ProgramProblem, locate_program},
+    clients::{
+        client_probe::{ClientState, ProbedClient},
+        programs::{EnvLookup, ProgramProblem, locate_program},
+    },
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::suggest_argv,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// An agent, and whether it can work.
@@ -222,7 +224,7 @@ pub(super) fn find_missing_servers(
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::client::ClientSpec;
+    use tribunal_core::tasks::client::ClientSpec;
 
     use super::*;
 

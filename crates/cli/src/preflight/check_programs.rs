@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use tribunal_core::settings::Settings;
+use tribunal_core::engine::settings::Settings;
 
 use crate::{
-    programs::{EnvLookup, ProgramProblem, locate_program},
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    clients::programs::{EnvLookup, ProgramProblem, locate_program},
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// Words that a shell understands by itself, so that no program of this name is needed.

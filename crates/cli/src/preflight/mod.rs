@@ -10,16 +10,18 @@ mod check_programs;
 use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
-use tribunal_core::{level::AgentRole, settings::Settings};
+use tribunal_core::{engine::settings::Settings, review::level::AgentRole};
 use tribunal_runner::{Project, Runner};
 
 use crate::{
-    client_probe::{ClientProgram, PROBE_TIMEOUT, ProbedClient, probe_programs},
+    clients::{
+        client_probe::{ClientProgram, PROBE_TIMEOUT, ProbedClient, probe_programs},
+        programs::locate_program,
+    },
     context::CommandContext,
-    engine::check_system_limits,
-    programs::locate_program,
-    trust_item::TrustItem,
-    user_errors::UserError,
+    messages::user_errors::UserError,
+    runs::engine::check_system_limits,
+    trust::trust_item::TrustItem,
 };
 
 pub(crate) use agents::{AgentReadiness, read_agent_states};

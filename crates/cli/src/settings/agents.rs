@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tribunal_agents::clients::{AGENT_CLIENT_IDS, AgentClient};
-use tribunal_core::{
+use tribunal_core::engine::{
     ids::AgentName,
     settings::{AgentSpec, DriverSpec},
 };
@@ -19,8 +19,8 @@ use super::{
     typed::{AgentChoice, TypedSettings},
 };
 use crate::{
-    installed_clients::InstalledClient,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    clients::installed_clients::InstalledClient,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
 };
 
 /// The names under `agents:`, sorted.

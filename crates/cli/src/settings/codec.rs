@@ -7,7 +7,7 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tribunal_core::{level::ReviewTier, limits::Cost};
+use tribunal_core::{engine::limits::Cost, review::level::ReviewTier};
 use tribunal_guard::WriteBounds;
 use tribunal_report::DisplayMode;
 

@@ -5,16 +5,15 @@
 
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
-    client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
-    ids::ClientId,
-    settings::DriverSpec,
+    engine::{ids::ClientId, settings::DriverSpec},
+    tasks::client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
 };
 
 use super::{
     kind::SettingValue,
     layers::{EffectiveSettings, describe_origin, list_setting, text_setting},
 };
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 /// Keys that only clients have.
 const CLIENT_ONLY_KEYS: [&str; 9] =

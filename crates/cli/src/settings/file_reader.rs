@@ -9,7 +9,7 @@ use super::{
     origin::SettingOrigin,
     table::{self, NAME_PART, PathSpelling},
 };
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 /// A setting that a file sets.
 #[derive(Clone, Debug, PartialEq)]

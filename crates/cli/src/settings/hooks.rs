@@ -13,7 +13,7 @@ use super::{
     origin::SettingLayer,
     typed::HookSettings,
 };
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 const HOOKS_SECTION: &str = "hooks";
 

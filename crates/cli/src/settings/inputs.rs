@@ -2,10 +2,12 @@
 
 use super::layers::{SettingFlag, SettingSources, VARIABLE_PREFIX};
 use crate::{
-    client_probe::ask_sign_in,
+    clients::{
+        client_probe::ask_sign_in,
+        installed_clients::{self, InstalledClient},
+    },
     context::{self, CommandContext},
-    installed_clients::{self, InstalledClient},
-    user_errors::UserError,
+    messages::user_errors::UserError,
 };
 
 impl SettingSources {

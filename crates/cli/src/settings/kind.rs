@@ -10,7 +10,7 @@ use tribunal_agents::clients;
 use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
 
 use super::nearest_name;
-use crate::shell_quoting::shell_quote;
+use crate::terminal::shell_quoting::shell_quote;
 
 /// The seconds of a day: no task and no run is meant to take longer.
 const DAY_SECONDS: u64 = 24 * 60 * 60;

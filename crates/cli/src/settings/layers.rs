@@ -19,7 +19,7 @@ use super::{
     table::{self, NAME_PART},
     typed::TypedSettings,
 };
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 /// The sources besides the project; see `context`.
 #[derive(Clone, Debug, Default)]

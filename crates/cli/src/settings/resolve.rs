@@ -3,7 +3,10 @@
 use std::path::{Component, Path};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
-use tribunal_core::{finding::Severity, settings::Settings, subject::Subject};
+use tribunal_core::{
+    engine::settings::Settings,
+    review::{finding::Severity, subject::Subject},
+};
 use tribunal_report::DisplayMode;
 
 use super::{
@@ -16,7 +19,7 @@ use super::{
     trust_items::project_items,
     typed::{FolderSettings, ThroughputLimits, TypedSettings},
 };
-use crate::{trust_item::TrustItem, user_errors::UserError};
+use crate::{messages::user_errors::UserError, trust::trust_item::TrustItem};
 
 /// Everything a command needs to know before it runs.
 #[derive(Clone, Debug)]

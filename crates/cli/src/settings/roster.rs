@@ -7,7 +7,7 @@
 use std::{fs, io, path::Path};
 
 use tribunal_bmad::{ROSTER_PATH, parse_roster, roster::roster_from_toml};
-use tribunal_core::plan::{MIN_PICKS, Persona};
+use tribunal_core::review::seat_plan::{MIN_PICKS, Persona};
 use tribunal_runner::Project;
 
 /// The maximum size of a roster file.

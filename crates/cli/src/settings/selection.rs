@@ -13,9 +13,9 @@
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    client::{JobDuty, JobKind, JobPriority},
-    level::ReviewTier,
-    settings::{AgentSpec, DriverSpec},
+    engine::settings::{AgentSpec, DriverSpec},
+    review::level::ReviewTier,
+    tasks::client::{JobDuty, JobKind, JobPriority},
 };
 
 use super::{

@@ -6,10 +6,14 @@ mod rows;
 use std::fs;
 
 use tribunal_core::{
-    level::{ReviewGoal, ReviewLevel},
-    limits::RunLimits,
-    settings::{AgentSpec, Settings, TaskSettings, WritingSettings},
-    subject::Subject,
+    engine::{
+        limits::RunLimits,
+        settings::{AgentSpec, Settings, TaskSettings, WritingSettings},
+    },
+    review::{
+        level::{ReviewGoal, ReviewLevel},
+        subject::Subject,
+    },
 };
 use tribunal_report::{DisplayMode, Screen};
 
@@ -23,7 +27,7 @@ use super::{
     show::draw_settings,
     table,
 };
-use crate::trust_item::TrustItem;
+use crate::trust::trust_item::TrustItem;
 
 /// A project with these files.
 fn project_with_files(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -2,14 +2,14 @@
 //!
 //! `trust` decides whether it may.
 
-use tribunal_core::{ids::Hash, settings::Settings};
+use tribunal_core::engine::{ids::Hash, settings::Settings};
 
 use super::{
     kind::SettingValue,
     layers::{self, EffectiveSettings},
     origin::SettingLayer,
 };
-use crate::trust_item::{ClientLicence, TrustItem};
+use crate::trust::trust_item::{ClientLicence, TrustItem};
 
 /// The items of a run's settings that would run a command and came with the project.
 pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) -> Vec<TrustItem> {

@@ -7,7 +7,10 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use tribunal_core::{finding::Severity, settings::Settings, subject::Subject};
+use tribunal_core::{
+    engine::settings::Settings,
+    review::{finding::Severity, subject::Subject},
+};
 use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
 pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
 use crate::common::{CommandOutput, Sandbox};
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use tribunal_core::{
-    effect::{UserRemark, UserRequest},
-    ids::RunId,
+    decisions::user_request::{UserRemark, UserRequest},
+    engine::ids::RunId,
 };
 use tribunal_store::Store;
 

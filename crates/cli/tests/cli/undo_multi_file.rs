@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use serde_json::{Value, json};
-use tribunal_core::{
+use tribunal_core::engine::{
     event::EntryDraft,
     ids::{FindingId, Hash, RunId},
     timestamp::Timestamp,

@@ -4,19 +4,22 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    challenge::ChallengeResult,
-    decision::{DecisionAnswer, DecisionTopic},
-    effect::{FindingChange, FindingSnapshot},
-    event::RunEvent,
-    finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
+    decisions::{
+        decision::{DecisionAnswer, DecisionTopic},
+        user_request::{FindingChange, FindingSnapshot},
     },
-    host::Host,
-    ids::FindingId,
-    level::ReviewGoal,
-    review::ReviewState,
+    engine::{event::RunEvent, host::Host, ids::FindingId},
+    review::{
+        ReviewState,
+        challenge_rules::ChallengeResult,
+        finding::{
+            DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
+            TransitionCause,
+        },
+        level::ReviewGoal,
+        tracker::format_status,
+    },
     text::fold_case_and_spaces,
-    tracker::format_status,
 };
 
 pub(super) fn amend_finding(

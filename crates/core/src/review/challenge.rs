@@ -1,4 +1,4 @@
-//! Challenges what a round has newly raised; [`crate::challenge`] has the rules.
+//! Challenges what a round has newly raised; [`crate::review::challenge_rules`] has the rules.
 //!
 //! Findings go out in batches to two challengers in parallel, and to a third where the two disagree. What a challenger quotes
 //! against a finding is looked up like any other quote: a denial whose evidence is not in the subject only counts as doubt.
@@ -8,32 +8,36 @@ use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
-    answer_words::{VERDICT_WORDS, describe_unknown_words},
-    brief::{
-        AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
-        TaskBrief, UnknownWord, WorkspaceKind,
+    decisions::decision::Decision,
+    engine::{
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::{AgentName, FindingId, Key},
+        limits::{AgentUsage, RunUsage, check_limits},
+        reason::{RunEnding, RunReason},
     },
-    challenge::{
-        ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt, describe_voices,
-        is_settled, lower_severity, needs_challenge,
-    },
-    client::JobKind,
-    decision::Decision,
-    event::RunEvent,
-    fault::{Fault, FaultKind},
-    finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-    ground::EvidenceScope,
-    host::{Host, ParkedRun},
-    ids::{AgentName, FindingId, Key},
-    level::AgentRole,
-    limits::{AgentUsage, RunUsage, check_limits},
-    reason::{RunEnding, RunReason},
     review::{
         ReviewState,
-        consult::{ConsultOutcome, KeyedReply, consult_agent},
+        challenge_rules::{
+            ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
+            describe_voices, is_settled, lower_severity, needs_challenge,
+        },
+        finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+        ground::EvidenceScope,
+        level::AgentRole,
         stray_edits, user_requests,
     },
-    seating,
+    tasks::{
+        answer_words::{VERDICT_WORDS, describe_unknown_words},
+        asking::{ConsultOutcome, KeyedReply, consult_agent},
+        brief::{
+            AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
+            TaskBrief, UnknownWord, WorkspaceKind,
+        },
+        client::JobKind,
+        fault::{Fault, FaultKind},
+        selection,
+    },
 };
 
 /// The most challengers that work in parallel.
@@ -96,7 +100,7 @@ pub(super) async fn challenge_findings(
         let open_findings: Vec<FindingId> = due_findings.iter().filter(is_unsettled).copied().collect();
         // If no agent works, a further voice would not be heard either.
         let is_in_vain = voice_range.start > 0
-            && !seating::has_working_agent(host.settings(), JobKind::Review, &state.spent.failing);
+            && !selection::has_working_agent(host.settings(), JobKind::Review, &state.spent.failing);
         if open_findings.is_empty() || is_in_vain {
             break;
         }
@@ -147,7 +151,7 @@ fn plan_batches(
         // The first voices are chosen together; later ones only avoid the agents that were heard already.
         let nth_at_once = if voice_number < VOICES_AT_ONCE { voice_number } else { 0 };
         let agent =
-            seating::choose_challenger(host.settings(), finding, nth_at_once, &heard_agents, &state.spent.failing);
+            selection::choose_challenger(host.settings(), finding, nth_at_once, &heard_agents, &state.spent.failing);
         // A list keeps the order of the findings, so that keys of batches are the same in a replay.
         match by_agent.iter_mut().find(|(known_agent, _)| *known_agent == agent) {
             Some((_, findings)) => findings.push(finding.id),

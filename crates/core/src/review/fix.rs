@@ -8,30 +8,36 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
-    answer_words::{CLAIM_WORDS, describe_unknown_words},
-    brief::{AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, UnknownWord, WorkspaceKind},
-    client::JobKind,
-    event::RunEvent,
-    files::Patch,
-    finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
-    host::{Host, ParkedRun},
-    ids::{AgentName, FindingId, Hash, Key},
-    level::AgentRole,
-    limits::{RunUsage, check_limits},
+    engine::{
+        event::RunEvent,
+        files::Patch,
+        host::{Host, ParkedRun},
+        ids::{AgentName, FindingId, Hash, Key},
+        limits::{RunUsage, check_limits},
+    },
     review::{
         FixLogEntry, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
-        consult::{ConsultOutcome, KeyedReply, consult_agent},
+        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
         land::{land_approved, land_or_ask},
+        level::AgentRole,
         next_stage::fix_trigger,
         run_stage::{StageExit, WorkResult},
         stray_edits, user_requests,
+        waves::plan_waves,
     },
-    seating,
+    tasks::{
+        answer_words::{CLAIM_WORDS, describe_unknown_words},
+        asking::{ConsultOutcome, KeyedReply, consult_agent},
+        brief::{
+            AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, UnknownWord, WorkspaceKind,
+        },
+        client::JobKind,
+        selection,
+    },
     text::truncate_chars,
-    waves::plan_waves,
 };
 
 /// The correction for the one changed attempt after a repetition.
@@ -241,11 +247,11 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
 fn choose_fixer(host: &dyn Host, state: &ReviewState, assigned_ids: &[FindingId], fixer_number: usize) -> AgentName {
     let settings = host.settings();
     let failure_counts = &state.spent.failing;
-    let next_agent = seating::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
+    let next_agent = selection::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
     let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
     match state.tries.last_agent_for(assigned_ids).filter(|_| is_circling) {
-        Some(last_agent_name) => seating::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts),
-        None => seating::stand_in(settings, JobKind::Fix, &next_agent, failure_counts),
+        Some(last_agent_name) => selection::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts),
+        None => selection::stand_in(settings, JobKind::Fix, &next_agent, failure_counts),
     }
 }
 

@@ -11,11 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::AgentReply,
-    finding::{Finding, FindingStatus},
-    ids::{AgentName, FindingId, Hash},
-    loops::SIMILAR_PERMILLE,
-    prompt_context::PromptContext,
+    engine::ids::{AgentName, FindingId, Hash},
+    review::finding::{Finding, FindingStatus},
+    tasks::{brief::AgentReply, output_similarity::SIMILAR_PERMILLE, prompt_context::PromptContext},
 };
 
 /// The most outputs about one finding that are compared with a new one.

@@ -3,14 +3,15 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    effect::{Freeze, FreezeOutcome, FrozenSubject},
-    files::FrozenFile,
-    ground::EvidenceScope,
-    host::Host,
-    ids::{Hash, Key},
-    reason::{RunEnding, RunReason},
-    review::{ReviewState, run_stage::StageExit},
-    settings::Settings,
+    engine::{
+        effect::{Freeze, FreezeOutcome, FrozenSubject},
+        files::FrozenFile,
+        host::Host,
+        ids::{Hash, Key},
+        reason::{RunEnding, RunReason},
+        settings::Settings,
+    },
+    review::{ReviewState, ground::EvidenceScope, run_stage::StageExit},
 };
 
 pub(super) struct FrozenCopy {

@@ -6,21 +6,23 @@
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use crate::{
-    brief::FixClaim,
-    decision::Decision,
-    effect::{Land, LandOutcome, LandedChange},
-    event::RunEvent,
-    files::{Hunk, LandedFile, Patch, PatchRefusal},
-    finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
-    ground::EvidenceScope,
-    host::{Host, ParkedRun},
-    ids::{FindingId, Hash, Key},
+    decisions::decision::Decision,
+    engine::{
+        effect::{Land, LandOutcome, LandedChange},
+        event::RunEvent,
+        files::{Hunk, LandedFile, Patch, PatchRefusal},
+        host::{Host, ParkedRun},
+        ids::{FindingId, Hash, Key},
+    },
     review::{
         FixLogEntry, PendingPatch, ReviewState,
+        finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
+        ground::EvidenceScope,
         run_stage::{StageExit, WorkResult},
+        subject::Subject,
         user_requests,
     },
-    subject::Subject,
+    tasks::brief::FixClaim,
     text::truncate_chars,
 };
 

@@ -6,7 +6,7 @@
 
 use alloc::{format, string::String};
 
-use crate::{
+use crate::engine::{
     effect::{Freeze, FreezeOutcome},
     event::RunEvent,
     host::{Host, ParkedRun, cross_boundary},
@@ -17,22 +17,34 @@ use crate::{
 
 mod amendments;
 mod challenge;
-mod confidence;
-mod consult;
+pub mod challenge_rules;
+pub mod confidence;
+mod confidence_update;
+pub mod counts;
+pub mod fail_threshold;
+pub mod finding;
 mod fix;
 mod fix_history;
 mod frozen_copy;
+pub mod ground;
 mod land;
+pub mod level;
+pub mod merge;
+pub mod metrics;
 mod next_stage;
 mod panel;
 mod publish;
 mod round_stats;
 mod run_stage;
+pub mod seat_plan;
 mod session;
 pub(crate) mod state;
 mod stray_edits;
+pub mod subject;
+pub mod tracker;
 mod transitions;
 mod user_requests;
+pub mod waves;
 
 pub use fix_history::FixHistory;
 pub use next_stage::{NextStage, next_stage};

@@ -29,11 +29,11 @@
 use alloc::{format, string::String};
 
 use crate::{
-    counts::FindingCounts,
-    finding::Finding,
-    reason::{RunEnding, RunReason},
-    review::ReviewState,
-    settings::Settings,
+    engine::{
+        reason::{RunEnding, RunReason},
+        settings::Settings,
+    },
+    review::{ReviewState, counts::FindingCounts, finding::Finding},
     text::format_count,
 };
 

@@ -9,32 +9,36 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
-    brief::{AgentTask, AnswerContent, RaisedFinding, TaskBrief, WorkspaceKind},
-    client::JobKind,
-    confidence::PartyAgreement,
-    counts::FindingCounts,
-    event::RunEvent,
-    fault::{Fault, FaultKind},
-    finding::FindingRaiser,
-    host::{Host, ParkedRun},
-    ids::{AgentName, FindingId, Key},
-    level::{AgentRole, alternative_panel, level_for, panel_roles},
-    limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
-    merge::finding_headline,
-    plan::SeatPlan,
-    reason::{RunEnding, RunReason},
+    engine::{
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::{AgentName, FindingId, Key},
+        limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
+        reason::{RunEnding, RunReason},
+        settings::Settings,
+    },
     review::{
         PanelPass, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
-        consult::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval, consult_agent},
+        confidence::PartyAgreement,
+        counts::FindingCounts,
+        finding::FindingRaiser,
         frozen_copy::freeze_subject,
+        level::{AgentRole, alternative_panel, level_for, panel_roles},
+        merge::finding_headline,
         next_stage::round_trigger,
         round_stats::{self, RoundStats},
         run_stage::StageExit,
+        seat_plan::SeatPlan,
         stray_edits, user_requests,
     },
-    seating,
-    settings::Settings,
+    tasks::{
+        asking::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval, consult_agent},
+        brief::{AgentTask, AnswerContent, RaisedFinding, TaskBrief, WorkspaceKind},
+        client::JobKind,
+        fault::{Fault, FaultKind},
+        selection,
+    },
     text,
 };
 
@@ -115,8 +119,8 @@ async fn ask_panel(
     // All seats are asked in parallel; each future handles its own retries.
     let offset = rotation_offset(settings, round);
     let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
-        let agent = seating::agent_for_seat(settings, JobKind::Review, index, offset);
-        let agent = seating::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
+        let agent = selection::agent_for_seat(settings, JobKind::Review, index, offset);
+        let agent = selection::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
         let mut agent_task = reviewer_task(state, settings, round, *role, agent);
         complete_brief(&mut agent_task.brief, host, state, subject_text);
         ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
@@ -169,7 +173,7 @@ fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[Pane
     let fault = panel_seats.iter().find_map(|panel_seat| panel_seat.consultation.fault.clone());
     let is_environment_fault = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
-    if !is_environment_fault && seating::has_other_agents(settings, JobKind::Review) {
+    if !is_environment_fault && selection::has_other_agents(settings, JobKind::Review) {
         host.note_event(RunEvent::Warned { text: format!("no reviewer answered: {detail}; repeating the round") });
         return Ok(());
     }
@@ -235,10 +239,9 @@ fn reviewer_task(
     role: AgentRole,
     agent_name: AgentName,
 ) -> AgentTask {
-    let known_lines = state
-        .findings
-        .iter()
-        .map(|finding| format!("{} [{}]", finding_headline(finding), crate::tracker::format_status(&finding.status)));
+    let known_lines = state.findings.iter().map(|finding| {
+        format!("{} [{}]", finding_headline(finding), crate::review::tracker::format_status(&finding.status))
+    });
     let brief = TaskBrief {
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
         known: known_lines.collect(),
@@ -414,9 +417,9 @@ impl ReviewState {
         }
         for AgentTry { agent, outcome: attempt } in &consultation.attempts {
             // The stand-in is compared before and after, so that the warning appears once, when it takes over.
-            let worked_before = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
+            let worked_before = selection::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.record_attempt(agent, *attempt);
-            let stand_in_agent = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
+            let stand_in_agent = selection::stand_in(host.settings(), job, agent, &self.spent.failing);
             if worked_before && stand_in_agent != *agent {
                 let problem = match attempt {
                     AttemptOutcome::CannotWork => "does not work here",

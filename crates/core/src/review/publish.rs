@@ -3,15 +3,19 @@
 use alloc::{format, string::String};
 
 use crate::{
-    counts::FindingCounts,
-    effect::{OwnFile, WriteFile, WriteOutcome},
-    event::RunEvent,
-    host::{Host, ParkedRun},
-    ids::Key,
-    metrics::{FindingMetrics, MetricsFile, success_rate},
-    reason::RunEnding,
-    review::{ReviewState, user_requests},
-    tracker,
+    engine::{
+        effect::{OwnFile, WriteFile, WriteOutcome},
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::Key,
+        reason::RunEnding,
+    },
+    review::{
+        ReviewState,
+        counts::FindingCounts,
+        metrics::{FindingMetrics, MetricsFile, success_rate},
+        tracker, user_requests,
+    },
 };
 
 impl ReviewState {

@@ -17,7 +17,7 @@ use alloc::{format, string::String};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Finding, Severity};
+use crate::review::finding::{Finding, Severity};
 
 /// The statistics of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,11 @@
 //! Why a stage of a review ends before it is done.
 
 use crate::{
-    fault::Fault,
-    host::ParkedRun,
-    reason::{RunEnding, RunReason},
+    engine::{
+        host::ParkedRun,
+        reason::{RunEnding, RunReason},
+    },
+    tasks::fault::Fault,
 };
 
 /// Why a stage ended early; `?` carries it up to the loop, which knows what follows.

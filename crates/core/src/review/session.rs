@@ -5,23 +5,25 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    brief::FixClaim,
-    decision::{Decision, DecisionAnswer, DecisionTopic},
-    effect::{LandOutcome, TakeIn, WaitForUser},
-    event::RunEvent,
-    files::{FrozenFile, LandedFile},
-    finding::{FindingStatus, StatusTransition, TransitionCause},
-    host::{Host, ParkedRun},
-    ids::{FindingId, Key},
-    reason::{RunEnding, RunReason},
+    decisions::decision::{Decision, DecisionAnswer, DecisionTopic},
+    engine::{
+        effect::{LandOutcome, TakeIn, WaitForUser},
+        event::RunEvent,
+        files::{FrozenFile, LandedFile},
+        host::{Host, ParkedRun},
+        ids::{FindingId, Key},
+        reason::{RunEnding, RunReason},
+    },
     review::{
         ReviewState,
+        finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
         land::{describe_refusal, refusal_cause, verify_claims},
         next_stage::fix_trigger,
         run_stage::StageExit,
         user_requests,
     },
+    tasks::brief::FixClaim,
     text::format_count,
 };
 

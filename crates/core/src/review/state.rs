@@ -8,20 +8,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::{FixClaim, TaskBackground},
-    confidence::Confidence,
-    counts::FindingCounts,
-    decision::{Decision, DecisionTopic},
-    effect::UserRemark,
-    files::{LandedFile, StrayEdit},
-    finding::{Finding, FindingStatus},
-    ids::{DecisionId, FindingId, Hash, Key},
-    limits::RunUsage,
-    metrics::ReviewMetrics,
-    reason::RunEnding,
-    review::{fix_history::FixHistory, round_stats::RoundStats},
-    settings::Settings,
-    subject::{ChangedPath, Subject},
+    decisions::{
+        decision::{Decision, DecisionTopic},
+        user_request::UserRemark,
+    },
+    engine::{
+        files::{LandedFile, StrayEdit},
+        ids::{DecisionId, FindingId, Hash, Key},
+        limits::RunUsage,
+        reason::RunEnding,
+        settings::Settings,
+    },
+    review::{
+        confidence::Confidence,
+        counts::FindingCounts,
+        finding::{Finding, FindingStatus},
+        fix_history::FixHistory,
+        metrics::ReviewMetrics,
+        round_stats::RoundStats,
+        subject::{ChangedPath, Subject},
+    },
+    tasks::brief::{FixClaim, TaskBackground},
     text::{format_count, truncate_chars},
 };
 

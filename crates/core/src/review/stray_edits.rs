@@ -6,13 +6,16 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decision::Decision,
-    effect::{Restore, RestoreOutcome},
-    event::RunEvent,
-    files::StrayEdit,
-    host::{Host, ParkedRun},
-    ids::Key,
-    review::{ReviewState, consult::ConsultOutcome, user_requests},
+    decisions::decision::Decision,
+    engine::{
+        effect::{Restore, RestoreOutcome},
+        event::RunEvent,
+        files::StrayEdit,
+        host::{Host, ParkedRun},
+        ids::Key,
+    },
+    review::{ReviewState, user_requests},
+    tasks::asking::ConsultOutcome,
 };
 
 /// The most edits that get separate questions; more are one question: the user has probably changed branches.

@@ -3,12 +3,17 @@
 use alloc::format;
 
 use crate::{
-    decision::Decision,
-    event::RunEvent,
-    finding::{FindingStatus, StatusTransition, TransitionCause},
-    host::{Host, ParkedRun},
-    ids::{FindingId, Key},
-    review::{ReviewState, user_requests},
+    decisions::decision::Decision,
+    engine::{
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::{FindingId, Key},
+    },
+    review::{
+        ReviewState,
+        finding::{FindingStatus, StatusTransition, TransitionCause},
+        user_requests,
+    },
 };
 
 impl ReviewState {

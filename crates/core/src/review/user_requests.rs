@@ -3,15 +3,22 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
-    effect::{PostDecision, PostOutcome, ReadInbox, UserRemark, UserRequest, WaitForUser},
-    event::RunEvent,
-    finding::{DeferralReason, DismissalReason, FindingStatus, StatusTransition, TransitionCause},
-    host::{Host, ParkedRun},
-    ids::{DecisionId, FindingId, Key},
-    merge::finding_headline,
-    reason::{RunEnding, RunOutcome, RunReason},
-    review::{ReviewState, amendments},
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        user_request::{UserRemark, UserRequest},
+    },
+    engine::{
+        effect::{PostDecision, PostOutcome, ReadInbox, WaitForUser},
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::{DecisionId, FindingId, Key},
+        reason::{RunEnding, RunOutcome, RunReason},
+    },
+    review::{
+        ReviewState, amendments,
+        finding::{DeferralReason, DismissalReason, FindingStatus, StatusTransition, TransitionCause},
+        merge::finding_headline,
+    },
     text::truncate_chars,
 };
 

@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Hash;
+use crate::engine::ids::Hash;
 
 /// The assignment of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

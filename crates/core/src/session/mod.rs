@@ -6,7 +6,7 @@
 
 use alloc::string::String;
 
-use crate::{
+use crate::engine::{
     event::{JournalEntry, RunEvent},
     ids::RunId,
 };

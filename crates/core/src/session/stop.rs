@@ -15,8 +15,8 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    finding::Severity,
-    ids::FindingId,
+    engine::ids::FindingId,
+    review::finding::Severity,
     session::{ReleaseReason, SessionWork, promise::AnswerTags},
     text::{format_count, truncate_chars},
 };

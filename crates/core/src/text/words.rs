@@ -2,7 +2,7 @@
 //!
 //! The rules are for English only and need no dictionary: endings, a list of stop words, a list of words that change the
 //! meaning of a sentence. Words with letters that are not ASCII keep their endings, so that they are compared literally.
-//! [`crate::ground`] and [`crate::merge`] decide what is compared for which purpose.
+//! [`crate::review::ground`] and [`crate::review::merge`] decide what is compared for which purpose.
 
 use alloc::string::{String, ToString};
 

@@ -1,18 +1,20 @@
 //! What follows from the fault of an agent: another attempt, a wait, another agent, or a pause for the user.
 
 use tribunal_core::{
-    brief::AgentSession,
-    effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply},
-    event::RunEvent,
-    fault::{FaultKind, FaultPolicy},
-    finding::Severity,
-    ids::AgentName,
-    level::ReviewLevel,
-    limits::{RunLimits, WaitLimits},
-    reason::RunReason,
-    review::ReviewState,
-    settings::{AgentSpec, DriverSpec, Settings},
-    view::RunView,
+    engine::{
+        effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply},
+        event::RunEvent,
+        ids::AgentName,
+        limits::{RunLimits, WaitLimits},
+        reason::RunReason,
+        settings::{AgentSpec, DriverSpec, Settings},
+        view::RunView,
+    },
+    review::{ReviewState, finding::Severity, level::ReviewLevel},
+    tasks::{
+        brief::AgentSession,
+        fault::{FaultKind, FaultPolicy},
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -2,16 +2,23 @@
 //! conflicts.
 
 use tribunal_core::{
-    brief::{AgentReply, ClaimStatus},
-    decision::{Decision, DecisionAnswer, DecisionTopic},
-    effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome, UserRequest},
-    event::RunEvent,
-    files::{Hunk, StrayEdit},
-    finding::{FindingStatus, Severity},
-    ids::{DecisionId, FindingId, Hash},
-    level::ReviewLevel,
-    reason::{RunEnding, RunReason},
-    settings::Settings,
+    decisions::{
+        decision::{Decision, DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome},
+        event::RunEvent,
+        files::{Hunk, StrayEdit},
+        ids::{DecisionId, FindingId, Hash},
+        reason::{RunEnding, RunReason},
+        settings::Settings,
+    },
+    review::{
+        finding::{FindingStatus, Severity},
+        level::ReviewLevel,
+    },
+    tasks::brief::{AgentReply, ClaimStatus},
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -125,7 +132,7 @@ fn another_patch_after_a_rejection_is_not_marked() {
 fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     let conflict_reply = || {
         let mut refusal = conflict_refusal(5);
-        if let tribunal_core::files::PatchRefusal::Conflict { ours, theirs, .. } = &mut refusal {
+        if let tribunal_core::engine::files::PatchRefusal::Conflict { ours, theirs, .. } = &mut refusal {
             (*ours, *theirs) = ("mine\n".into(), "the fixer's\n".into());
         }
         Reply::Land(LandOutcome::Refused { why: refusal })
@@ -240,7 +247,7 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
 
     let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
     trial.run_review();
-    let failed_restore = samples::failed_effect_reply(tribunal_core::effect::EffectKind::Restore);
+    let failed_restore = samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::Restore);
     trial.world = core::mem::take(&mut trial.world)
         .reply_once("wait", wait_answered_with("restore"))
         .reply_on("restore-1", failed_restore);

@@ -1,19 +1,28 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
-    brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
-    challenge::{ChallengeResult, needs_challenge},
-    decision::{DecisionAnswer, DecisionTopic},
-    effect::{AskAgent, AskOutcome, Effect, Reply, Requests, UserRequest},
-    event::RunEvent,
-    fault::FaultKind,
-    files::Hunk,
-    finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
-    ids::{AgentName, DecisionId, FindingId},
-    level::{AgentRole, ReviewLevel, ReviewTier},
-    reason::{RunEnding, RunReason},
-    settings::{AgentSpec, DriverSpec, Settings},
-    view::RunView,
+    decisions::{
+        decision::{DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, Reply, Requests},
+        event::RunEvent,
+        files::Hunk,
+        ids::{AgentName, DecisionId, FindingId},
+        reason::{RunEnding, RunReason},
+        settings::{AgentSpec, DriverSpec, Settings},
+        view::RunView,
+    },
+    review::{
+        challenge_rules::{ChallengeResult, needs_challenge},
+        finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
+        level::{AgentRole, ReviewLevel, ReviewTier},
+    },
+    tasks::{
+        brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
+        fault::FaultKind,
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -2,17 +2,21 @@
 //! files fixes.
 
 use tribunal_core::{
-    brief::{ClaimStatus, RaisedFinding},
-    effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, LandedChange, Reply},
-    event::RunEvent,
-    files::{FrozenFile, Hunk, LandedFile},
-    finding::{DeferralReason, DismissalReason, Evidence, FindingStatus, Severity},
-    ground::{EvidenceScope, GroundedEvidence},
-    ids::{FindingId, Hash},
-    level::ReviewLevel,
-    reason::RunReason,
-    settings::Settings,
-    subject::{ChangedPath, CodeChange, Subject},
+    engine::{
+        effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, LandedChange, Reply},
+        event::RunEvent,
+        files::{FrozenFile, Hunk, LandedFile},
+        ids::{FindingId, Hash},
+        reason::RunReason,
+        settings::Settings,
+    },
+    review::{
+        finding::{DeferralReason, DismissalReason, Evidence, FindingStatus, Severity},
+        ground::{EvidenceScope, GroundedEvidence},
+        level::ReviewLevel,
+        subject::{ChangedPath, CodeChange, Subject},
+    },
+    tasks::brief::{ClaimStatus, RaisedFinding},
 };
 use tribunal_testkit::{
     ScriptedWorld,

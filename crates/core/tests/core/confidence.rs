@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use tribunal_core::{
+use tribunal_core::review::{
     confidence::{
         Confidence, ConfidenceBand, ConfidenceCaveat, ConfidenceSignals, GateCheck, MemoryMatch, PartyAgreement,
         ReviewerTally, SignalSource, SourceAnswer, SourceSignal, ValidationResult, calculate_confidence,

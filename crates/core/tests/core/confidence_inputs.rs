@@ -1,15 +1,16 @@
 //! What a review feeds into its confidence after every round, and where the result is recorded.
 
 use tribunal_core::{
-    brief::ClaimStatus,
-    effect::{Effect, Reply, WriteFile},
-    event::{JournalEntry, RunEvent},
-    fault::FaultKind,
-    files::Hunk,
-    finding::Severity,
-    ids::FindingId,
-    settings::Settings,
-    view::RunView,
+    engine::{
+        effect::{Effect, Reply, WriteFile},
+        event::{JournalEntry, RunEvent},
+        files::Hunk,
+        ids::FindingId,
+        settings::Settings,
+        view::RunView,
+    },
+    review::finding::Severity,
+    tasks::{brief::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
     ScriptedWorld,

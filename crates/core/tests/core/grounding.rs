@@ -3,9 +3,11 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    brief::RaisedFinding,
-    finding::{Evidence, QuoteMatch, QuoteMatchKind, Severity},
-    ground::{EvidenceFinder, GroundedEvidence},
+    review::{
+        finding::{Evidence, QuoteMatch, QuoteMatchKind, Severity},
+        ground::{EvidenceFinder, GroundedEvidence},
+    },
+    tasks::brief::RaisedFinding,
 };
 
 const PRD_TEXT: &str = "\

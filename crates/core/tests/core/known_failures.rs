@@ -1,16 +1,22 @@
 //! Failures of reviews that are known from other tools. Each test is a scenario that must not happen here.
 
 use tribunal_core::{
-    brief::{AnswerContent, ClaimStatus},
-    effect::{AskOutcome, Effect, Reply, Sleep},
-    event::RunEvent,
-    fault::FaultKind,
-    files::Hunk,
-    finding::{FindingStatus, Severity},
-    ids::FindingId,
-    level::ReviewLevel,
-    reason::{RunOutcome, RunReason},
-    settings::Settings,
+    engine::{
+        effect::{AskOutcome, Effect, Reply, Sleep},
+        event::RunEvent,
+        files::Hunk,
+        ids::FindingId,
+        reason::{RunOutcome, RunReason},
+        settings::Settings,
+    },
+    review::{
+        finding::{FindingStatus, Severity},
+        level::ReviewLevel,
+    },
+    tasks::{
+        brief::{AnswerContent, ClaimStatus},
+        fault::FaultKind,
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -144,7 +150,8 @@ fn reviewers_that_keep_finding_severe_issues_are_stopped_by_the_round_limit() {
 fn a_degraded_panel_gets_one_more_round() {
     let invented_findings = |round_number: usize| {
         let mut claim = raised_flaw(1, Severity::High);
-        claim.evidence = tribunal_core::finding::Evidence::Quote { text: format!("never written {round_number}") };
+        claim.evidence =
+            tribunal_core::review::finding::Evidence::Quote { text: format!("never written {round_number}") };
         findings_reply(vec![claim])
     };
     let world = (1..=3).fold(ScriptedWorld::default(), |world, round| {

@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tribunal_core::{
-    brief::RaisedFinding,
-    files::Hunk,
-    finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingPlace, FindingRaiser, FindingStatus, Severity,
+    engine::{
+        files::Hunk,
+        ids::{AgentName, FindingId},
+        timestamp::Timestamp,
     },
-    ground::{EvidenceFinder, diff::TouchedLines},
-    ids::{AgentName, FindingId},
-    level::AgentRole,
-    merge::{MergeOutcome, merge_claims},
-    timestamp::Timestamp,
+    review::{
+        finding::{
+            DeferralReason, DismissalReason, Evidence, Finding, FindingPlace, FindingRaiser, FindingStatus, Severity,
+        },
+        ground::{EvidenceFinder, diff::TouchedLines},
+        level::AgentRole,
+        merge::{MergeOutcome, merge_claims},
+    },
+    tasks::brief::RaisedFinding,
 };
 
 fn raiser_of(round: u32, role: AgentRole) -> FindingRaiser {

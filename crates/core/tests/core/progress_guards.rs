@@ -2,19 +2,25 @@
 //! of the next attempt.
 
 use tribunal_core::{
-    brief::{AgentTask, ClaimStatus},
-    decision::DecisionAnswer,
-    effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, Requests, UserRequest, WriteFile},
-    event::RunEvent,
-    fault::FaultKind,
-    files::{Hunk, PatchRefusal},
-    finding::{FindingStatus, Severity},
-    ids::{AgentName, DecisionId, FindingId, Hash},
-    level::{AgentRole, ReviewLevel},
-    plan::{Persona, SeatPlan},
-    reason::RunReason,
-    settings::{AgentSpec, DriverSpec, Settings},
-    view::RunView,
+    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, Requests, WriteFile},
+        event::RunEvent,
+        files::{Hunk, PatchRefusal},
+        ids::{AgentName, DecisionId, FindingId, Hash},
+        reason::RunReason,
+        settings::{AgentSpec, DriverSpec, Settings},
+        view::RunView,
+    },
+    review::{
+        finding::{FindingStatus, Severity},
+        level::{AgentRole, ReviewLevel},
+        seat_plan::{Persona, SeatPlan},
+    },
+    tasks::{
+        brief::{AgentTask, ClaimStatus},
+        fault::FaultKind,
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

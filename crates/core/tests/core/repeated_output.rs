@@ -1,7 +1,7 @@
 //! Whether two outputs of an agent are the same: close and distant texts, reordered texts, short and very long ones.
 
 use proptest::prelude::*;
-use tribunal_core::loops::{OutputSimilarity, SIMILAR_PERMILLE, compare_outputs, normalize_output};
+use tribunal_core::tasks::output_similarity::{OutputSimilarity, SIMILAR_PERMILLE, compare_outputs, normalize_output};
 
 /// Returns `word_count` words, none of which occurs twice.
 fn distinct_words(word_count: usize) -> Vec<String> {

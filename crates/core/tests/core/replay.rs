@@ -4,7 +4,7 @@
 use std::{future::Future, pin::Pin};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tribunal_core::{
+use tribunal_core::engine::{
     effect::{EffectKind, Elapsed, Reply, Sleep},
     event::{JournalEntry, RunEvent},
     host::{Host, ParkedRun, cross_boundary},

@@ -4,19 +4,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    brief::{AnswerContent, ClaimStatus},
-    counts::FindingCounts,
-    effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply, Requests, UserRequest},
-    event::RunEvent,
-    fault::FaultKind,
-    files::{Hunk, PatchRefusal},
-    finding::{DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity},
-    ids::{AgentName, DecisionId, FindingId},
-    level::{ReviewGoal, ReviewTier},
-    reason::{RunEnding, RunOutcome, RunReason},
-    review::ReviewState,
-    settings::{AgentSpec, Settings},
-    view::RunView,
+    decisions::user_request::UserRequest,
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply, Requests},
+        event::RunEvent,
+        files::{Hunk, PatchRefusal},
+        ids::{AgentName, DecisionId, FindingId},
+        reason::{RunEnding, RunOutcome, RunReason},
+        settings::{AgentSpec, Settings},
+        view::RunView,
+    },
+    review::{
+        ReviewState,
+        counts::FindingCounts,
+        finding::{DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity},
+        level::{ReviewGoal, ReviewTier},
+    },
+    tasks::{
+        brief::{AnswerContent, ClaimStatus},
+        fault::FaultKind,
+    },
 };
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,
@@ -32,7 +39,7 @@ const F2: FindingId = FindingId(2);
 
 /// Returns settings with one reviewer, so that the scripts stay short.
 fn single_reviewer_settings() -> Settings {
-    Settings { level: Some(tribunal_core::level::ReviewLevel::Minimal), ..samples::sample_settings() }
+    Settings { level: Some(tribunal_core::review::level::ReviewLevel::Minimal), ..samples::sample_settings() }
 }
 
 fn one_iteration_settings() -> Settings {
@@ -189,7 +196,8 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
     let decision_ids: Vec<&str> = view.open_decisions().map(|decision| decision.id.as_str()).collect();
     assert_eq!(decision_ids, ["D1"]);
 
-    let answer = tribunal_core::decision::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
+    let answer =
+        tribunal_core::decisions::decision::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::GoalMet);
@@ -310,7 +318,7 @@ fn a_retry_withdraws_an_acceptance() {
     assert_eq!(end_reason(&life), RunReason::FixIterations);
     let answer_with = |decision: &str, choice: &str| UserRequest::Answer {
         decision: DecisionId::new(decision),
-        answer: tribunal_core::decision::DecisionAnswer { choice: choice.into(), note: String::new() },
+        answer: tribunal_core::decisions::decision::DecisionAnswer { choice: choice.into(), note: String::new() },
     };
     let requests = vec![answer_with("D2", "accept"), answer_with("D1", "retry")];
     trial.world = std::mem::take(&mut trial.world)
@@ -479,7 +487,7 @@ fn an_exhausted_budget_halts_the_run_until_the_user_answers() {
     let (life, view, mut trial) = run_review(settings, world_that_gets_resolved());
     assert_eq!(end_reason(&life), RunReason::Tokens);
     assert_eq!(view.open_decisions().count(), 1);
-    let answer = tribunal_core::decision::DecisionAnswer { choice: "accept".into(), note: String::new() };
+    let answer = tribunal_core::decisions::decision::DecisionAnswer { choice: "accept".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::Accepted);

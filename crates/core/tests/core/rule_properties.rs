@@ -4,17 +4,22 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tribunal_core::{
-    brief::RaisedFinding,
-    finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
-    ground::EvidenceFinder,
-    ids::{AgentName, DecisionId, FindingId},
-    level::{AgentRole, ReviewTier},
-    merge::merge_claims,
-    reason::RunReason,
-    review::{NextStage, PanelPass, ReviewState, next_stage},
-    settings::TaskSettings,
-    timestamp::Timestamp,
-    waves::plan_waves,
+    engine::{
+        ids::{AgentName, DecisionId, FindingId},
+        reason::RunReason,
+        settings::TaskSettings,
+        timestamp::Timestamp,
+    },
+    review::{
+        NextStage, PanelPass, ReviewState,
+        finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
+        ground::EvidenceFinder,
+        level::{AgentRole, ReviewTier},
+        merge::merge_claims,
+        next_stage,
+        waves::plan_waves,
+    },
+    tasks::brief::RaisedFinding,
 };
 use tribunal_testkit::samples;
 
@@ -70,7 +75,7 @@ proptest! {
         let ground = EvidenceFinder::new("plan.md", &text, None).unwrap();
         let roles = [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation];
         let seat = |index: usize| {
-            let raiser = tribunal_core::finding::FindingRaiser { round: 1, role: roles[index], agent: AgentName::new("x") };
+            let raiser = tribunal_core::review::finding::FindingRaiser { round: 1, role: roles[index], agent: AgentName::new("x") };
             (raiser, answers[index].clone())
         };
         let (mut straight, mut shuffled) = (vec![], vec![]);

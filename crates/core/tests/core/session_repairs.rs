@@ -1,16 +1,23 @@
 //! Reviews whose findings a session repairs in the user's own files.
 
 use tribunal_core::{
-    decision::{DecisionAnswer, DecisionTopic},
-    effect::{Effect, LandOutcome, Reply, Requests, UserRequest},
-    event::RunEvent,
-    files::{FrozenFile, PatchRefusal},
-    finding::{FindingStatus, Severity},
-    ids::{DecisionId, FindingId},
-    level::ReviewLevel,
-    reason::RunReason,
-    settings::Settings,
-    view::RunView,
+    decisions::{
+        decision::{DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        effect::{Effect, LandOutcome, Reply, Requests},
+        event::RunEvent,
+        files::{FrozenFile, PatchRefusal},
+        ids::{DecisionId, FindingId},
+        reason::RunReason,
+        settings::Settings,
+        view::RunView,
+    },
+    review::{
+        finding::{FindingStatus, Severity},
+        level::ReviewLevel,
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -3,20 +3,26 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    brief::ClaimStatus,
-    effect::{FindingChange, FindingSnapshot, Reply, Requests, UserRemark, UserRequest},
-    event::RunEvent,
-    files::Hunk,
-    finding::{
-        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
+    decisions::user_request::{FindingChange, FindingSnapshot, UserRemark, UserRequest},
+    engine::{
+        effect::{Reply, Requests},
+        event::RunEvent,
+        files::Hunk,
+        ids::{FindingId, RunId},
+        settings::Settings,
+        timestamp::Timestamp,
+        view::RunView,
     },
-    ids::{FindingId, RunId},
-    level::ReviewLevel,
-    review::ReviewState,
-    settings::Settings,
-    timestamp::Timestamp,
-    tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
-    view::RunView,
+    review::{
+        ReviewState,
+        finding::{
+            DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
+            TransitionCause,
+        },
+        level::ReviewLevel,
+        tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
+    },
+    tasks::brief::ClaimStatus,
 };
 use tribunal_testkit::{
     ScriptedWorld, samples,

@@ -1,16 +1,20 @@
 //! Verdicts and statuses that are in no table: the agent is asked once more, and nothing is guessed.
 
 use tribunal_core::{
-    brief::{AnswerContent, ChallengeVerdict, ClaimStatus, UnknownWord},
-    challenge::ChallengeResult,
-    effect::{AskAgent, AskOutcome, Effect, Reply},
-    event::RunEvent,
-    files::Hunk,
-    finding::{Finding, FindingStatus, Severity},
-    ids::FindingId,
-    level::ReviewLevel,
-    settings::Settings,
-    view::RunView,
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        event::RunEvent,
+        files::Hunk,
+        ids::FindingId,
+        settings::Settings,
+        view::RunView,
+    },
+    review::{
+        challenge_rules::ChallengeResult,
+        finding::{Finding, FindingStatus, Severity},
+        level::ReviewLevel,
+    },
+    tasks::brief::{AnswerContent, ChallengeVerdict, ClaimStatus, UnknownWord},
 };
 use tribunal_testkit::{
     ScriptedWorld,

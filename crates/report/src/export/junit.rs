@@ -7,10 +7,12 @@
 use std::fmt::Write;
 
 use tribunal_core::{
-    finding::{Evidence, Finding, FindingStatus},
-    reason::{RunOutcome, RunReason},
+    engine::reason::{RunOutcome, RunReason},
+    review::{
+        finding::{Evidence, Finding, FindingStatus},
+        tracker,
+    },
     text::truncate_chars,
-    tracker,
 };
 
 use super::{FindingsExport, format_place};

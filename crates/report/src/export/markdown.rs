@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    challenge,
+use tribunal_core::review::{
+    challenge_rules,
     finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
     tracker,
 };
@@ -101,7 +101,7 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
         let _ = writeln!(rendered, "- Challenged: {}", describe_challenge(ruling));
     }
     // The note is not repeated if the ruling already says it.
-    let is_told_by_ruling = ruling.is_some() && challenge::challenge_note(finding) == Some(finding.last_note());
+    let is_told_by_ruling = ruling.is_some() && challenge_rules::challenge_note(finding) == Some(finding.last_note());
     // An open finding with a single note has only been raised.
     let has_moved = finding.history.len() > 1 || finding.status != FindingStatus::Open;
     if has_moved && !is_told_by_ruling && !finding.last_note().is_empty() {

@@ -12,7 +12,7 @@ mod pr_comment;
 mod sarif;
 mod workflow_commands;
 
-use tribunal_core::finding::{Finding, FindingStatus, Severity};
+use tribunal_core::review::finding::{Finding, FindingStatus, Severity};
 
 use crate::{clean_line, phrases, rulings::RulingIndex, tables::RunStanding};
 

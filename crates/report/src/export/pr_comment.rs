@@ -4,7 +4,10 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{finding::Finding, text::truncate_chars, tracker};
+use tribunal_core::{
+    review::{finding::Finding, tracker},
+    text::truncate_chars,
+};
 
 use super::{
     FindingsExport, StatusGroup, format_place,

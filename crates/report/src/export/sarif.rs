@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tribunal_core::{
-    finding::{Evidence, Finding, FindingStatus, Severity},
-    ids::Hash,
-    reason::RunOutcome,
+    engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp},
+    review::{
+        finding::{Evidence, Finding, FindingStatus, Severity},
+        tracker,
+    },
     text::{fold_case_and_spaces, plain_char},
-    timestamp::Timestamp,
-    tracker,
 };
 
 use super::FindingsExport;

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use tribunal_core::{
-    finding::{Finding, Severity},
+    review::finding::{Finding, Severity},
     text::truncate_chars,
 };
 

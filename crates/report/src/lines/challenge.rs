@@ -5,15 +5,14 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    brief::AgentTask,
-    challenge::ChallengeResult,
-    decision::Decision,
-    effect::{AskAgent, Effect},
-    event::RunEvent,
-    fault::Fault,
-    finding::Severity,
-    ids::{AgentName, FindingId, Key},
-    level::AgentRole,
+    decisions::decision::Decision,
+    engine::{
+        effect::{AskAgent, Effect},
+        event::RunEvent,
+        ids::{AgentName, FindingId, Key},
+    },
+    review::{challenge_rules::ChallengeResult, finding::Severity, level::AgentRole},
+    tasks::{brief::AgentTask, fault::Fault},
 };
 
 use super::LineReporter;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::{
+use tribunal_core::engine::{
     effect::{Effect, LandOutcome, Reply},
     event::{JournalEntry, RunEvent},
 };

@@ -5,11 +5,9 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    decision::ChoiceKey,
-    event::RunEvent,
-    files::PatchRefusal,
-    finding::{FindingStatus, StatusTransition, TransitionCause},
-    ids::FindingId,
+    decisions::decision::ChoiceKey,
+    engine::{event::RunEvent, files::PatchRefusal, ids::FindingId},
+    review::finding::{FindingStatus, StatusTransition, TransitionCause},
 };
 
 use super::LineReporter;

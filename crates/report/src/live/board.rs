@@ -3,14 +3,16 @@
 //! The state is fed from outside, including the time: it reads no clock. [`super::frame`] draws it.
 
 use tribunal_core::{
-    brief::{AgentTask, FindingToChallenge},
-    decision::{ChoiceKey, DecisionTopic},
-    effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
-    event::{JournalEntry, RunEvent},
-    ids::{FindingId, Key},
-    level::AgentRole,
-    progress::AgentProgress,
-    view::{RunPhase, RunView},
+    decisions::decision::{ChoiceKey, DecisionTopic},
+    engine::{
+        effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
+        event::{JournalEntry, RunEvent},
+        ids::{FindingId, Key},
+        progress::AgentProgress,
+        view::{RunPhase, RunView},
+    },
+    review::level::AgentRole,
+    tasks::brief::{AgentTask, FindingToChallenge},
 };
 
 use super::worker::{LiveWorker, WorkerState};

@@ -4,8 +4,8 @@
 //! carry the state; colour only emphasises it.
 
 use tribunal_core::{
-    finding::{FindingStatus, Severity},
-    limits::Cost,
+    engine::limits::Cost,
+    review::finding::{FindingStatus, Severity},
 };
 
 use super::{

@@ -20,7 +20,7 @@ pub use multi_reporter::{MultiLiveReporter, MultiRunSubject};
 
 use std::io::{self, Write};
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     progress::AgentProgress,
 };

@@ -4,7 +4,8 @@
 //! draws the rows.
 
 use tribunal_core::{
-    counts::FindingCounts, event::JournalEntry, limits::Cost, progress::AgentProgress, reason::RunOutcome,
+    engine::{event::JournalEntry, limits::Cost, progress::AgentProgress, reason::RunOutcome},
+    review::counts::FindingCounts,
 };
 
 use super::{

@@ -1,6 +1,6 @@
 //! One seat, one challenger or one fixer, and what it is doing.
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::RunEvent,
     ids::{FindingId, Key},
 };

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    effect::{Effect, Reply, Requests, UserRemark, UserRequest},
-    event::{JournalEntry, RunEvent},
-    ids::Key,
-    view::RunView,
+    decisions::user_request::{UserRemark, UserRequest},
+    engine::{
+        effect::{Effect, Reply, Requests},
+        event::{JournalEntry, RunEvent},
+        ids::Key,
+        view::RunView,
+    },
 };
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work, list_unheard_messages,

@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    event::{JournalEntry, RunEvent},
-    fault::{Fault, FaultKind},
-    finding::Finding,
-    ids::{FindingId, Key},
-    progress::AgentProgress,
-    view::RunView,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::{FindingId, Key},
+        progress::AgentProgress,
+        view::RunView,
+    },
+    review::finding::Finding,
+    tasks::fault::{Fault, FaultKind},
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, RulingIndex, Screen, VerboseReporter,

@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    event::{JournalEntry, RunEvent},
-    finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
-    reason::{RunOutcome, RunReason},
-    view::RunView,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        reason::{RunOutcome, RunReason},
+        view::RunView,
+    },
+    review::finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};

@@ -1,7 +1,7 @@
 //! A recorded run as lines: piped, on a wide terminal, on a narrow one, in colour.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     view::RunView,
 };

@@ -3,10 +3,12 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    event::{JournalEntry, RunEvent},
-    finding::{Evidence, Finding, FindingStatus, Severity},
-    ids::FindingId,
-    view::RunView,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::FindingId,
+        view::RunView,
+    },
+    review::finding::{Evidence, Finding, FindingStatus, Severity},
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     progress::AgentProgress,
     view::RunView,

@@ -11,11 +11,15 @@ use comrak::{
 };
 use proptest::prelude::*;
 use tribunal_core::{
-    event::{JournalEntry, RunEvent},
-    finding::{Evidence, Finding, FindingStatus},
-    ids::{AgentName, DecisionId, RunId},
-    subject::Subject,
-    view::RunView,
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::{AgentName, DecisionId, RunId},
+        view::RunView,
+    },
+    review::{
+        finding::{Evidence, Finding, FindingStatus},
+        subject::Subject,
+    },
 };
 use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};

@@ -1,7 +1,7 @@
 //! How usage limits are shown, and costs that a subscription pays.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
+use tribunal_core::engine::{
     effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply},
     event::{JournalEntry, RunEvent},
     ids::{AgentName, Key},

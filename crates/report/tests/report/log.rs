@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     ids::FindingId,
     settings::DriverSpec,
@@ -155,7 +155,10 @@ fn every_agent_call_names_its_prompt_and_its_output() {
     let entries = sample_journal();
     let agent_calls = collect_calls(&entries);
     let ask_entries = entries.iter().filter(|entry| {
-        matches!(&entry.event, RunEvent::EffectStarted { effect: tribunal_core::effect::Effect::Ask { .. }, .. })
+        matches!(
+            &entry.event,
+            RunEvent::EffectStarted { effect: tribunal_core::engine::effect::Effect::Ask { .. }, .. }
+        )
     });
     assert_eq!(agent_calls.len(), ask_entries.count());
     assert!(

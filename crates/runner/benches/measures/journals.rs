@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, path::Path};
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{EntryDraft, JournalEntry},
     ids::RunId,
     replayer::ReplayHistory,

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use tribunal_core::loops::compare_outputs;
-use tribunal_runner::mask::Masker;
+use tribunal_core::tasks::output_similarity::compare_outputs;
+use tribunal_runner::masking::Masker;
 use tribunal_testkit::SAMPLE_JOURNAL;
 
 use crate::{BenchResult, cpu::CpuTime, print_figure};

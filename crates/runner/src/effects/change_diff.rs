@@ -5,11 +5,11 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use tribunal_core::subject::{ChangedPath, CodeChange};
+use tribunal_core::review::subject::{ChangedPath, CodeChange};
 
 use super::EffectContext;
 use crate::{
-    merging::render_unified_diff,
+    landing::merging::render_unified_diff,
     workspaces::{TaskWorkspace, contents, find_blob_ids},
 };
 

@@ -8,16 +8,24 @@ use std::{
 
 use serde::Deserialize;
 use tribunal_core::{
-    decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
-    effect::{PostOutcome, UserRequest},
-    ids::{DecisionId, Hash, RunId},
-    settings::Settings,
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        effect::PostOutcome,
+        ids::{DecisionId, Hash, RunId},
+        settings::Settings,
+    },
 };
 
 use tribunal_store::Store;
 
 use super::{EffectContext, environment_fault, land};
-use crate::{atomic_files::write_atomically, project::Project, workspaces};
+use crate::{
+    project::{Project, atomic_files::write_atomically},
+    workspaces,
+};
 
 /// The last lines of a page that has no answer yet.
 const EMPTY_ANSWER: &str = "answer: \"\"\nnote: \"\"\n";

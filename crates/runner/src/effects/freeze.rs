@@ -3,15 +3,17 @@
 use std::{fs, io};
 
 use tribunal_core::{
-    effect::{FreezeOutcome, FrozenSubject},
-    files::FrozenFile,
-    ids::{Hash, Key},
-    subject::{CodeChange, Subject},
+    engine::{
+        effect::{FreezeOutcome, FrozenSubject},
+        files::FrozenFile,
+        ids::{Hash, Key},
+    },
+    review::subject::{CodeChange, Subject},
 };
 
 use super::{EffectContext, change_diff, environment_fault};
 use crate::{
-    subject,
+    project::subject,
     workspaces::{TaskWorkspace, WorkspaceSource},
 };
 

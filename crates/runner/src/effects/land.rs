@@ -10,18 +10,23 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
-    effect::{LandOutcome, LandedChange},
-    files::{Hunk, LandedFile, PatchRefusal},
-    ids::Hash,
+    engine::{
+        effect::{LandOutcome, LandedChange},
+        files::{Hunk, LandedFile, PatchRefusal},
+        ids::Hash,
+    },
     text::truncate_chars,
 };
 
 use super::{EffectContext, environment_fault, verify_commands};
 use crate::{
-    atomic_files::{FileReplacement, write_atomically},
-    checkpoints::{CheckpointChange, CheckpointKey},
-    kill_points, landing_repository, locks,
-    merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
+    engine::{kill_points, locks},
+    landing::{
+        checkpoints::{CheckpointChange, CheckpointKey},
+        landing_repository,
+        merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
+    },
+    project::atomic_files::{FileReplacement, write_atomically},
     workspaces::{self, TaskWorkspace},
 };
 

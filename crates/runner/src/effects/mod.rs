@@ -27,23 +27,27 @@ use std::{
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
-    fault::{Fault, FaultKind},
-    ids::{Hash, RunId},
-    progress::AgentProgress,
-    replayer::PendingEffect,
-    settings::Settings,
+    engine::{
+        effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
+        ids::{Hash, RunId},
+        progress::AgentProgress,
+        replayer::PendingEffect,
+        settings::Settings,
+    },
+    tasks::fault::{Fault, FaultKind},
 };
 use tribunal_supervise::{Deadlines, MARK_VARIABLE, OutputLimits, ProcessCommand};
 
 use crate::{
-    checkpoints::CheckpointKey,
+    engine::{
+        permits::{AgentPermit, PermitLane},
+        shared_state::SharedState,
+        stop_level::StopLevel,
+    },
     git::REDIRECTING_VARIABLES,
-    mask::Masker,
-    permits::{AgentPermit, PermitLane},
+    landing::checkpoints::CheckpointKey,
+    masking::Masker,
     project::Project,
-    shared_state::SharedState,
-    stop_level::StopLevel,
     workspaces::agent_file_names,
 };
 

@@ -3,14 +3,17 @@
 use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
-    effect::{OwnFile, UserRequest, WriteOutcome},
-    ids::Hash,
+    decisions::user_request::UserRequest,
+    engine::{
+        effect::{OwnFile, WriteOutcome},
+        ids::Hash,
+    },
+    review::tracker::{self, TrackerEdits},
     text::sanitize_to_line,
-    tracker::{self, TrackerEdits},
 };
 
 use super::{EffectContext, environment_fault};
-use crate::atomic_files::write_atomically;
+use crate::project::atomic_files::write_atomically;
 
 pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text: &str) -> WriteOutcome {
     // The text consists of masked replies, but lines that were joined may form something that looks like a secret.

@@ -5,17 +5,17 @@
 
 use std::{fs, io, path::Path};
 
-use tribunal_core::{effect::RestoreOutcome, files::StrayEdit, ids::Hash};
+use tribunal_core::engine::{effect::RestoreOutcome, files::StrayEdit, ids::Hash};
 
 use super::{EffectContext, environment_fault};
 use crate::{
-    atomic_files::write_atomically,
-    checkpoints::CheckpointStore,
+    engine::locks,
     git::git_command,
-    locks,
-    merging::merge_or_first_conflict,
-    parked_files::park_file,
-    subject::{find_link_on_path, is_plain_path},
+    landing::{checkpoints::CheckpointStore, merging::merge_or_first_conflict, parked_files::park_file},
+    project::{
+        atomic_files::write_atomically,
+        subject::{find_link_on_path, is_plain_path},
+    },
     workspaces::{ExternalEdit, TaskWorkspace, WorkTreeWatch},
 };
 

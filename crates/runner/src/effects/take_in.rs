@@ -3,7 +3,7 @@
 
 use std::{io, sync::Arc};
 
-use tribunal_core::{
+use tribunal_core::engine::{
     effect::{LandOutcome, LandedChange},
     files::{FrozenFile, LandedFile, PatchRefusal},
     ids::{Hash, Key},
@@ -14,7 +14,7 @@ use super::{
     land::{detect_gutting, run_file_work},
     verify_commands,
 };
-use crate::{merging::diff_hunks, subject, workspaces::TaskWorkspace};
+use crate::{landing::merging::diff_hunks, project::subject, workspaces::TaskWorkspace};
 
 /// Accepts the edits. Returns `None` if the user ended a check.
 pub(super) async fn take_in_edits(

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
-use tribunal_core::{files::PatchRefusal, text::truncate_chars};
+use tribunal_core::{engine::files::PatchRefusal, text::truncate_chars};
 use tribunal_supervise::{Deadlines, ExitReason};
 
 use super::{

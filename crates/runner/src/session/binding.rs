@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use tribunal_core::{
-    decision::DecisionAnswer,
-    event::{EntryDraft, JournalEntry, RunEvent},
-    finding::FindingStatus,
-    ids::{DecisionId, RunId},
+    decisions::decision::DecisionAnswer,
+    engine::{
+        event::{EntryDraft, JournalEntry, RunEvent},
+        ids::{DecisionId, RunId},
+        settings::Settings,
+        timestamp::Timestamp,
+        view::RunView,
+    },
+    review::finding::FindingStatus,
     session::{
         MAX_REFUSALS_LIMIT, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionStep,
         SessionTally, stop::SessionRunPhase,
     },
-    settings::Settings,
-    timestamp::Timestamp,
-    view::RunView,
 };
 use tribunal_store::Store;
 
@@ -23,10 +25,12 @@ use super::{
     state_file::{self, StateCounts, StateFile, StateFileFacts},
 };
 use crate::{
-    locks,
+    engine::{
+        locks,
+        run::{RunError, Runner},
+        run_names,
+    },
     project::Project,
-    run::{RunError, Runner},
-    run_names,
 };
 
 /// Fails if a session here is bound to something that is not over. A file that holds no session any more is set aside.

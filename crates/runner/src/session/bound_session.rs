@@ -1,17 +1,18 @@
 //! A bound session: what state it is in, and what happens to it.
 
 use tribunal_core::{
-    decision::Decision,
-    event::{RunEvent, RunSummary},
-    finding::FindingStatus,
-    ids::{DecisionId, RunId},
-    reason::{RunOutcome, RunReason},
-    review::ReviewState,
+    decisions::decision::Decision,
+    engine::{
+        event::{RunEvent, RunSummary},
+        ids::{DecisionId, RunId},
+        reason::{RunOutcome, RunReason},
+        timestamp::Timestamp,
+    },
+    review::{ReviewState, finding::FindingStatus},
     session::{
         MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionTally, SessionWork,
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
-    timestamp::Timestamp,
 };
 use tribunal_store::{Store, StoreError};
 
@@ -20,7 +21,7 @@ use super::{
     set_state_file_aside,
     state_file::{self, StateCounts, StateFile},
 };
-use crate::{project::Project, run::Runner};
+use crate::{engine::run::Runner, project::Project};
 
 /// The events that say which phase a run is in.
 const PHASE_EVENTS: [&str; 4] = ["run_started", "run_resumed", "run_parked", "run_finished"];

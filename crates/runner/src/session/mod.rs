@@ -12,13 +12,15 @@ use std::{
 };
 
 use tribunal_core::{
-    event::{EntryDraft, RunEvent},
-    ids::RunId,
+    engine::{
+        event::{EntryDraft, RunEvent},
+        ids::RunId,
+        timestamp::Timestamp,
+    },
     session::{
         ReleaseReason, SessionTally,
         stop::{SessionRunPhase, StopInput},
     },
-    timestamp::Timestamp,
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, StoreError};
 
@@ -27,6 +29,7 @@ use crate::project::Project;
 mod binding;
 mod bound_session;
 pub mod state_file;
+pub mod step_hooks;
 
 pub(crate) use binding::refresh_state_file;
 pub use binding::{answer_loop, ensure_no_other_session, start_loop, write_state_file};

@@ -9,9 +9,8 @@ use std::ops::Range;
 
 use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
 use tribunal_core::{
-    ids::RunId,
+    engine::{ids::RunId, timestamp},
     session::{DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, SessionAssignment, SessionWork},
-    timestamp,
 };
 
 /// Our own state file.

@@ -16,7 +16,7 @@ use super::{
     omissions::OmissionRemarks,
     stored_tree, workspace_git,
 };
-use crate::atomic_files;
+use crate::project::atomic_files;
 
 /// A workspace that is being filled.
 pub(super) struct WorkspaceCopier<'a> {

@@ -7,9 +7,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
-use crate::atomic_files;
+use crate::project::atomic_files;
 
 use super::{
     TaskWorkspace,

@@ -12,9 +12,9 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
-use crate::atomic_files::write_atomically;
+use crate::project::atomic_files::write_atomically;
 
 /// Some file systems count time in steps of two seconds.
 const CLOCK_STEP_NS: i64 = 2_000_000_000;

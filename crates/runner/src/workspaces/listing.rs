@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{TOOL_DIRECTORIES, WorkspaceSource, git_queries, is_never_copied, omissions::OmissionRemarks};
-use crate::subject::is_plain_path;
+use crate::project::subject::is_plain_path;
 
 /// The number and size of files that are copied for a task.
 #[derive(Clone, Copy, Debug)]

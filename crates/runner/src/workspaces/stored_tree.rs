@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fs, io, os::unix::fs::PermissionsExt, path::Path};
 
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
 use super::{
     WorkspaceSource, git_queries, is_never_copied,
     listing::{CopyExtent, CopyLimits, link_stays_inside, measure_files},
     omissions::OmissionRemarks,
 };
-use crate::subject::is_plain_path;
+use crate::project::subject::is_plain_path;
 
 const EXECUTABLE_MODE: &str = "100755";
 const LINK_MODE: &str = "120000";

@@ -4,11 +4,12 @@
 use std::{path::Path, sync::mpsc::channel};
 
 use tribunal_core::{
-    decision::DecisionAnswer,
-    effect::UserRequest,
-    event::{EntryDraft, RunEvent},
-    ids::{DecisionId, Hash, RunId},
-    timestamp::Timestamp,
+    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    engine::{
+        event::{EntryDraft, RunEvent},
+        ids::{DecisionId, Hash, RunId},
+        timestamp::Timestamp,
+    },
 };
 use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError};
 
@@ -182,7 +183,7 @@ fn a_file_that_is_not_a_journal_is_refused() {
 
 #[test]
 fn resuming_reads_the_same_state_as_the_whole_journal() {
-    use tribunal_core::{replayer::ReplayHistory, view::RunView};
+    use tribunal_core::engine::{replayer::ReplayHistory, view::RunView};
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let recorded = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);

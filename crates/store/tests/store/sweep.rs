@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tribunal_core::{
+use tribunal_core::engine::{
     event::{EntryDraft, RunEvent},
     ids::{Hash, RunId},
     timestamp::Timestamp,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{brief::ChallengeVerdict, ground::EvidenceFinder};
+use tribunal_core::{review::ground::EvidenceFinder, tasks::brief::ChallengeVerdict};
 
 use super::{
     derive_seed,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{files::Hunk, finding::Severity};
+use tribunal_core::{engine::files::Hunk, review::finding::Severity};
 
 use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, fill_template, pick_word};
 use crate::dice::Dice;

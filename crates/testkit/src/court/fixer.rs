@@ -1,10 +1,12 @@
 //! The fixers of the court: what they repair, what they only touch, and what they break.
 
 use tribunal_core::{
-    brief::{AssignedFinding, ClaimStatus, TaskBrief},
-    effect::{LandOutcome, Reply},
-    files::PatchRefusal,
-    finding::Evidence,
+    engine::{
+        effect::{LandOutcome, Reply},
+        files::PatchRefusal,
+    },
+    review::finding::Evidence,
+    tasks::brief::{AssignedFinding, ClaimStatus, TaskBrief},
 };
 
 use super::{

@@ -1,9 +1,11 @@
 //! The reviewers of the court: what they see, how they word it, and what they invent.
 
 use tribunal_core::{
-    brief::{RaisedFinding, TaskBrief},
-    finding::{Evidence, Severity},
-    level::AgentRole,
+    review::{
+        finding::{Evidence, Severity},
+        level::AgentRole,
+    },
+    tasks::brief::{RaisedFinding, TaskBrief},
 };
 
 use super::{

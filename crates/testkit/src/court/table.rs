@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use tribunal_core::reason::RunOutcome;
+use tribunal_core::engine::reason::RunOutcome;
 
 use super::{CourtCalibration, CourtTally, CourtVariant, calibration::percent};
 

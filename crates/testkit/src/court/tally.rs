@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    challenge::ChallengeResult,
-    event::{JournalEntry, RunEvent},
-    finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
-    ids::FindingId,
-    reason::{RunOutcome, RunReason},
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::FindingId,
+        reason::{RunOutcome, RunReason},
+    },
+    review::{
+        challenge_rules::ChallengeResult,
+        finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
+    },
 };
 
 use super::{

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    brief::{ChallengeVerdict, RaisedFinding, TaskBrief},
-    effect::{AskOutcome, Effect, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
-    fault::FaultKind,
-    ids::AgentName,
-    level::AgentRole,
-    limits::{AgentUsage, Cost},
-    replayer::PendingEffect,
+    engine::{
+        effect::{AskOutcome, Effect, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
+        ids::AgentName,
+        limits::{AgentUsage, Cost},
+        replayer::PendingEffect,
+    },
+    review::level::AgentRole,
+    tasks::{
+        brief::{ChallengeVerdict, RaisedFinding, TaskBrief},
+        fault::FaultKind,
+    },
 };
 
 use super::{
@@ -145,7 +149,7 @@ impl Courtroom {
 
     /// One look of a provider at the current text, outside any run.
     pub fn look_once(&mut self, provider: usize) -> Vec<RaisedFinding> {
-        let subject = tribunal_core::subject::Subject::from_path("plan.md", None);
+        let subject = tribunal_core::review::subject::Subject::from_path("plan.md", None);
         let seat = CourtSeat { provider, role: AgentRole::Adversarial, round: 1 };
         self.review_document(seat, &TaskBrief::new(AgentRole::Adversarial, subject, 1))
     }

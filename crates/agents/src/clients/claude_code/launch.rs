@@ -8,9 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use tribunal_core::{
-    client::{ClientSpec, JobKind, ModelSize, SettingsInheritance},
-    limits::Cost,
-    settings::AgentSpec,
+    engine::{limits::Cost, settings::AgentSpec},
+    tasks::client::{ClientSpec, JobKind, ModelSize, SettingsInheritance},
 };
 
 use super::{

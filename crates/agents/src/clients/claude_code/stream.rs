@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tribunal_core::{
-    brief::AgentSession,
-    client::ClientSpec,
-    fault::{Fault, FaultKind},
-    limits::{AgentUsage, Cost},
+    engine::limits::{AgentUsage, Cost},
+    tasks::{
+        brief::AgentSession,
+        client::ClientSpec,
+        fault::{Fault, FaultKind},
+    },
     text::truncate_chars,
 };
 

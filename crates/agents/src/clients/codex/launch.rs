@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use serde_json::{Value, json};
 use tribunal_core::{
-    client::{ClientSpec, JobKind, McpServer, SettingsInheritance},
-    settings::AgentSpec,
+    engine::settings::AgentSpec,
+    tasks::client::{ClientSpec, JobKind, McpServer, SettingsInheritance},
 };
 
 use super::{CLIENT_ID, mcp_servers};

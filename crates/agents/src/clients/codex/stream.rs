@@ -6,10 +6,12 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    brief::AgentSession,
-    client::ClientSpec,
-    fault::{Fault, FaultKind},
-    limits::AgentUsage,
+    engine::limits::AgentUsage,
+    tasks::{
+        brief::AgentSession,
+        client::ClientSpec,
+        fault::{Fault, FaultKind},
+    },
     text::truncate_chars,
 };
 

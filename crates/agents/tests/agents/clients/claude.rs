@@ -3,10 +3,14 @@
 use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, DecodedOutput, SessionMode};
 use tribunal_core::{
-    client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},
-    fault::FaultKind,
-    limits::{AgentUsage, Cost},
-    settings::{AgentSpec, DriverSpec},
+    engine::{
+        limits::{AgentUsage, Cost},
+        settings::{AgentSpec, DriverSpec},
+    },
+    tasks::{
+        client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},
+        fault::FaultKind,
+    },
 };
 
 use super::common::{

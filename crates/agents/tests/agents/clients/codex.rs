@@ -3,10 +3,14 @@
 use serde_json::Value;
 use tribunal_agents::driver::{DecodedOutput, SessionMode};
 use tribunal_core::{
-    client::{ClientSpec, JobKind, McpServer, ModelSize, SettingsInheritance},
-    fault::FaultKind,
-    limits::AgentUsage,
-    settings::{AgentSpec, DriverSpec},
+    engine::{
+        limits::AgentUsage,
+        settings::{AgentSpec, DriverSpec},
+    },
+    tasks::{
+        client::{ClientSpec, JobKind, McpServer, ModelSize, SettingsInheritance},
+        fault::FaultKind,
+    },
 };
 
 use super::common::{

@@ -12,11 +12,15 @@ use tribunal_agents::{
     },
 };
 use tribunal_core::{
-    brief::AgentSession,
-    client::{ClientSpec, JobKind},
-    ids::Key,
-    limits::{AgentUsage, Cost},
-    settings::{AgentSpec, DriverSpec},
+    engine::{
+        ids::Key,
+        limits::{AgentUsage, Cost},
+        settings::{AgentSpec, DriverSpec},
+    },
+    tasks::{
+        brief::AgentSession,
+        client::{ClientSpec, JobKind},
+    },
 };
 
 /// A Sunday noon in November, shortly before the limits in the fixtures reset.

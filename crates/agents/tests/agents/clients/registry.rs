@@ -11,9 +11,11 @@ use tribunal_agents::{
     hook::{HookAnswer, HookClient, HookEvent, HookInput, install},
 };
 use tribunal_core::{
-    client::{ClientSpec, JobKind},
-    ids::Key,
-    settings::{AgentSpec, DriverSpec},
+    engine::{
+        ids::Key,
+        settings::{AgentSpec, DriverSpec},
+    },
+    tasks::client::{ClientSpec, JobKind},
 };
 
 fn build_agent(client_id: &str) -> AgentSpec {

@@ -6,21 +6,25 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
-    effect::UserRequest,
-    ids::{DecisionId, RunId},
-    view::{RunPhase, RunView},
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        user_request::UserRequest,
+    },
+    engine::{
+        ids::{DecisionId, RunId},
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use crate::{
-    agent_session,
+    clients::agent_session,
     commands::{loops, runs, say},
     context::CommandContext,
+    messages::user_errors::UserError,
     settings::nearest_name,
-    user_errors::UserError,
 };
 
 /// A run or a loop, which may have open decisions.

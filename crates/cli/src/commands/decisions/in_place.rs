@@ -6,10 +6,12 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
-    ids::{DecisionId, RunId},
-    reason::{RunOutcome, RunReason},
-    view::{RunPhase, RunView},
+    decisions::decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+    engine::{
+        ids::{DecisionId, RunId},
+        reason::{RunOutcome, RunReason},
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_report::{TextStyle, escape_line};
 use tribunal_runner::Project;
@@ -20,14 +22,16 @@ use super::{
     collect_diffs,
 };
 use crate::{
-    agent_session,
+    clients::agent_session,
     commands::{diff::write_diff, say},
     context::CommandContext,
-    engine::{RunEnd, RunJob, execute_run},
+    messages::user_errors::UserError,
+    runs::engine::{RunEnd, RunJob, execute_run},
     settings::ThroughputLimits,
-    terminal,
-    terminal_prompt::{PromptInput, TerminalPrompt},
-    user_errors::UserError,
+    terminal::{
+        self,
+        prompt::{PromptInput, TerminalPrompt},
+    },
 };
 
 /// A run that this command has shown until it ended or stopped.
@@ -294,7 +298,7 @@ impl QuestionForm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
+    use tribunal_core::engine::{
         files::Patch,
         ids::{FindingId, Hash, Key},
     };

@@ -11,19 +11,21 @@ use std::{
 
 use serde_json::json;
 use tribunal_core::{
-    decision::{Decision, DecisionAnswer, DecisionTopic},
-    ids::RunId,
+    decisions::decision::{Decision, DecisionAnswer, DecisionTopic},
+    engine::ids::RunId,
 };
 use tribunal_report::{escape_line, tables};
-use tribunal_runner::{Project, Runner, landings::diff_stray_edit};
+use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};
 use tribunal_store::Store;
 
 use self::answers::{AnswerOutcome, AskingRun, NamedDecision, collect_asking_runs, find_decision};
 use super::diff::write_diff;
 use crate::{
     context::CommandContext,
-    json_documents::{self, DecisionsDocument, OpenDecision},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, DecisionsDocument, OpenDecision},
+        user_errors::UserError,
+    },
 };
 
 pub(super) use self::in_place::{StoppedRun, answer_in_place};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::client_probe::ClientState;
+use crate::clients::client_probe::ClientState;
 
 pub(super) const DOCTOR_SCHEMA: &str = "tribunal.doctor/1";
 

@@ -6,10 +6,12 @@ use tribunal_runner::git::{GitError, check_repository};
 
 use super::{DoctorProblem, new_problem, problem_from_error};
 use crate::{
-    client_probe::ask_git_version,
+    clients::{
+        client_probe::ask_git_version,
+        programs::{ProgramProblem, locate_program},
+    },
     context::CommandContext,
-    programs::{ProgramProblem, locate_program},
-    user_errors::UserError,
+    messages::user_errors::UserError,
 };
 
 /// Returns the version of git, if it answers, and what is wrong with it or with the project's repository.

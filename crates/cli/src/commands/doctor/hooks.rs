@@ -12,7 +12,7 @@ use tribunal_agents::{
 use tribunal_runner::Project;
 
 use super::{DoctorProblem, new_problem};
-use crate::{context::CommandContext, programs::locate_program};
+use crate::{clients::programs::locate_program, context::CommandContext};
 
 /// Finds hooks of ours in the project that could not start Tribunal. Reviews run without hooks, so these are warnings.
 pub(super) fn find_broken_hooks(context: &CommandContext, project: &Project) -> Vec<DoctorProblem> {

@@ -16,9 +16,9 @@ use std::{
 
 use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
-    client::{JobKind, JobPriority},
-    settings::DriverSpec,
-    subject::Subject,
+    engine::settings::DriverSpec,
+    review::subject::Subject,
+    tasks::client::{JobKind, JobPriority},
 };
 
 use self::document::{
@@ -26,15 +26,18 @@ use self::document::{
     OtherClient,
 };
 use crate::{
-    client_probe::{ClientState, ProbedClient},
+    clients::{
+        client_probe::{ClientState, ProbedClient},
+        installed_clients::find_on_path,
+    },
     context::CommandContext,
-    installed_clients::find_on_path,
-    json_documents,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_ENVIRONMENT, SuggestedStep, UserError, name_program},
+    },
     preflight::{self, AgentReadiness, PlannedStart},
     settings::{self, EffectiveSettings, ResolvedSettings, RunInputs},
-    trust,
-    trust_item::TrustItem,
-    user_errors::{EXIT_ENVIRONMENT, SuggestedStep, UserError, name_program},
+    trust::{self, trust_item::TrustItem},
 };
 
 pub(crate) use document::DoctorReport;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tribunal_report::{Screen, TextStyle, escape_line};
 
 use super::document::{DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorReport};
-use crate::{client_probe::ClientState, user_errors::format_steps};
+use crate::{clients::client_probe::ClientState, messages::user_errors::format_steps};
 
 /// The column at which the details of an item start.
 const DETAIL_INDENT: usize = 6;
@@ -181,7 +181,7 @@ mod tests {
         super::document::{DOCTOR_SCHEMA, DoctorProjectRow},
         *,
     };
-    use crate::user_errors::UserError;
+    use crate::messages::user_errors::UserError;
 
     #[test]
     fn a_narrow_screen_is_respected_and_nothing_is_cut() {

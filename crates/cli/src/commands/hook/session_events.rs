@@ -3,8 +3,8 @@
 use tribunal_agents::hook::HookAnswer;
 use tribunal_bmad::hooks::WorkflowHookMoment;
 use tribunal_core::{
+    engine::view::RunPhase,
     session::{SessionEventKind, SessionWork},
-    view::RunPhase,
 };
 use tribunal_runner::{
     Runner,

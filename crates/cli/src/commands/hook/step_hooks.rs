@@ -5,8 +5,8 @@ use std::fs;
 
 use tribunal_bmad::hooks::{WorkflowHookMoment, WorkflowHooks, read_hooks};
 use tribunal_core::session::{ReleaseReason, SessionEventKind, SessionStep};
-use tribunal_runner::{
-    session::{self, BoundSession},
+use tribunal_runner::session::{
+    self, BoundSession,
     step_hooks::{HookMemory, HookReport, HookRun, HookVariables, StepHookRunner},
 };
 
@@ -14,8 +14,7 @@ use super::{HookCall, log_message};
 use crate::{
     ColourChoice,
     context::{CommandContext, env_masker},
-    trust,
-    trust_item::TrustItem,
+    trust::{self, trust_item::TrustItem},
 };
 
 /// The hooks of a longer file do not run.

@@ -13,7 +13,11 @@ use tribunal_agents::{
     },
 };
 use tribunal_bmad::hooks::WorkflowHookMoment;
-use tribunal_core::{session::SessionEventKind, settings::Settings, subject::Subject, view::RunView};
+use tribunal_core::{
+    engine::{settings::Settings, view::RunView},
+    review::subject::Subject,
+    session::SessionEventKind,
+};
 use tribunal_guard::{GuardContext, GuardPolicy, ToolUse, WriteBounds, check_tool_use};
 use tribunal_runner::{
     project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
@@ -22,7 +26,7 @@ use tribunal_runner::{
 use tribunal_store::Store;
 
 use super::{HookCall, mask_text, step_hooks::StepHookOutcome};
-use crate::installed_clients::scratch_directories;
+use crate::clients::installed_clients::scratch_directories;
 
 impl HookCall {
     pub(super) fn handle_pre_tool_use(&self) -> HookAnswer {

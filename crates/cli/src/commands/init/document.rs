@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::json_documents::ChangedFile;
+use crate::messages::json_documents::ChangedFile;
 
 pub(super) const INIT_SCHEMA: &str = "tribunal.init/1";
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use tribunal_agents::{clients::HookFile, hook::HookClient};
 use tribunal_runner::{
     Project,
-    file_edits::{self, FileEdit},
+    project::file_edits::{self, FileEdit},
 };
 
 use super::{InitArguments, InitPlan, read_project_file};
-use crate::user_errors::UserError;
+use crate::messages::user_errors::UserError;
 
 const GITIGNORE_FILE: &str = ".gitignore";
 

@@ -11,8 +11,7 @@ use tribunal_agents::{
 };
 use tribunal_runner::{
     Project,
-    file_edits::FileEdit,
-    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
+    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE, file_edits::FileEdit},
 };
 
 use super::{
@@ -21,9 +20,9 @@ use super::{
     read_project_file, rebuild_command,
 };
 use crate::{
+    clients::installed_clients::find_on_path,
     context::CommandContext,
-    installed_clients::find_on_path,
-    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, EXIT_USAGE, UserError},
+    messages::user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, EXIT_USAGE, UserError},
 };
 
 /// The parts of the command that every edit needs.

@@ -15,7 +15,7 @@ use tribunal_agents::hook::HookClient;
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    file_edits::{self, EditError, FileEdit},
+    project::file_edits::{self, EditError, FileEdit},
 };
 
 use self::{
@@ -25,11 +25,13 @@ use self::{
 use super::diff::{build_file_row, format_count, write_diff};
 use crate::{
     bmad::BmadProject,
+    clients::installed_clients::join_names,
     context::CommandContext,
-    installed_clients::join_names,
-    json_documents,
-    user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
-    wrapped_output::{wrapped_stderr, wrapped_stdout},
+    messages::{
+        json_documents,
+        user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
 pub(crate) use document::InitReport;
@@ -240,7 +242,7 @@ fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String
         // What the system refuses is a matter of this machine; every other cause can be corrected in the file.
         let exit_code = match read_failure {
             tribunal_bmad::project_files::UnreadableFile::Refused { .. } => EXIT_ENVIRONMENT,
-            _ => crate::user_errors::EXIT_USAGE,
+            _ => crate::messages::user_errors::EXIT_USAGE,
         };
         let user_error = UserError::new(exit_code, problem.to_string()).with_reason("No file was changed.");
         if problem.todo.is_empty() { user_error } else { user_error.with_step(problem.todo) }

@@ -3,12 +3,15 @@
 //! It has only settings that this version uses. An existing file belongs to the user and is never changed.
 
 use clap::ValueEnum;
-use tribunal_runner::{Project, file_edits::FileEdit, project::SettingsFileChoice};
+use tribunal_runner::{
+    Project,
+    project::{SettingsFileChoice, file_edits::FileEdit},
+};
 
 use super::{InitArguments, InitPlan, read_project_file};
 use crate::{
+    messages::user_errors::UserError,
     settings::{self, default_as_written},
-    user_errors::UserError,
 };
 
 /// How thorough reviews are.

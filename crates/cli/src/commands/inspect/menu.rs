@@ -10,9 +10,11 @@ use tribunal_report::escape_line;
 
 use crate::{
     context::CommandContext,
-    json_documents,
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 /// What was found in a text, in the order of its lines.

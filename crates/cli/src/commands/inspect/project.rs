@@ -20,13 +20,15 @@ use tribunal_bmad::{
     tier::{self, TierLevels, TierSuggestion},
 };
 use tribunal_report::escape_line;
-use tribunal_runner::project_files::ProjectDirectory;
+use tribunal_runner::project::project_files::ProjectDirectory;
 
 use crate::{
     context::CommandContext,
-    json_documents,
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]

@@ -15,20 +15,26 @@ use tribunal_agents::{
     driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock, SessionMode},
 };
 use tribunal_core::{
-    brief::{AnswerContent, PartyMinutes},
-    client::ClientSpec,
-    fault::{Fault, FaultPolicy},
-    limits::AgentUsage,
-    settings::{AgentSpec, DriverSpec},
+    engine::{
+        limits::AgentUsage,
+        settings::{AgentSpec, DriverSpec},
+    },
+    tasks::{
+        brief::{AnswerContent, PartyMinutes},
+        client::ClientSpec,
+        fault::{Fault, FaultPolicy},
+    },
 };
 use tribunal_report::escape_line;
 
 use crate::{
     context::CommandContext,
-    json_documents,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
     settings::{self, SettingSources, nearest_name},
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 /// What a driver read from an agent's raw output.

@@ -17,9 +17,11 @@ use tribunal_report::escape_line;
 use crate::{
     bmad::{self, BmadProject},
     context::CommandContext,
-    json_documents,
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]

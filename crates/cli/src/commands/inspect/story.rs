@@ -14,9 +14,11 @@ use tribunal_report::escape_line;
 use crate::{
     bmad,
     context::CommandContext,
-    json_documents,
-    user_errors::{EXIT_NEGATIVE, UserError},
-    wrapped_output::wrapped_stdout,
+    messages::{
+        json_documents,
+        user_errors::{EXIT_NEGATIVE, UserError},
+    },
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 /// `tribunal inspect story --json`.

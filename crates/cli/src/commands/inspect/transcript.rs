@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tribunal_core::{
+use tribunal_core::engine::{
     effect::{AskOutcome, FailedTask, Reply},
     ids::RunId,
 };
@@ -16,10 +16,12 @@ use super::{InspectedAnswer, print_answer};
 use crate::{
     commands::log::agent_calls::{build_call_row, read_blob_text},
     context::CommandContext,
-    json_documents::{self, CallTranscript, TranscriptsDocument},
+    messages::{
+        json_documents::{self, CallTranscript, TranscriptsDocument},
+        user_errors::UserError,
+    },
     settings::nearest_name,
-    user_errors::UserError,
-    wrapped_output::wrapped_stdout,
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use std::{
     io::{Write, stdout},
 };
 
-use tribunal_core::ids::{Hash, RunId};
+use tribunal_core::engine::ids::{Hash, RunId};
 use tribunal_report::{
     EntryFilter, LogQuery,
     calls::{AgentCall, collect_calls, group_by_vendor},
@@ -16,8 +16,10 @@ use tribunal_store::{Store, StoreError};
 
 use crate::{
     context::CommandContext,
-    json_documents::{self, CallRow, CallsDocument, StoredText, VendorRow},
-    user_errors::UserError,
+    messages::{
+        json_documents::{self, CallRow, CallsDocument, StoredText, VendorRow},
+        user_errors::UserError,
+    },
 };
 
 pub(super) struct AgentCallQuery {

@@ -12,10 +12,12 @@ use std::{
 
 use schemars::schema_for;
 use tribunal_core::{
-    event::{JournalEntry, RunEvent},
-    ids::{FindingId, RunId},
+    engine::{
+        event::{JournalEntry, RunEvent},
+        ids::{FindingId, RunId},
+        timestamp,
+    },
     session::SessionEventKind,
-    timestamp,
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, JsonReporter, LineReporter, LogQuery, Reporter, VerboseReporter, escape_line,
@@ -24,7 +26,7 @@ use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::loops;
-use crate::{context::CommandContext, settings::nearest_name, user_errors::UserError};
+use crate::{context::CommandContext, messages::user_errors::UserError, settings::nearest_name};
 
 /// The pause between two reads of a journal that is still being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -281,7 +283,7 @@ fn parse_since(typed_time: &str, now_ms: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::user_errors::SuggestedStep;
+    use crate::messages::user_errors::SuggestedStep;
 
     #[test]
     fn since_is_a_duration_ago_or_a_point_in_time() {

@@ -4,7 +4,11 @@
 
 use std::{io::Write, time::Duration};
 
-use tribunal_core::{event::RunEvent, ids::RunId, session::SessionBinding, text::truncate_chars, timestamp::Timestamp};
+use tribunal_core::{
+    engine::{event::RunEvent, ids::RunId, timestamp::Timestamp},
+    session::SessionBinding,
+    text::truncate_chars,
+};
 use tribunal_report::{escape_line, session_text::describe_session_event};
 use tribunal_runner::{
     Project,
@@ -15,9 +19,11 @@ use tribunal_store::Store;
 use super::{build_row, load_stale_age};
 use crate::{
     context::CommandContext,
-    json_documents::{self, LoopRow, LoopsDocument},
-    user_errors::UserError,
-    wrapped_output::wrapped_stdout,
+    messages::{
+        json_documents::{self, LoopRow, LoopsDocument},
+        user_errors::UserError,
+    },
+    terminal::wrapped_output::wrapped_stdout,
 };
 
 /// At most this many loops are listed.

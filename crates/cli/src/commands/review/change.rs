@@ -6,24 +6,26 @@ use std::{
 };
 
 use tribunal_core::{
-    subject::{CodeChange, Subject},
+    review::subject::{CodeChange, Subject},
     text::{format_count, parse_sections},
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    changes::{self, ChangeError, ChangePart, ChangeRequest, ChangeScope, FoundChange, format_bytes},
-    git::GitError,
-    subject::{self, SubjectError},
+    git::{
+        GitError,
+        changes::{self, ChangeError, ChangePart, ChangeRequest, ChangeScope, FoundChange, format_bytes},
+    },
+    project::subject::{self, SubjectError},
 };
 
 use super::{PreparedRun, ReviewMaterial};
 use crate::{
     context::CommandContext,
+    messages::user_errors::UserError,
     preflight::check_templates,
     settings::{RunInputs, resolve_settings},
-    shell_quoting::shell_quote,
-    user_errors::UserError,
+    terminal::shell_quoting::shell_quote,
 };
 
 /// At most this many reasons and names are shown one by one.

@@ -4,23 +4,25 @@ use std::io::{Write, stdout};
 
 use tribunal_agents::prompt;
 use tribunal_core::{
-    brief::TaskBrief,
-    client::JobKind,
-    level::{AgentRole, level_for, panel_roles},
-    seating,
-    settings::Settings,
-    subject::CodeChange,
+    engine::settings::Settings,
+    review::{
+        level::{AgentRole, level_for, panel_roles},
+        subject::CodeChange,
+    },
+    tasks::{brief::TaskBrief, client::JobKind, selection},
     text::format_count,
 };
 use tribunal_report::escape_line;
-use tribunal_runner::changes::format_bytes;
+use tribunal_runner::git::changes::format_bytes;
 
 use super::ReviewMaterial;
 use crate::{
     context::CommandContext,
-    json_documents::{self, PlannedSeat, ReviewPlan},
+    messages::{
+        json_documents::{self, PlannedSeat, ReviewPlan},
+        user_errors::UserError,
+    },
     settings::ThroughputLimits,
-    user_errors::UserError,
 };
 
 /// At most this many files of a change are named; `--json` names all.
@@ -75,7 +77,7 @@ fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ThroughputL
         // The same function seats reviewers in a run, so that the plan shows what its first round starts with.
         .map(|(index, role)| PlannedSeat {
             role: *role,
-            agent: seating::agent_for_seat(settings, JobKind::Review, index, 0),
+            agent: selection::agent_for_seat(settings, JobKind::Review, index, 0),
         })
         .collect();
     ReviewPlan {

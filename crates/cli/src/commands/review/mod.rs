@@ -14,37 +14,36 @@ use std::{
 use clap::ValueEnum;
 use tribunal_agents::clients::clients_with_sessions;
 use tribunal_core::{
-    ids::RunId,
-    reason::RunOutcome,
-    settings::Settings,
-    subject::Subject,
+    engine::{ids::RunId, reason::RunOutcome, settings::Settings},
+    review::subject::Subject,
     text::{find_section, parse_sections},
 };
 use tribunal_report::{
     DisplayMode,
     tables::{RunStanding, RunState},
 };
-use tribunal_runner::{Project, new_batch_id, session, subject};
+use tribunal_runner::{Project, new_batch_id, project::subject, session};
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
     loops, runs,
 };
 use crate::{
-    agent_session,
+    clients::{agent_session, installed_clients::join_names},
     context::CommandContext,
-    detach::{RemainingRuns, detach_command},
-    engine::{RunJob, execute_run},
-    installed_clients::join_names,
-    multi_run::{PlannedRun, SeveralEnd, execute_several},
+    messages::user_errors::UserError,
     preflight::{self, PlannedStart},
-    progress_display::ProgressArgs,
-    run_verdict::{SeverityName, judge_and_print},
+    runs::{
+        detach::{RemainingRuns, detach_command},
+        engine::{RunJob, execute_run},
+        multi_run::{PlannedRun, SeveralEnd, execute_several},
+        run_verdict::{SeverityName, judge_and_print},
+    },
     settings::{
         ResolvedSettings, RunInputs, SettingSources, ThroughputLimits, gather_settings, nearest_name, resolve_settings,
     },
+    terminal::progress_display::ProgressArgs,
     trust,
-    user_errors::UserError,
 };
 
 #[derive(Debug, clap::Args)]

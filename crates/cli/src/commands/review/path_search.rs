@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{subject::Subject, text::format_count};
-use tribunal_runner::{
+use tribunal_core::{review::subject::Subject, text::format_count};
+use tribunal_runner::project::{
     document_search::{PathPattern, SearchError, list_documents, list_matching_files},
     subject,
 };
@@ -15,9 +15,9 @@ use tribunal_runner::{
 use crate::{
     bmad::BmadProject,
     context::CommandContext,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::{RunInputs, resolve_settings},
-    shell_quoting::shell_quote,
-    user_errors::{EXIT_ENVIRONMENT, UserError},
+    terminal::shell_quoting::shell_quote,
 };
 
 /// So many files are reviewed without a question; each of them costs as much as a file that is named.

@@ -10,14 +10,15 @@ use tribunal_bmad::{
     story::{self, Story},
 };
 use tribunal_core::text::format_count;
-use tribunal_runner::{Project, changes::ChangeScope, subject};
+use tribunal_runner::{Project, git::changes::ChangeScope, project::subject};
 
 use super::{
     PreparedRun,
     change::{self, RequestedChange},
 };
 use crate::{
-    bmad::BmadProject, context::CommandContext, settings::RunInputs, shell_quoting::shell_quote, user_errors::UserError,
+    bmad::BmadProject, context::CommandContext, messages::user_errors::UserError, settings::RunInputs,
+    terminal::shell_quoting::shell_quote,
 };
 
 /// What stories of late eras write as their baseline where there is no git.

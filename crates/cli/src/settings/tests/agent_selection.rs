@@ -4,18 +4,20 @@ use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},
-    ids::ClientId,
-    limits::WaitLimits,
-    settings::{AgentSpec, DriverSpec, Settings},
-    subject::Subject,
+    engine::{
+        ids::ClientId,
+        limits::WaitLimits,
+        settings::{AgentSpec, DriverSpec, Settings},
+    },
+    review::subject::Subject,
+    tasks::client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},
 };
 
 use super::{AGENT_YAML, project_with_files};
 use crate::{
-    installed_clients::InstalledClient,
+    clients::installed_clients::InstalledClient,
     settings::{ResolvedSettings, RunInputs, layers::SETTINGS_FILE, resolve::resolve_settings},
-    trust_item::TrustItem,
+    trust::trust_item::TrustItem,
 };
 
 fn try_resolve(yaml_text: &str, inputs: &RunInputs) -> Result<ResolvedSettings, String> {
@@ -375,7 +377,7 @@ mcp:
   lab: {argv: [python3, lab server.py]}
 ";
     let describe_items = |trust_list: &[TrustItem]| {
-        let masker = tribunal_runner::mask::Masker::new([]);
+        let masker = tribunal_runner::masking::Masker::new([]);
         trust_list.iter().map(|trust_item| trust_item.describe_masked(&masker)).collect::<Vec<_>>().join("\n")
     };
     let trust_list = resolve_or_panic(yaml_text).items;

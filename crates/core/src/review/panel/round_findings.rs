@@ -3,19 +3,18 @@
 use alloc::vec::Vec;
 
 use crate::{
-    brief::RaisedFinding,
-    event::RunEvent,
-    finding::{
-        DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
-        TransitionCause,
+    engine::{event::RunEvent, host::Host, ids::FindingId, settings::Settings},
+    review::{
+        ReviewState,
+        finding::{
+            DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
+            TransitionCause,
+        },
+        ground::EvidenceScope,
+        level::ReviewGoal,
+        merge::{MergeOutcome, merge_claims},
     },
-    ground::EvidenceScope,
-    host::Host,
-    ids::FindingId,
-    level::ReviewGoal,
-    merge::{MergeOutcome, merge_claims},
-    review::ReviewState,
-    settings::Settings,
+    tasks::brief::RaisedFinding,
 };
 
 /// The findings that one round raised or changed.

@@ -1,7 +1,7 @@
 //! Frames of the recorded run at several moments.
 
 use proptest::prelude::*;
-use tribunal_core::event::RunEvent;
+use tribunal_core::engine::event::RunEvent;
 use tribunal_report::{
     DisplayMode, Screen,
     live::{LiveBoard, ViewControls},
@@ -196,7 +196,7 @@ proptest! {
             match &mut entry.event {
                 RunEvent::SeatIncomplete { fault, .. } => fault.detail.clone_from(&text),
                 RunEvent::RunStarted { settings, .. } => {
-                    settings.subject = tribunal_core::subject::Subject::from_path(&format!("{text}.md"), None);
+                    settings.subject = tribunal_core::review::subject::Subject::from_path(&format!("{text}.md"), None);
                 }
                 _ => {}
             }

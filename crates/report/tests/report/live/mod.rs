@@ -6,7 +6,7 @@ mod multi;
 mod painting;
 mod terminal;
 
-use tribunal_core::{event::JournalEntry, ids::Key, progress::AgentProgress};
+use tribunal_core::engine::{event::JournalEntry, ids::Key, progress::AgentProgress};
 use tribunal_report::Screen;
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 

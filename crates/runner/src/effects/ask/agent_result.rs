@@ -10,14 +10,18 @@ use tribunal_agents::{
     driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock},
 };
 use tribunal_core::{
-    brief::{AgentReply, AgentTask, WorkspaceKind},
-    effect::{AskOutcome, FailedTask},
-    fault::{Fault, FaultKind, FaultRemedy},
-    files::{Patch, StrayEdit},
-    ids::{AgentName, Hash},
-    level::AgentRole,
-    limits::AgentUsage,
-    loops::{OutputSimilarity, compare_outputs},
+    engine::{
+        effect::{AskOutcome, FailedTask},
+        files::{Patch, StrayEdit},
+        ids::{AgentName, Hash},
+        limits::AgentUsage,
+    },
+    review::level::AgentRole,
+    tasks::{
+        brief::{AgentReply, AgentTask, WorkspaceKind},
+        fault::{Fault, FaultKind, FaultRemedy},
+        output_similarity::{OutputSimilarity, compare_outputs},
+    },
     text::truncate_chars,
 };
 use tribunal_store::Store;
@@ -26,7 +30,7 @@ use tribunal_supervise::{ExitReason, ProcessOutcome};
 use super::{AgentWorkspace, choose_conversation};
 use crate::{
     effects::{EffectContext, PerformedEffect, current_wall_ms, stray_edits},
-    merging,
+    landing::merging,
     workspaces::{TaskWorkspace, hash_changes},
 };
 

@@ -16,23 +16,29 @@ use tribunal_agents::{
     prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
-    brief::{AgentTask, WorkspaceKind},
-    client::JobKind,
-    effect::AskOutcome,
-    fault::{Fault, FaultKind, FaultRemedy},
-    ids::{AgentName, Hash, Key},
-    limits::AgentUsage,
-    progress::AgentProgress,
-    settings::{AgentSpec, DriverSpec},
-    subject::Subject,
-    timestamp::Timestamp,
+    engine::{
+        effect::AskOutcome,
+        ids::{AgentName, Hash, Key},
+        limits::AgentUsage,
+        progress::AgentProgress,
+        settings::{AgentSpec, DriverSpec},
+        timestamp::Timestamp,
+    },
+    review::subject::Subject,
+    tasks::{
+        brief::{AgentTask, WorkspaceKind},
+        client::JobKind,
+        fault::{Fault, FaultKind, FaultRemedy},
+    },
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, StartError};
 
 use super::{EffectContext, PerformedEffect, change_diff, current_wall_ms, environment_fault, freeze};
 use crate::{
-    atomic_files,
-    subject::{MAX_SUBJECT_BYTES, is_plain_path},
+    project::{
+        atomic_files,
+        subject::{MAX_SUBJECT_BYTES, is_plain_path},
+    },
     workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource},
 };
 

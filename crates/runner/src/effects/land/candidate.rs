@@ -8,15 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{files::PatchRefusal, ids::Hash};
+use tribunal_core::engine::{files::PatchRefusal, ids::Hash};
 
 use super::LandingRequest;
 use crate::{
-    checkpoints::{CheckpointKey, CheckpointStore},
     effects::EffectContext,
     git,
-    project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
-    subject::{find_link_on_path, is_plain_path},
+    landing::checkpoints::{CheckpointKey, CheckpointStore},
+    project::{
+        SETTINGS_FILE, SHORT_SETTINGS_FILE,
+        subject::{find_link_on_path, is_plain_path},
+    },
     workspaces::{TaskWorkspace, agent_file_names, hash_changes},
 };
 

@@ -1,7 +1,7 @@
 //! Which edits that bypass a workspace are noticed.
 
 use super::*;
-use tribunal_core::ids::Hash;
+use tribunal_core::engine::ids::Hash;
 
 /// Returns for each edit the path, whether the file existed before, and whether it exists now.
 fn find_edits_during(test_project: &TestProject, agent_work: impl FnOnce()) -> Vec<(String, bool, bool)> {

@@ -4,9 +4,11 @@ use proptest::prelude::*;
 use tokio::sync::{mpsc, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    ids::{Key, RunId},
-    settings::Settings,
-    subject::{ChangedPath, CodeChange as Range, Subject},
+    engine::{
+        ids::{Key, RunId},
+        settings::Settings,
+    },
+    review::subject::{ChangedPath, CodeChange as Range, Subject},
 };
 use tribunal_testkit::samples;
 
@@ -19,9 +21,9 @@ use super::{
 };
 use crate::{
     effects::ProcessPolicy,
-    mask::Masker,
+    engine::stop_level::StopLevel,
+    masking::Masker,
     project::Project,
-    stop_level::StopLevel,
     workspaces::{WorkspaceSource, hash_changes},
 };
 

@@ -1,0 +1,420 @@
+//! The sprint as a tree: epics and stories with their states, progress and open findings, and the next step with its reason.
+//!
+//! Everything is read from files and the journal; nothing is run and nothing is written here.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_bmad::{
+    board::{
+        ActionItem, Board, BoardEntryState,
+        next_action::{self, NextBoardActionKind},
+    },
+    commands::{self, BmadStep, StepCommand},
+    documents::{self, DocumentKind},
+    keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryStatus},
+    problem::{FileProblem, ProblemWeight},
+    project_files, retrospective, story,
+};
+use tribunal_core::{
+    engine::{ids::RunId, view::RunView},
+    review::subject::Subject,
+    text::format_count,
+};
+use tribunal_report::{Screen, TextStyle, escape_line};
+
+use crate::bmad::{self, BmadProject};
+
+/// How many problems are shown one by one.
+const MAX_SHOWN_PROBLEMS: usize = 3;
+
+/// The board with what is known about every story.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SprintTree {
+    /// The path of the board.
+    pub board: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    pub stories: usize,
+    pub done: usize,
+    pub epics: Vec<EpicRow>,
+    /// Action items of retrospectives that are still open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub action_items: Vec<ActionItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<SprintNextStep>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<FileProblem>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EpicRow {
+    pub epic: u32,
+    /// The state; none if the board has no line for the epic, or one without a known state.
+    pub state: Option<EpicStatus>,
+    pub stories: Vec<StoryRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retrospective: Option<RetroStatus>,
+    /// The verdict in the retrospective's document, in late eras.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoryRow {
+    pub key: StoryKey,
+    /// The state; none if the board's word for it is not known.
+    pub state: Option<StoryStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    pub tasks: usize,
+    pub tasks_done: usize,
+    /// The status in the story's file if it differs from the board: `blocked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+    /// The number of follow-ups that reviews left in the story's file.
+    pub follow_ups: usize,
+    /// The number of open findings in the last runs over its file and its change.
+    pub findings: u32,
+    /// Those runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SprintNextStep {
+    pub what: NextBoardActionKind,
+    pub key: BoardKey,
+    pub reason: String,
+    /// The prompt that starts it in an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The reason why there is no command, and what to do instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+}
+
+/// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first.
+pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) -> Option<SprintTree> {
+    let misplaced_problems: Vec<FileProblem> = bmad_project.misplaced_folders().cloned().collect();
+    // BMAD then keeps its board elsewhere; one in the default directory is not what agents work on.
+    if !misplaced_problems.is_empty() {
+        return Some(empty_sprint(bmad_project.board_path(), misplaced_problems));
+    }
+    let Some(board) = &bmad_project.board else {
+        // A file that cannot be opened is shown as a problem of an empty sprint, not as a missing board.
+        let problems = bmad_project.problems.clone();
+        return (!problems.is_empty()).then(|| empty_sprint(bmad_project.board_path(), problems));
+    };
+    // Rows of a board that could not be read would all be wrong.
+    if !board.is_readable {
+        return Some(empty_sprint(board.path.clone(), board.problems.clone()));
+    }
+    let story_rows: Vec<StoryRow> = board
+        .stories()
+        .map(|(story_key, board_entry)| make_story_row(bmad_project, story_key, board_entry.state, run_views))
+        .collect();
+    let done_stories = story_rows.iter().filter(|story_row| story_row.state == Some(StoryStatus::Done)).count();
+    let story_count = story_rows.len();
+    let mut epic_rows: Vec<EpicRow> = board.epic_numbers().into_iter().map(|epic| make_epic_row(board, epic)).collect();
+    // Verdicts come from the retrospectives' documents; the board only has their states.
+    for (epic, verdict) in read_verdicts(bmad_project) {
+        epic_rows
+            .iter_mut()
+            .filter(|story_row| story_row.epic == epic)
+            .for_each(|story_row| story_row.verdict = Some(verdict.to_string()));
+    }
+    // Every story has its epic here: an epic counts as one of the board's even if only its stories have lines.
+    for story_row in story_rows {
+        if let Some(epic) = epic_rows.iter_mut().find(|epic| epic.epic == story_row.key.epic) {
+            epic.stories.push(story_row);
+        }
+    }
+    Some(SprintTree {
+        board: board.path.clone(),
+        project: board.project.clone(),
+        stories: story_count,
+        done: done_stories,
+        epics: epic_rows,
+        action_items: board.open_action_items().cloned().collect(),
+        next: find_next_step(bmad_project, board),
+        problems: board.problems.clone(),
+    })
+}
+
+/// A sprint with nothing but problems.
+fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
+    SprintTree {
+        board: board_path,
+        project: None,
+        stories: 0,
+        done: 0,
+        epics: Vec::new(),
+        action_items: Vec::new(),
+        next: None,
+        problems,
+    }
+}
+
+fn make_epic_row(board: &Board, epic_number: u32) -> EpicRow {
+    let retrospective =
+        match board.find_entry(&BoardKey::Retrospective(epic_number)).and_then(|board_entry| board_entry.state) {
+            Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
+            _ => None,
+        };
+    EpicRow {
+        epic: epic_number,
+        state: next_action::epic_state(board, epic_number),
+        stories: Vec::new(),
+        retrospective,
+        verdict: None,
+    }
+}
+
+/// Collects the verdicts of retrospectives; of two about one epic the newer one counts.
+fn read_verdicts(bmad_project: &BmadProject) -> BTreeMap<u32, &'static str> {
+    let found_documents = documents::find_documents(&bmad_project.shelf, &bmad_project.config.folders);
+    let mut epic_verdicts = BTreeMap::new();
+    for document in found_documents.of_kind(DocumentKind::Retro) {
+        let document_text =
+            project_files::read_or_report(&bmad_project.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
+        let retro_page = retrospective::read_retrospective(&document.path, &document_text);
+        if let (Some(epic_number), Some(retro_verdict)) = (retro_page.epic, retro_page.verdict) {
+            // Documents come newest first.
+            epic_verdicts.entry(epic_number).or_insert(retro_verdict.as_str());
+        }
+    }
+    epic_verdicts
+}
+
+/// Makes the row of one story from its file, the board and its runs.
+fn make_story_row(
+    bmad_project: &BmadProject,
+    story_key: &StoryKey,
+    state: Option<BoardEntryState>,
+    run_views: &[&RunView],
+) -> StoryRow {
+    let story_file = bmad_project.find_story_file(story_key);
+    // A file that cannot be read has no tasks; `validate` says why.
+    let story_text = story_file
+        .as_ref()
+        .and_then(|story_file| project_files::read_or_report(&bmad_project.shelf, story_file, &mut Vec::new()));
+    let parsed_story = story_text
+        .map(|story_text| story::read_story(story_file.as_deref().unwrap_or_default(), &story_text))
+        .unwrap_or_default();
+    let (tasks_done, tasks) = parsed_story.task_progress();
+    let follow_ups = parsed_story.open_follow_ups().count();
+    let (findings, runs) =
+        story_file.as_deref().map(|story_file| count_open_findings(story_file, run_views)).unwrap_or_default();
+    let state = match state {
+        Some(BoardEntryState::Story(state)) => Some(state),
+        _ => None,
+    };
+    // The file's status is shown only if it differs from the board, or if it is not a known status.
+    let other_status =
+        parsed_story.status.filter(|status_line| status_line.status.is_none() || status_line.status != state);
+    let file_status = other_status.map(|status_line| status_line.said);
+    StoryRow {
+        key: story_key.clone(),
+        state,
+        file: story_file,
+        tasks,
+        tasks_done,
+        says: file_status,
+        follow_ups,
+        findings,
+        runs,
+    }
+}
+
+/// Counts open findings of the last run over the file and of the last run over a change for it. Older runs are out of date.
+fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<RunId>) {
+    let is_file =
+        |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == story_file);
+    let is_change =
+        |subject: &Subject| subject.code_change().is_some_and(|change| change.story.as_deref() == Some(story_file));
+    let last_run = |is_wanted: &dyn Fn(&Subject) -> bool| {
+        run_views
+            .iter()
+            .rev()
+            .find(|run_view| run_view.settings.as_ref().is_some_and(|settings| is_wanted(&settings.subject)))
+    };
+    let mut open_count = 0;
+    let mut run_ids = Vec::new();
+    for run_view in [last_run(&is_file), last_run(&is_change)].into_iter().flatten() {
+        let counts = run_view.finding_counts();
+        // Blocked findings wait for the user, so they are open from the story's point of view.
+        open_count += counts.open + counts.blocked;
+        run_ids.extend(run_view.run_id.clone());
+    }
+    (open_count, run_ids)
+}
+
+/// Finds the next step with the command that does it.
+fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNextStep> {
+    let find_command = |workflow_step: BmadStep| {
+        commands::find_command(&bmad_project.layout, workflow_step, bmad_project.command_client(), &bmad_project.shelf)
+    };
+    // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
+    let can_create = !matches!(find_command(BmadStep::CreateStory), StepCommand::Missing { .. })
+        || bmad_project.layout.era.is_none();
+    let next_action = next_action::find_next_action(board, can_create)?;
+    let workflow_step = match next_action.what {
+        NextBoardActionKind::CreateStory => BmadStep::CreateStory,
+        NextBoardActionKind::Develop => BmadStep::DevStory,
+        NextBoardActionKind::Review => BmadStep::CodeReview,
+        NextBoardActionKind::Retrospective => BmadStep::Retrospective,
+    };
+    let step_argument = match &next_action.key {
+        BoardKey::Story(story_key) => {
+            bmad_project.find_story_file(story_key).unwrap_or_else(|| story_key.story_number().to_string())
+        }
+        other_key => other_key.epic_number().to_string(),
+    };
+    let step_command = find_command(workflow_step);
+    let instead = match &step_command {
+        StepCommand::Missing { why: reason, instead, .. } => Some(format!("{reason}; {instead}")),
+        _ => None,
+    };
+    Some(SprintNextStep {
+        what: next_action.what,
+        key: next_action.key,
+        reason: next_action.reason,
+        command: step_command.to_prompt(&step_argument),
+        instead,
+    })
+}
+
+/// Draws the sprint for users.
+pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
+    let mut rendered = String::new();
+    let name_suffix =
+        sprint.project.as_deref().map(|project_name| format!(" {}", escape_line(project_name))).unwrap_or_default();
+    let title = format!("sprint{name_suffix}");
+    if sprint.epics.is_empty() {
+        let _ = writeln!(rendered, "{} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
+        draw_sprint_footer(&mut rendered, sprint, screen);
+        return rendered;
+    }
+    // The helper only appends an `s`.
+    let done_text = format!("{} of {} done", sprint.done, format_count(to_u32(sprint.stories), "story"));
+    let done_text = done_text.replace("storys", "stories");
+    let _ =
+        writeln!(rendered, "{} · {done_text} · {}", screen.paint(TextStyle::Bold, &title), escape_line(&sprint.board));
+    let max_key_columns = sprint
+        .epics
+        .iter()
+        .flat_map(|epic_row| &epic_row.stories)
+        .map(|story_row| story_row.key.to_string().chars().count())
+        .max();
+    // Very long keys would push everything else off the screen.
+    let key_columns = max_key_columns.unwrap_or(0).min(48);
+    for (row_index, epic_row) in sprint.epics.iter().enumerate() {
+        let is_last = row_index + 1 == sprint.epics.len();
+        let (branch_mark, trunk_mark) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
+        let state_name = epic_row.state.map_or("no state", EpicStatus::as_str);
+        let _ = writeln!(
+            rendered,
+            "{branch_mark} epic {} · {}",
+            epic_row.epic,
+            screen.paint(epic_style(epic_row.state), state_name)
+        );
+        let verdict_text = epic_row.verdict.as_deref().map(|verdict| format!(" · {verdict}")).unwrap_or_default();
+        let retro_line =
+            epic_row.retrospective.map(|retro_state| format!("retrospective · {retro_state}{verdict_text}"));
+        let leaf_count = epic_row.stories.len() + usize::from(retro_line.is_some());
+        let story_lines = epic_row.stories.iter().map(|story_row| draw_story_line(story_row, key_columns, screen));
+        for (leaf_index, leaf_line) in story_lines.chain(retro_line).enumerate() {
+            let branch_mark = if leaf_index + 1 == leaf_count { "└─" } else { "├─" };
+            let _ = writeln!(rendered, "{trunk_mark}{branch_mark} {leaf_line}");
+        }
+    }
+    draw_sprint_footer(&mut rendered, sprint, screen);
+    rendered
+}
+
+/// Draws what follows the tree: promises, problems and the next step.
+fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Screen) {
+    for action_item in &sprint.action_items {
+        let owner_text = action_item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+        let text_line = format!("action item: {}{owner_text} · {}", action_item.action, action_item.status);
+        let _ = writeln!(rendered, "{}", screen.fit_text(0, &escape_line(&text_line)));
+    }
+    // Notes are left to `validate`.
+    let shown_problems = sprint.problems.iter().filter(|problem| problem.weight > ProblemWeight::Note);
+    for problem in shown_problems.clone().take(MAX_SHOWN_PROBLEMS) {
+        rendered.push_str(&bmad::draw_problem(problem));
+    }
+    let more_problems = shown_problems.count().saturating_sub(MAX_SHOWN_PROBLEMS);
+    if more_problems > 0 {
+        let _ = writeln!(
+            rendered,
+            "warning: {} on the board; list them: `{} validate`",
+            format_count(to_u32(more_problems), "more problem"),
+            screen.program_name
+        );
+    }
+    match &sprint.next {
+        Some(next_action) => {
+            let text_line = format!("{} {} ({})", next_action.what.as_str(), next_action.key, next_action.reason);
+            let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
+            let command_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
+            for command_line in command_text.lines().filter(|command_line| !command_line.is_empty()) {
+                let _ = writeln!(rendered, "      {}", escape_line(command_line));
+            }
+        }
+        None if sprint.stories > 0 => rendered.push_str("next: nothing; everything on the board is done\n"),
+        None => {}
+    }
+}
+
+/// Draws the line of one story.
+fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) -> String {
+    let state_name = story_row.state.map_or("no state", StoryStatus::as_str);
+    let mut line_parts = Vec::new();
+    // Only a story between backlog and done must have a file.
+    let wants_file =
+        matches!(story_row.state, Some(state) if state > StoryStatus::Backlog && state < StoryStatus::Done);
+    if story_row.file.is_none() && wants_file {
+        line_parts.push("no file".to_string());
+    } else if story_row.tasks > 0 {
+        line_parts.push(format!("{} of {} done", story_row.tasks_done, format_count(to_u32(story_row.tasks), "task")));
+    }
+    if let Some(file_status) = &story_row.says {
+        line_parts.push(format!("its file says {}", escape_line(file_status)));
+    }
+    if story_row.follow_ups > 0 {
+        line_parts.push(format_count(to_u32(story_row.follow_ups), "follow-up"));
+    }
+    if story_row.findings > 0 {
+        line_parts.push(format!("{} open", format_count(story_row.findings, "finding")));
+    }
+    let story_key = story_row.key.to_string();
+    let painted_state = screen.paint(story_style(story_row.state), &format!("{state_name:<13}"));
+    let story_text = format!("{:<key_columns$}  {painted_state}  {}", escape_line(&story_key), line_parts.join(" · "));
+    story_text.trim_end().to_string()
+}
+
+fn to_u32(large_count: usize) -> u32 {
+    u32::try_from(large_count).unwrap_or(u32::MAX)
+}
+
+fn story_style(state: Option<StoryStatus>) -> TextStyle {
+    match state {
+        Some(StoryStatus::Done) => TextStyle::Success,
+        Some(StoryStatus::Backlog) => TextStyle::Dim,
+        Some(StoryStatus::ReadyForDev) => TextStyle::Plain,
+        Some(StoryStatus::InProgress | StoryStatus::Review) => TextStyle::Bold,
+        None => TextStyle::Failure,
+    }
+}
+
+fn epic_style(state: Option<EpicStatus>) -> TextStyle {
+    match state {
+        Some(EpicStatus::Done) => TextStyle::Success,
+        Some(EpicStatus::InProgress) => TextStyle::Bold,
+        Some(EpicStatus::Backlog) => TextStyle::Dim,
+        None => TextStyle::Failure,
+    }
+}

@@ -1,0 +1,265 @@
+//! Takes a run from its start to its last line: runtime, view, interrupts. All commands that run something share it; several
+//! runs of one command are handled in [`crate::runs::multi_run`].
+
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+use tribunal_core::{
+    engine::{
+        ids::{BatchId, RunId},
+        reason::RunReason,
+        settings::Settings,
+    },
+    session::SessionAssignment,
+};
+use tribunal_report::DisplayMode;
+use tribunal_runner::{CallRate, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, masking::Masker};
+
+use crate::{
+    build_info::VERSION,
+    context::CommandContext,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
+    settings::ThroughputLimits,
+    terminal::progress_display::ProgressView,
+};
+
+/// What is to be done with a run.
+pub(crate) enum RunJob {
+    Start(Box<Settings>),
+    /// Resumes a run, with changed settings if there are any.
+    Resume(RunId, Option<Box<Settings>>),
+    /// Does one of the others with a session that repairs the findings.
+    InSession(Box<SessionAssignment>, Box<RunJob>),
+}
+
+impl RunJob {
+    /// Adds a session, if there is one.
+    pub fn bind_session(self, bound_session: Option<SessionAssignment>) -> RunJob {
+        match bound_session {
+            Some(bound_session) => RunJob::InSession(Box::new(bound_session), Box::new(self)),
+            None => self,
+        }
+    }
+}
+
+/// A job and its project.
+pub(crate) struct ProjectJob {
+    pub project: Project,
+    pub job: RunJob,
+    /// The command that starts this run, if it starts several.
+    pub batch_id: Option<BatchId>,
+}
+
+/// How a run ended.
+pub(crate) struct RunEnd {
+    pub run_id: RunId,
+    pub reason: RunReason,
+    /// How much was shown at the end; the user may have changed it.
+    pub display_mode: DisplayMode,
+}
+
+impl RunEnd {
+    /// The exit code that follows from the reason alone. [`crate::runs::run_verdict`] also looks at the findings.
+    pub fn exit_code(&self) -> u8 {
+        self.reason.exit_code()
+    }
+}
+
+/// What one command needs once, however many runs it executes.
+pub(crate) struct RunEngine {
+    runtime: Runtime,
+    /// Tells all runs what the user wants: go on, park, or end now.
+    stop_sender: watch::Sender<StopLevel>,
+    masker: Masker,
+    shared_limits: SharedState,
+}
+
+impl RunEngine {
+    pub fn new(command_context: &CommandContext, concurrency: ThroughputLimits) -> Result<RunEngine, UserError> {
+        // The limits are checked before anything is started, while the reason can still be reported.
+        check_system_limits()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("cannot start the async runtime: {cause}")))?;
+        let (stop_sender, _) = watch::channel(StopLevel::Continue);
+        {
+            // Signals are handled from the first moment on, because taking locks and sweeping processes may take a while.
+            let _inside = runtime.enter();
+            if let Ok(stop_signals) = StopSignals::new() {
+                runtime.spawn(forward_signals(stop_signals, stop_sender.clone()));
+            }
+        }
+        let shared_limits = SharedState::new(concurrency.agents);
+        // Without a home directory calls cannot be counted across runs, and then the hourly limit does not apply.
+        let shared_limits = match command_context.state_home() {
+            Ok(state_home) => shared_limits
+                .with_rate_limit(CallRate { state_file: state_home.join("calls"), calls_per_hour: concurrency.calls }),
+            Err(_) => shared_limits,
+        };
+        Ok(RunEngine { runtime, stop_sender, masker: command_context.secret_masker(), shared_limits })
+    }
+
+    /// Returns whether nothing new may start.
+    pub fn is_stopping(&self) -> bool {
+        *self.stop_sender.borrow() > StopLevel::Continue
+    }
+
+    /// The way to stop all runs of this command.
+    pub fn stop_sender(&self) -> &watch::Sender<StopLevel> {
+        &self.stop_sender
+    }
+
+    /// Takes a run to its end, or to the point where it parks. `progress_view` draws it, and `observer` sees the same updates.
+    pub async fn run_to_end(
+        &self,
+        command_context: &CommandContext,
+        project_job: ProjectJob,
+        progress_view: &ProgressView,
+        observer: &mut dyn FnMut(&RunUpdate<'_>),
+    ) -> Result<RunEnd, UserError> {
+        let ProjectJob { project, job, batch_id } = project_job;
+        // A session is unwrapped from around the job that it belongs to.
+        let (session_binding, run_job) = match job {
+            RunJob::InSession(bound_session, inner_job) => (Some(*bound_session), *inner_job),
+            other_job => (None, other_job),
+        };
+        let runner = Runner {
+            launch_env: command_context.launch_env(&project)?,
+            project,
+            masker: self.masker.clone(),
+            build: format!("tribunal {VERSION}"),
+            keeper: tribunal_supervise::own_program(),
+            stop: self.stop_sender.subscribe(),
+            shared: self.shared_limits.clone(),
+            binding: session_binding,
+            batch_id,
+        };
+        let mut update_sink = |run_update: RunUpdate<'_>| {
+            observer(&run_update);
+            progress_view.show_update(&run_update);
+        };
+        let running = async {
+            match run_job {
+                RunJob::Start(settings) => runner.start_run(*settings, &mut update_sink).await,
+                RunJob::Resume(run_id, changed_settings) => {
+                    runner.resume_run(&run_id, changed_settings.map(|settings| *settings), &mut update_sink).await
+                }
+                // Jobs are bound only once, so this cannot happen; an error is still better than a panic.
+                RunJob::InSession(..) => Err(RunError::NoRun { run: RunId::new("") }),
+            }
+        };
+        // The view never ends by itself; the run always does.
+        let final_result = tokio::select! {
+            ended = running => ended,
+            never = progress_view.drive(&self.stop_sender) => match never {},
+        };
+        // The region is removed before the caller prints anything.
+        progress_view.close();
+        let (run_id, ending) = final_result?;
+        Ok(RunEnd { run_id, reason: ending.reason, display_mode: progress_view.current_mode() })
+    }
+
+    /// Runs `work` to its end and shuts the runtime down.
+    pub fn block_on_all<T>(self, work: impl AsyncFnOnce(&RunEngine) -> T) -> T {
+        let work_result = self.runtime.block_on(work(&self));
+        // Threads that still work on files of a stopped run are not awaited.
+        self.runtime.shutdown_background();
+        work_result
+    }
+}
+
+/// Executes a single run.
+pub(crate) fn execute_run(
+    command_context: &CommandContext,
+    project: Project,
+    run_job: RunJob,
+    display_mode: DisplayMode,
+    concurrency: ThroughputLimits,
+) -> Result<RunEnd, UserError> {
+    let run_engine = RunEngine::new(command_context, concurrency)?;
+    let progress_view = ProgressView::new(command_context, display_mode);
+    run_engine.block_on_all(async |run_engine| {
+        let project_job = ProjectJob { project, job: run_job, batch_id: None };
+        run_engine.run_to_end(command_context, project_job, &progress_view, &mut |_| {}).await
+    })
+}
+
+/// With fewer open files than this a run could not even report what is wrong.
+const MIN_OPEN_FILES: u64 = 64;
+
+/// Signals that stop a run.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    stop_request: Signal,
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<StopSignals> {
+        Ok(StopSignals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            stop_request: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
+/// Checks that the system lets us open enough files and start a thread.
+pub(crate) fn check_system_limits() -> Result<(), UserError> {
+    let open_files = tribunal_supervise::raise_file_limit();
+    if open_files < MIN_OPEN_FILES {
+        return Err(UserError::new(EXIT_ENVIRONMENT, format!("the limit of {open_files} open files is too low"))
+            .with_reason(format!("A run needs at least {MIN_OPEN_FILES}; every agent uses five. Nothing was started."))
+            .with_step("raise the limit: `ulimit -n 1024`"));
+    }
+    // The runtime starts threads later and panics if it cannot, so one is tried here.
+    match std::thread::Builder::new().spawn(|| {}).map(std::thread::JoinHandle::join) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(no_thread_error(&cause.to_string()).with_reason("Nothing was started.")),
+    }
+}
+
+/// The error for a system that refuses another thread.
+fn no_thread_error(cause: &str) -> UserError {
+    UserError::new(EXIT_ENVIRONMENT, format!("the system cannot start another thread: {cause}"))
+        .with_step("stop other programs, or raise the limit of processes: `ulimit -u`")
+}
+
+/// Turns the panic of a library into an error if it could not start a thread.
+pub(crate) fn thread_panic_error(panic_payload: &(dyn std::any::Any + Send)) -> Option<UserError> {
+    let panic_text = panic_payload.downcast_ref::<String>()?;
+    // A run may have been under way; `resume` says so if there is none.
+    panic_text.contains("spawn worker thread").then(|| {
+        no_thread_error(panic_text)
+            .with_reason("Everything recorded so far is kept.")
+            .with_step("then resume the run, if one had started: `tribunal resume`")
+    })
+}
+
+/// Forwards signals. The first Ctrl-C, or `tribunal stop`, lets running agents finish; the second one, or a request to
+/// terminate, ends them now. After a hang-up the run goes on without a screen.
+async fn forward_signals(stop_signals: StopSignals, stop_sender: watch::Sender<StopLevel>) {
+    let StopSignals { mut interrupt, mut terminate, mut hang_up, mut stop_request } = stop_signals;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {
+                let next = if *stop_sender.borrow() == StopLevel::Continue { StopLevel::ParkRun } else { StopLevel::EndNow };
+                stop_sender.send_replace(next);
+            }
+            _ = stop_request.recv() => {
+                // A request to stop must not weaken an order to end now.
+                stop_sender.send_if_modified(|now| std::mem::replace(now, (*now).max(StopLevel::ParkRun)) == StopLevel::Continue);
+            }
+            _ = terminate.recv() => {
+                stop_sender.send_replace(StopLevel::EndNow);
+            }
+            // The terminal is gone, but the run goes on.
+            _ = hang_up.recv() => {}
+        }
+    }
+}

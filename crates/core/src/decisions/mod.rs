@@ -1,0 +1,4 @@
+//! Questions to the user, and what the user requests from a run.
+
+pub mod decision;
+pub mod user_request;

@@ -1,0 +1,83 @@
+//! What the user requests from a run: answers, remarks, and changes of findings.
+//!
+//! Requests reach a workflow as the outcome of [`super::ReadInbox`] and [`super::WaitForUser`], and through edits of the tracker
+//! ([`super::WriteOutcome::Edited`]). `review::user_requests` applies them.
+
+use alloc::string::String;
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decisions::decision::DecisionAnswer,
+    engine::ids::{DecisionId, FindingId},
+    review::finding::Severity,
+};
+
+/// What the user requests from a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum UserRequest {
+    /// Answer a decision.
+    Answer { decision: DecisionId, answer: DecisionAnswer },
+    /// Continue after the run was parked.
+    Resume,
+    /// Pass a remark on to the next briefs.
+    Say(UserRemark),
+    /// Change the status or the severity of a finding.
+    Amend {
+        finding: FindingId,
+        /// The finding as the user saw it; `None` applies the change in any state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        was: Option<FindingSnapshot>,
+        #[serde(flatten)]
+        change: FindingChange,
+    },
+    /// Add a finding of the user. The quote may be empty.
+    Add { severity: Severity, description: String, quote: String },
+}
+
+/// A remark of the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserRemark {
+    /// The finding that the remark is about, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<FindingId>,
+    pub text: String,
+}
+
+impl UserRemark {
+    pub fn new(remark_text: impl Into<String>) -> UserRemark {
+        UserRemark { about: None, text: remark_text.into() }
+    }
+}
+
+/// Formats the remark for agents: `about F3: …`.
+impl fmt::Display for UserRemark {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.about {
+            Some(finding) => write!(formatter, "about {finding}: {}", self.text),
+            None => formatter.write_str(&self.text),
+        }
+    }
+}
+
+/// A finding as the user saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingSnapshot {
+    /// The status as the tracker writes it.
+    pub status: String,
+    pub severity: Severity,
+}
+
+/// How the user changes a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum FindingChange {
+    Fixed,
+    Open,
+    Dismissed { reason: String },
+    Deferred { reason: String },
+    Severity { to: Severity },
+}

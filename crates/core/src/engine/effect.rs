@@ -1,0 +1,419 @@
+//! What a workflow requests from the outside world, and the outcomes.
+//!
+//! An effect is data: it is fingerprinted, journaled and performed by a host. Each effect is a struct that names the type of
+//! its outcome ([`TypedEffect`]); a failure is part of the outcome. The journal has one enum of effects and one of replies,
+//! which only the table at [`effects!`] builds and takes apart: a reply of another kind than its effect never reaches a
+//! workflow ([`crate::engine::replayer::ReplayDivergence::WrongReplyKind`]).
+//!
+//! The store moves entries of more than 64 KB to blobs; workflows do not notice.
+//!
+//! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decisions::decision::Decision,
+    decisions::user_request::UserRequest,
+    engine::{
+        files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
+        ids::{AgentName, Hash, Key},
+        limits::AgentUsage,
+        reason::RunEnding,
+    },
+    review::subject::Subject,
+    tasks::{
+        brief::{AgentReply, AgentTask},
+        fault::Fault,
+    },
+};
+
+/// An effect with the type of its outcome.
+pub trait TypedEffect: Into<Effect> {
+    type Outcome;
+
+    /// Wraps an outcome as the journal records it.
+    fn reply(outcome: Self::Outcome) -> Reply;
+
+    /// Extracts the outcome from a reply; `None` if the reply belongs to another kind of effect.
+    fn outcome(reply: Reply) -> Option<Self::Outcome>;
+}
+
+/// The table of effects: name in the journal, struct, outcome.
+macro_rules! effects {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
+        /// What a workflow can request.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "effect", rename_all = "snake_case")]
+        pub enum Effect {
+            $($(#[$doc])* $kind($effect),)*
+        }
+
+        /// The result of an effect as the journal records it. Workflows see the outcome inside.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "reply", rename_all = "snake_case")]
+        pub enum Reply {
+            $($kind($outcome),)*
+        }
+
+        /// The kinds of effects, and so of replies.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EffectKind {
+            $($kind,)*
+        }
+
+        impl fmt::Display for EffectKind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(EffectKind::$kind => $name,)* })
+            }
+        }
+
+        impl Effect {
+            pub fn kind(&self) -> EffectKind {
+                match self { $(Effect::$kind(_) => EffectKind::$kind,)* }
+            }
+        }
+
+        impl Reply {
+            pub fn kind(&self) -> EffectKind {
+                match self { $(Reply::$kind(_) => EffectKind::$kind,)* }
+            }
+        }
+
+        $(
+            impl From<$effect> for Effect {
+                fn from(effect: $effect) -> Effect {
+                    Effect::$kind(effect)
+                }
+            }
+
+            impl TypedEffect for $effect {
+                type Outcome = $outcome;
+
+                fn reply(outcome: $outcome) -> Reply {
+                    Reply::$kind(outcome)
+                }
+
+                fn outcome(reply: Reply) -> Option<$outcome> {
+                    match reply {
+                        Reply::$kind(outcome) => Some(outcome),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+effects! {
+    Freeze = "freeze": Freeze -> FreezeOutcome;
+    Ask = "ask": AskAgent -> AskOutcome;
+    Land = "land": Land -> LandOutcome;
+    TakeIn = "take_in": TakeIn -> LandOutcome;
+    Restore = "restore": Restore -> RestoreOutcome;
+    Write = "write": WriteFile -> WriteOutcome;
+    Post = "post": PostDecision -> PostOutcome;
+    Inbox = "inbox": ReadInbox -> Requests;
+    Wait = "wait": WaitForUser -> Requests;
+    Sleep = "sleep": Sleep -> Elapsed;
+    AwaitReset = "await_reset": AwaitReset -> Elapsed;
+}
+
+/// Makes one frozen copy of the subject and what it needs, for all reviewers of a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Freeze {
+    pub subject: Subject,
+}
+
+/// Asks an agent to do a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskAgent {
+    pub task: AgentTask,
+}
+
+/// Lands the patch of the task `by` in the user's tree, if it is allowed and the verify commands pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Land {
+    pub by: Key,
+    pub patch: Hash,
+    /// The allowed files, and directories with a trailing `/` in which new files may be added.
+    pub allowed: Vec<String>,
+    pub verify: Vec<String>,
+}
+
+/// Collects what was changed in the subject's files directly, and runs the verify commands on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TakeIn {
+    pub before: Vec<FrozenFile>,
+    pub verify: Vec<String>,
+}
+
+/// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restore {
+    pub stray: StrayEdit,
+}
+
+/// Writes a file that Tribunal owns next to the subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WriteFile {
+    pub file: OwnFile,
+    pub text: String,
+}
+
+/// Posts a question to the user without waiting for the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PostDecision {
+    pub decision: Decision,
+}
+
+/// Reads what the user sent since the last read; does not wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadInbox {}
+
+/// Waits for the user: parks the run with this ending unless a request has arrived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitForUser {
+    pub ending: RunEnding,
+}
+
+/// Sleeps for a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sleep {
+    pub ms: u64,
+}
+
+/// Waits until an agent may be asked again, by the wall clock, however often the run is resumed meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AwaitReset {
+    pub agent: AgentName,
+    pub until_ms: u64,
+    pub why: String,
+}
+
+/// A file that Tribunal owns; its name is chosen by the runner's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "file", rename_all = "snake_case")]
+pub enum OwnFile {
+    /// Carries a stamp of its own content, so that edits by the user are noticed and kept.
+    Tracker,
+    Metrics {
+        unix_seconds: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum FreezeOutcome {
+    Frozen(FrozenSubject),
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+/// The subject as it is in one frozen copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FrozenSubject {
+    /// The text of the one file, or the unified diff of a change.
+    pub text: String,
+    /// The hash of everything that is under review.
+    pub hash: Hash,
+    /// The files of a change as they are after it, without those that it deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FrozenFile>,
+    /// What is missing in the agents' workspaces, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum AskOutcome {
+    Answered(AgentReply),
+    /// A failing agent is an outcome like any other, not an error of the host.
+    Failed(FailedTask),
+}
+
+/// A task that an agent failed to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedTask {
+    #[serde(flatten)]
+    pub fault: Fault,
+    #[serde(default)]
+    pub usage: AgentUsage,
+    /// What the agent printed, masked, as a blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Hash>,
+    /// The masked prompt that was sent before the failure, as a blob; `None` if nothing was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Hash>,
+    /// Edits outside the agent's workspace, by the agent or by another process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strayed: Vec<StrayEdit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum LandOutcome {
+    Landed(LandedChange),
+    Refused {
+        #[serde(flatten)]
+        why: PatchRefusal,
+    },
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+/// What a landing changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LandedChange {
+    /// The difference between the text before and after this landing.
+    pub hunks: Vec<Hunk>,
+    /// The current text of the subject; empty for a change, whose files have their own texts.
+    pub text: String,
+    /// The hash of the subject's text, or of all landed files.
+    pub hash: Hash,
+    /// The landed files of a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LandedFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum RestoreOutcome {
+    /// The file is restored. `parked` is where its previous content was put, if there was any.
+    Restored {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parked: Option<String>,
+    },
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum WriteOutcome {
+    Written {
+        path: String,
+        /// Where the version that the user had edited was put.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
+        /// The edits that were not understood, one line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        strange: Vec<String>,
+    },
+    /// Nothing was written because the user has edited the file. The workflow applies the edits and then writes it again.
+    Edited { requests: Vec<UserRequest> },
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum PostOutcome {
+    Posted,
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+/// What the user sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Requests {
+    pub requests: Vec<UserRequest>,
+}
+
+/// The outcome of a wait: the time has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Elapsed {}
+
+impl Reply {
+    /// Makes the reply to an effect that failed for a reason outside of it; `None` if this kind of effect cannot fail.
+    pub fn from_fault(effect_kind: EffectKind, fault: Fault) -> Option<Reply> {
+        match effect_kind {
+            EffectKind::Freeze => Some(Reply::Freeze(fault.into())),
+            EffectKind::Ask => Some(Reply::Ask(fault.into())),
+            EffectKind::Land => Some(Reply::Land(fault.into())),
+            EffectKind::TakeIn => Some(Reply::TakeIn(fault.into())),
+            EffectKind::Restore => Some(Reply::Restore(fault.into())),
+            EffectKind::Write => Some(Reply::Write(fault.into())),
+            EffectKind::Post => Some(Reply::Post(fault.into())),
+            // Their outcomes have no failure. A host that cannot read the inbox ends with an error of its own.
+            EffectKind::Inbox | EffectKind::Wait | EffectKind::Sleep | EffectKind::AwaitReset => None,
+        }
+    }
+
+    /// Returns the fault, if the effect failed.
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            // Every kind that can fail must be listed here, or its faults are not reported.
+            Reply::Freeze(FreezeOutcome::Failed { fault })
+            | Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))
+            | Reply::Land(LandOutcome::Failed { fault })
+            | Reply::TakeIn(LandOutcome::Failed { fault })
+            | Reply::Restore(RestoreOutcome::Failed { fault })
+            | Reply::Write(WriteOutcome::Failed { fault })
+            | Reply::Post(PostOutcome::Failed { fault }) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+/// Implements `From<Fault>` for outcomes whose failure has a fault and nothing else.
+macro_rules! failed_with_a_fault {
+    ($($outcome:ident),*) => {
+        $(
+            impl From<Fault> for $outcome {
+                fn from(fault: Fault) -> $outcome {
+                    $outcome::Failed { fault }
+                }
+            }
+        )*
+    };
+}
+
+failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome);
+
+impl From<Fault> for AskOutcome {
+    fn from(fault: Fault) -> AskOutcome {
+        AskOutcome::Failed(FailedTask {
+            fault,
+            usage: AgentUsage::default(),
+            output: None,
+            prompt: None,
+            strayed: Vec::new(),
+        })
+    }
+}
+
+impl Effect {
+    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task: the user
+    /// may raise a limit and resume. A file of Tribunal's own counts as the same however a newer build words it.
+    pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
+        match (self, recorded_effect) {
+            (Effect::Ask(AskAgent { task: own_task }), Effect::Ask(AskAgent { task: recorded_task })) => {
+                // Everything but these four fields must be equal.
+                let AgentTask { timeout_ms, size, budget, session, .. } = own_task.clone();
+                *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }
+            }
+            (Effect::Write(own_write), Effect::Write(recorded_write)) => own_write.file == recorded_write.file,
+            (own_effect, recorded_effect) => own_effect == recorded_effect,
+        }
+    }
+
+    /// Returns a hash that is equal for equal effects, on every machine and in every release that writes the same JSON.
+    pub fn compute_fingerprint(&self) -> Result<Hash, serde_json::Error> {
+        serde_json::to_vec(self).map(|bytes| Hash::digest_of(&bytes))
+    }
+}

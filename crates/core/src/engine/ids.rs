@@ -1,0 +1,135 @@
+//! Identifiers, each with its own type, so that a run id can never be used as a finding id.
+//!
+//! Ids are made where the thing is made (`runner` for runs, [`crate::review::merge`] for findings); this module only defines
+//! their format.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// One durable execution, for instance `prd-k3f9`.
+    RunId
+);
+text_id!(
+    /// One command that started several runs. They are resumed together.
+    BatchId
+);
+text_id!(
+    /// An agent as the settings name it, for instance `claude-code`.
+    AgentName
+);
+text_id!(
+    /// A coding client, for instance `codex`. Only `agents` knows which ids exist.
+    ClientId
+);
+text_id!(
+    /// The content hash of a blob (BLAKE3, hex).
+    Hash
+);
+text_id!(
+    /// A question to the user, `D1`, `D2`, …; unique within a run.
+    DecisionId
+);
+text_id!(
+    /// The name of one effect, for instance `round-2/review/adversarial`; unique between two boundaries of a run.
+    Key
+);
+
+impl Hash {
+    pub fn digest_of(bytes: &[u8]) -> Hash {
+        // Hexadecimal text, since hashes are part of journals, file names and messages.
+        Hash(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// Returns the first twelve digits, which are enough for users.
+    pub fn short_hex(&self) -> &str {
+        // `Hash::new` takes any text, so it can be shorter than that.
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+/// Computes a hash piece by piece, for content that is too long to hold in memory.
+#[derive(Clone, Debug, Default)]
+pub struct ContentHasher(blake3::Hasher);
+
+impl ContentHasher {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub fn finish(&self) -> Hash {
+        Hash(self.0.finalize().to_hex().to_string())
+    }
+}
+
+impl Key {
+    /// Returns the key `parent/child`.
+    pub fn child_key(&self, segment: &str) -> Key {
+        Key(format!("{}/{segment}", self.0))
+    }
+}
+
+/// A finding of one run: `F1`, `F2`, … in the order in which they were added; within a round by place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "String")]
+pub struct FindingId(pub u32);
+
+impl FindingId {
+    pub fn parse(id_text: &str) -> Option<FindingId> {
+        // Users also type `f3`.
+        let digits = id_text.strip_prefix('F').or_else(|| id_text.strip_prefix('f'))?;
+        digits.parse().ok().map(FindingId)
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "F{}", self.0)
+    }
+}
+
+impl Serialize for FindingId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for FindingId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id_text = String::deserialize(deserializer)?;
+        FindingId::parse(&id_text).ok_or_else(|| {
+            serde::de::Error::custom(format!("`{id_text}` is not a finding id (expected something like F3)"))
+        })
+    }
+}

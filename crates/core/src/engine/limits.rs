@@ -1,0 +1,521 @@
+//! What a run may use, what it has used, and the check between the two. Nothing is ever unlimited.
+
+use alloc::{collections::BTreeMap, format, string::String};
+use core::{fmt, ops::AddAssign};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{
+    ids::AgentName,
+    reason::{RunEnding, RunReason},
+};
+
+/// Money in millionths, so that sums are exact; a plain number in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "f64")]
+pub struct Cost(pub u64);
+
+impl Cost {
+    pub fn from_amount(amount: f64) -> Cost {
+        // A negative or infinite amount is a bug of the reporting client and counts as nothing.
+        if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, added_cost: Cost) {
+        // Sums saturate: an overflow must not look like an unused budget.
+        self.0 = self.0.saturating_add(added_cost.0);
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.2}", self.amount())
+    }
+}
+
+impl Serialize for Cost {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.amount())
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Cost::from_amount)
+    }
+}
+
+/// What one agent call used, as far as the agent reported it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentUsage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache; they count a tenth.
+    pub cached_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The agent reported nothing, so the usage is estimated from the sizes of prompt and output.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub estimated: bool,
+    /// The cost is what the tokens would have cost; a subscription paid for them.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub notional: bool,
+}
+
+impl AgentUsage {
+    /// Estimates four bytes per token. A rough estimate is better than a limit that counts nothing.
+    pub fn estimate_from_bytes(prompt_bytes: usize, output_bytes: usize) -> AgentUsage {
+        AgentUsage {
+            input_tokens: prompt_bytes as u64 / 4,
+            output_tokens: output_bytes as u64 / 4,
+            estimated: true,
+            ..AgentUsage::default()
+        }
+    }
+
+    pub fn combined_with(self, other_usage: AgentUsage) -> AgentUsage {
+        let cost = match (self.cost, other_usage.cost) {
+            (Some(Cost(own_cost)), Some(Cost(other_cost))) => Some(Cost(own_cost.saturating_add(other_cost))),
+            // With one cost unknown, the known one is a lower bound.
+            (own_cost, other_cost) => own_cost.or(other_cost),
+        };
+        AgentUsage {
+            input_tokens: self.input_tokens.saturating_add(other_usage.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other_usage.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other_usage.cached_tokens),
+            cost,
+            // One estimated part makes the sum an estimate.
+            estimated: self.estimated || other_usage.estimated,
+            notional: self.notional || other_usage.notional,
+        }
+    }
+
+    pub fn weighted_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens).saturating_add(self.cached_tokens / 10)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLimits {
+    pub rounds: u32,
+    /// The most fix iterations in one round.
+    pub fix_iterations: u32,
+    /// The most agent tasks that may fail in a row.
+    pub failures: u32,
+    /// The most distinct valid findings: open, blocked or fixed.
+    pub findings: u32,
+    /// The most awake time, without the waits for usage limits.
+    pub runtime_ms: u64,
+    pub cost: Cost,
+    /// The most weighted tokens, counted for calls whose cost was not reported or that a subscription paid.
+    pub tokens: u64,
+    pub waits: WaitLimits,
+}
+
+/// How a run handles agents that may not be asked for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitLimits {
+    /// How long it may wait in total; this does not count towards the runtime.
+    pub at_most_ms: u64,
+    /// Wait rather than ask another agent.
+    pub first: bool,
+}
+
+impl Default for WaitLimits {
+    fn default() -> Self {
+        WaitLimits { at_most_ms: 12 * 3_600_000, first: false }
+    }
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunLimits {
+            rounds: 3,
+            fix_iterations: 3,
+            failures: 5,
+            findings: 50,
+            runtime_ms: 2 * 3_600_000,
+            cost: Cost(5_000_000),
+            tokens: 1_000_000,
+            waits: WaitLimits::default(),
+        }
+    }
+}
+
+/// What a run has used. If the user answers `more` to a halt, every limit is granted once more; `grants` counts that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunUsage {
+    pub failures_in_a_row: u32,
+    pub cost: Cost,
+    /// The part of the cost that a subscription paid: what the tokens would have cost.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub notional: Cost,
+    pub tokens: u64,
+    /// Tokens of calls whose cost was not reported or that a subscription paid.
+    pub uncosted_tokens: u64,
+    pub grants: u32,
+    /// Agents whose last attempts failed, with the number of failures in a row.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failing: FailureCounts,
+    /// Agents that may not be asked before this wall time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limited: BTreeMap<AgentName, u64>,
+    #[serde(default, skip_serializing_if = "WaitTotal::is_zero")]
+    pub waited: WaitTotal,
+}
+
+/// The time in which a run only waited until an agent could be asked again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitTotal {
+    pub ms: u64,
+    /// The awake time up to which waiting is counted already: agents wait in parallel, and no interval counts twice.
+    until_ms: u64,
+}
+
+impl WaitTotal {
+    fn is_zero(&self) -> bool {
+        *self == WaitTotal::default()
+    }
+
+    /// Adds an interval between two awake times.
+    pub fn add_interval(&mut self, from_ms: u64, to_ms: u64) {
+        // Only the part behind the last counted time is new.
+        self.ms = self.ms.saturating_add(to_ms.saturating_sub(from_ms.max(self.until_ms)));
+        self.until_ms = self.until_ms.max(to_ms);
+    }
+}
+
+pub type FailureCounts = BTreeMap<AgentName, u32>;
+
+/// The outcome of one attempt of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    Answered,
+    Failed,
+    /// The environment keeps it from working, for instance because it is not installed: another attempt would fail, too.
+    CannotWork,
+    /// The agent works, but may be asked again only later.
+    Limited,
+}
+
+impl RunUsage {
+    pub fn add_usage(&mut self, call_usage: &AgentUsage) {
+        self.tokens = self.tokens.saturating_add(call_usage.weighted_tokens());
+        match call_usage.cost {
+            Some(cost) => {
+                self.cost += cost;
+                if call_usage.notional {
+                    // A subscription pays, so the tokens count towards a limit and the cost does not.
+                    self.notional += cost;
+                    self.uncosted_tokens = self.uncosted_tokens.saturating_add(call_usage.weighted_tokens());
+                }
+            }
+            None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(call_usage.weighted_tokens()),
+        }
+    }
+
+    /// Records the outcome of an agent's attempt.
+    pub fn record_attempt(&mut self, agent: &AgentName, attempt: AttemptOutcome) {
+        let added_failures = match attempt {
+            // One success ends the row of failures.
+            AttemptOutcome::Answered => {
+                self.failing.remove(agent);
+                return;
+            }
+            AttemptOutcome::Limited => return,
+            AttemptOutcome::Failed => 1,
+            // Two failures make it count as failing at once; see `selection::is_working`.
+            AttemptOutcome::CannotWork => 2,
+        };
+        *self.failing.entry(agent.clone()).or_default() += added_failures;
+    }
+
+    /// Returns the cost that is really paid.
+    fn paid_cost(&self) -> Cost {
+        Cost(self.cost.0.saturating_sub(self.notional.0))
+    }
+
+    /// Returns how often each limit may be used: once, and once more for each grant.
+    pub fn granted_shares(&self) -> u32 {
+        self.grants + 1
+    }
+}
+
+/// Returns the pause after this many failures in a row: twice as long each time, at most a minute.
+pub fn backoff_ms(failures: u32) -> u64 {
+    match failures {
+        0 => 0,
+        // 2, 4, 8, 16 and 32 seconds.
+        1..=5 => 1_000 << failures,
+        _ => 60_000,
+    }
+}
+
+/// What is left of every limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingLimits {
+    pub rounds: u32,
+    /// What is left in this round.
+    pub fix_iterations: u32,
+    pub failures: u32,
+    pub seconds: u64,
+    pub findings: u32,
+    pub cost: Cost,
+    /// Weighted tokens for calls whose cost is not reported or that a subscription pays.
+    pub tokens: u64,
+}
+
+/// How far a review has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReviewProgress {
+    pub rounds: u32,
+    /// Fix iterations in the last round.
+    pub iterations: u32,
+}
+
+impl RemainingLimits {
+    pub fn calculate(
+        limits: &RunLimits,
+        run_usage: &RunUsage,
+        awake_ms: u64,
+        findings: u32,
+        progress: ReviewProgress,
+    ) -> RemainingLimits {
+        let granted = run_usage.granted_shares();
+        let granted_u64 = u64::from(granted);
+        RemainingLimits {
+            rounds: limits.rounds.saturating_mul(granted).saturating_sub(progress.rounds),
+            // Iterations and failures are counted anew after a grant, so grants do not multiply them.
+            fix_iterations: limits.fix_iterations.saturating_sub(progress.iterations),
+            failures: limits.failures.saturating_sub(run_usage.failures_in_a_row),
+            seconds: runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)) / 1000,
+            findings: limits.findings.saturating_mul(granted).saturating_sub(findings),
+            cost: remaining_cost(limits, run_usage),
+            tokens: limits.tokens.saturating_mul(granted_u64).saturating_sub(run_usage.uncosted_tokens),
+        }
+    }
+}
+
+/// Returns the cost that may still be spent.
+pub fn remaining_cost(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
+    Cost(limits.cost.0.saturating_mul(u64::from(run_usage.granted_shares())).saturating_sub(run_usage.paid_cost().0))
+}
+
+/// The part of the runtime that a run keeps to close in good order.
+const RESERVED_MS: u64 = 10_000;
+/// The shortest time that a task is given: with less it could not even start.
+const MIN_TASK_MS: u64 = 1_000;
+
+/// Returns the time that a task may take: its own timeout within the remaining runtime.
+pub fn task_timeout_ms(own_timeout_ms: u64, limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> u64 {
+    // The reserve leaves time to write the tracker and the summary after the last task.
+    let remaining_ms =
+        runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)).saturating_sub(RESERVED_MS);
+    own_timeout_ms.min(remaining_ms.max(MIN_TASK_MS))
+}
+
+fn runtime_limit_ms(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
+    limits.runtime_ms.saturating_mul(u64::from(run_usage.granted_shares()))
+}
+
+/// Returns the awake time without the time spent waiting for usage limits.
+fn worked_ms(run_usage: &RunUsage, awake_ms: u64) -> u64 {
+    awake_ms.saturating_sub(run_usage.waited.ms)
+}
+
+/// Checks all limits before a step and returns the ending for the first that is used up.
+pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64, findings: u32) -> Option<RunEnding> {
+    let granted = run_usage.granted_shares();
+    let halt_with = |reason, used_amount: String, allowed_amount: String| {
+        Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
+    };
+    // Failures come first: time and money are of no use to a run whose agents do not work.
+    if run_usage.failures_in_a_row >= limits.failures {
+        return halt_with(
+            RunReason::Failures,
+            format!("{}", run_usage.failures_in_a_row.min(limits.failures)),
+            format!("{}", limits.failures),
+        );
+    }
+    let runtime_limit = runtime_limit_ms(limits, run_usage);
+    let awake_ms = worked_ms(run_usage, awake_ms);
+    // With no more than the reserved time left, a run can start nothing that would end in time.
+    if awake_ms.saturating_add(RESERVED_MS.min(runtime_limit / 2)) >= runtime_limit {
+        let minutes = |ms: u64| format!("{}", ms / 60_000);
+        return halt_with(RunReason::Runtime, minutes(awake_ms), minutes(runtime_limit));
+    }
+    // So many findings need a look by the user before money is spent on fixing them.
+    if findings > limits.findings.saturating_mul(granted) {
+        return halt_with(
+            RunReason::Findings,
+            format!("{findings}"),
+            format!("at most {}", limits.findings.saturating_mul(granted)),
+        );
+    }
+    check_budget(limits, run_usage)
+}
+
+/// Checks cost and tokens only.
+pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEnding> {
+    let granted = u64::from(run_usage.granted_shares());
+    let cost_limit = Cost(limits.cost.0.saturating_mul(granted));
+    let token_limit = limits.tokens.saturating_mul(granted);
+    // Tokens limit only the calls that the cost does not cover, so that no call counts twice.
+    let (reason, used_amount, allowed_amount) = if run_usage.paid_cost() >= cost_limit {
+        (RunReason::Cost, format!("${}", run_usage.paid_cost()), format!("${cost_limit}"))
+    } else if run_usage.uncosted_tokens >= token_limit {
+        (RunReason::Tokens, format!("{}", run_usage.uncosted_tokens), format!("{token_limit}"))
+    } else {
+        return None;
+    };
+    Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
+}
+
+fn limit_unit(reason: RunReason) -> &'static str {
+    match reason {
+        RunReason::Failures => "failures",
+        RunReason::Runtime => "minutes",
+        RunReason::Findings => "findings",
+        RunReason::Cost => "spent",
+        RunReason::Tokens => "weighted tokens (in calls without a reported cost)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn halt_reason(run_usage: RunUsage, awake_ms: u64, findings: u32) -> Option<RunReason> {
+        check_limits(&RunLimits::default(), &run_usage, awake_ms, findings).map(|ending| ending.reason)
+    }
+
+    #[test]
+    fn each_limit_holds_by_itself() {
+        let fresh_usage = RunUsage::default;
+        assert_eq!(halt_reason(fresh_usage(), 0, 50), None);
+        assert_eq!(halt_reason(fresh_usage(), 0, 51), Some(RunReason::Findings));
+        assert_eq!(halt_reason(fresh_usage(), 7_200_000, 0), Some(RunReason::Runtime));
+        assert_eq!(halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0, 0), Some(RunReason::Failures));
+        assert_eq!(
+            halt_reason(RunUsage { cost: Cost::from_amount(5.0), ..fresh_usage() }, 0, 0),
+            Some(RunReason::Cost)
+        );
+        assert_eq!(
+            halt_reason(RunUsage { uncosted_tokens: 1_000_000, ..fresh_usage() }, 0, 0),
+            Some(RunReason::Tokens)
+        );
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses: Vec<u64> = (0..8).map(|failures| backoff_ms(failures) / 1000).collect();
+        assert_eq!(pauses, [0, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn remaining_limits_count_grants_and_never_fall_below_zero() {
+        let run_usage =
+            RunUsage { cost: Cost::from_amount(6.5), uncosted_tokens: 10, grants: 1, ..RunUsage::default() };
+        let remaining = RemainingLimits::calculate(
+            &RunLimits::default(),
+            &run_usage,
+            60_000,
+            200,
+            ReviewProgress { rounds: 4, iterations: 3 },
+        );
+        assert_eq!((remaining.rounds, remaining.fix_iterations, remaining.failures), (2, 0, 5));
+        assert_eq!((remaining.seconds, remaining.findings), (4 * 3600 - 60, 0));
+        assert_eq!((remaining.cost, remaining.tokens), (Cost::from_amount(3.5), 1_999_990));
+    }
+
+    #[test]
+    fn a_task_gets_its_own_timeout_within_the_remaining_runtime() {
+        let (limits, run_usage) = (RunLimits::default(), RunUsage::default());
+        let timeout_at = |awake_ms| task_timeout_ms(900_000, &limits, &run_usage, awake_ms);
+        assert_eq!(timeout_at(0), 900_000);
+        assert_eq!(timeout_at(7_200_000 - 100_000), 90_000);
+        assert_eq!(timeout_at(7_200_000), 1_000);
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_001, 0), None);
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_000, 0), Some(RunReason::Runtime));
+        assert_eq!(task_timeout_ms(900_000, &limits, &RunUsage { grants: 1, ..run_usage }, 7_200_000), 900_000);
+    }
+
+    #[test]
+    fn a_grant_gives_every_amount_once_more() {
+        let run_usage = RunUsage { cost: Cost::from_amount(5.0), grants: 1, ..RunUsage::default() };
+        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
+        assert_eq!(halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0, 0), Some(RunReason::Cost));
+    }
+
+    #[test]
+    fn tokens_count_only_where_no_cost_was_reported_and_cache_reads_weigh_a_tenth() {
+        let mut run_usage = RunUsage::default();
+        run_usage.add_usage(&AgentUsage {
+            input_tokens: 100,
+            output_tokens: 50,
+            cached_tokens: 1000,
+            ..AgentUsage::default()
+        });
+        run_usage.add_usage(&AgentUsage {
+            input_tokens: 7,
+            cost: Some(Cost::from_amount(0.25)),
+            ..AgentUsage::default()
+        });
+        assert_eq!((run_usage.uncosted_tokens, run_usage.tokens, run_usage.cost), (250, 257, Cost::from_amount(0.25)));
+        run_usage.add_usage(&AgentUsage {
+            cost: Some(Cost::from_amount(0.5)),
+            notional: true,
+            ..AgentUsage::default()
+        });
+        assert_eq!((run_usage.cost, run_usage.notional), (Cost::from_amount(0.75), Cost::from_amount(0.5)));
+    }
+
+    #[test]
+    fn what_a_subscription_paid_for_is_limited_by_its_tokens() {
+        let mut run_usage = RunUsage::default();
+        let subscription_usage = |tokens| AgentUsage {
+            input_tokens: tokens,
+            cost: Some(Cost::from_amount(50.0)),
+            notional: true,
+            ..AgentUsage::default()
+        };
+        run_usage.add_usage(&subscription_usage(600_000));
+        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
+        assert_eq!(remaining_cost(&RunLimits::default(), &run_usage), RunLimits::default().cost);
+        run_usage.add_usage(&subscription_usage(600_000));
+        assert_eq!(halt_reason(run_usage, 0, 0), Some(RunReason::Tokens));
+    }
+
+    #[test]
+    fn waiting_for_a_limit_uses_up_no_time_and_is_counted_once() {
+        let mut run_usage = RunUsage::default();
+        let hours_in_ms = |hours: u64| hours * 3_600_000;
+        run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
+        run_usage.waited.add_interval(hours_in_ms(2), hours_in_ms(5));
+        run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
+        assert_eq!(run_usage.waited.ms, hours_in_ms(4));
+        assert_eq!(halt_reason(run_usage.clone(), hours_in_ms(5), 0), None);
+        assert_eq!(halt_reason(run_usage, hours_in_ms(6), 0), Some(RunReason::Runtime));
+    }
+
+    #[test]
+    fn a_negative_cost_counts_as_zero() {
+        assert_eq!(Cost::from_amount(-3.0), Cost(0));
+        assert_eq!(Cost::from_amount(f64::NAN), Cost(0));
+    }
+}

@@ -1,0 +1,11 @@
+//! What an agent is doing right now: for screens only. It is never journaled and no workflow ever sees it.
+
+use alloc::string::String;
+
+use crate::engine::ids::Key;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProgress {
+    pub task_key: Key,
+    pub activity: String,
+}

@@ -1,0 +1,430 @@
+//! The replay rule in one place: what was requested, what was recorded, and what is delivered next.
+//!
+//! A host opens a [`Replayer`] with the history of a run, polls the workflow over it and does what each poll asks for: it
+//! records the drafts, performs the effects, delivers one reply, and polls again. Replies reach the workflow one at a time
+//! and it is polled in between, so its requests depend only on the *order* of the replies, and that order is the journal.
+//! A replayed run therefore requests exactly what it requested before; if it does not, the replayer reports a
+//! [`ReplayDivergence`] and never guesses.
+//!
+//! The replayer records nothing and performs nothing: hosts do that. The embedded host in `runner` and the scripted and
+//! random hosts in `testkit` share it, so that tests prove the rule on the code that ships.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::{
+    cell::RefCell,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::engine::{
+    effect::{Effect, EffectKind, Reply},
+    event::{EntryDraft, JournalEntry, RunEvent},
+    host::{Host, HostFuture, ParkedRun},
+    ids::{Hash, Key},
+    reason::RunEnding,
+    settings::Settings,
+    timestamp::Timestamp,
+};
+
+/// A replay that does not request what was recorded: because of a bug, a journal of another build, or changed settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayDivergence {
+    #[error("the journal has `{recorded}` where this build expects `{asked}`")]
+    UnexpectedEvent { recorded: String, asked: String },
+    #[error("`{key}` was recorded with fingerprint {recorded}, but this build requests it with {asked}")]
+    Fingerprint { key: Key, recorded: Hash, asked: Hash },
+    #[error("the journal has `{recorded}`, which this build does not request")]
+    NotRequestedAgain { recorded: String },
+    #[error("the journal has a reply to `{key}`, which was never requested")]
+    ReplyWithoutRequest { key: Key },
+    #[error("`{key}` requested `{asked}`, but the journal has a reply to `{replied}`")]
+    WrongReplyKind { key: Key, asked: EffectKind, replied: EffectKind },
+    #[error("`{key}` was requested twice in one stage")]
+    DuplicateKey { key: Key },
+    #[error("could not serialize `{key}`: {cause}")]
+    UnserializableEffect { key: Key, cause: String },
+}
+
+/// The part of a journal that a resumed run needs: the state at the last boundary and every entry after it.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayHistory {
+    pub state: Option<serde_json::Value>,
+    stretch: u32,
+    recorded_drafts: VecDeque<EntryDraft>,
+    recorded_replies: VecDeque<(Key, Timestamp, Reply)>,
+    timestamp: Timestamp,
+}
+
+impl ReplayHistory {
+    pub fn from_entries(entries: impl IntoIterator<Item = JournalEntry>) -> ReplayHistory {
+        let mut history = ReplayHistory::default();
+        for journal_entry in entries {
+            let JournalEntry { id, at, event, .. } = journal_entry;
+            match event {
+                RunEvent::RunStarted { .. } => history.timestamp = at,
+                RunEvent::RunResumed { .. }
+                | RunEvent::SettingsChanged { .. }
+                | RunEvent::RunParked(_)
+                | RunEvent::RunFinished(_)
+                // Hooks write session events at any time; the workflow itself never emits them.
+                | RunEvent::Session(_) => {}
+                RunEvent::Boundary { state, stretch, .. } => {
+                    // A boundary makes everything before it irrelevant: the resumed workflow starts from its state.
+                    history =
+                        ReplayHistory { state: Some(state), stretch: stretch + 1, timestamp: at, ..ReplayHistory::default() };
+                }
+                RunEvent::EffectFinished { key, reply, .. } => history.recorded_replies.push_back((key, at, reply)),
+                event => history.recorded_drafts.push_back(EntryDraft { id, event }),
+            }
+        }
+        history
+    }
+}
+
+/// An effect that the host has to perform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingEffect {
+    pub effect_key: Key,
+    pub effect: Effect,
+    /// The effect was under way when the process last ended, so its results may already exist.
+    pub resumed: bool,
+}
+
+/// What polling the workflow led to.
+#[derive(Debug)]
+pub enum WorkflowPoll<T> {
+    /// The host records the drafts and then performs the effects. A boundary can only be the last draft: the host drains all
+    /// running effects before it records one, and then calls [`Replayer::begin_next_stretch`].
+    Waiting {
+        drafts: Vec<EntryDraft>,
+        effects: Vec<PendingEffect>,
+    },
+    Finished {
+        drafts: Vec<EntryDraft>,
+        value: T,
+    },
+    Diverged(ReplayDivergence),
+}
+
+#[derive(Debug)]
+pub struct Replayer {
+    settings: Settings,
+    state: RefCell<ReplayerState>,
+}
+
+#[derive(Debug)]
+struct ReplayerState {
+    stretch: u32,
+    /// How often each note was made in this stretch; the count is part of its id.
+    note_counts: BTreeMap<String, u32>,
+    slots: BTreeMap<Key, EffectSlot>,
+    recorded_drafts: VecDeque<EntryDraft>,
+    recorded_replies: VecDeque<(Key, Timestamp, Reply)>,
+    new_drafts: Vec<EntryDraft>,
+    boundary_waker: Option<Option<Waker>>,
+    timestamp: Timestamp,
+    parked: Option<RunEnding>,
+    diverged: Option<ReplayDivergence>,
+}
+
+#[derive(Debug)]
+struct EffectSlot {
+    kind: EffectKind,
+    /// The effect, until it is handed to the host.
+    effect: Option<Effect>,
+    was_recorded: bool,
+    reply: Option<Reply>,
+    waker: Option<Waker>,
+}
+
+impl Replayer {
+    pub fn new(settings: Settings, replay_history: ReplayHistory) -> Replayer {
+        let replayer_state = ReplayerState {
+            stretch: replay_history.stretch,
+            note_counts: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            recorded_drafts: replay_history.recorded_drafts,
+            recorded_replies: replay_history.recorded_replies,
+            new_drafts: Vec::new(),
+            boundary_waker: None,
+            timestamp: replay_history.timestamp,
+            parked: None,
+            diverged: None,
+        };
+        Replayer { settings, state: RefCell::new(replayer_state) }
+    }
+
+    /// Polls the workflow, delivering recorded replies one at a time, until it waits for something new.
+    pub fn poll_workflow<T>(&self, workflow: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> WorkflowPoll<T> {
+        // The loop itself decides when to poll again, so a real waker is not needed.
+        let mut task_context = Context::from_waker(Waker::noop());
+        loop {
+            let poll_result = workflow.as_mut().poll(&mut task_context);
+            let mut replayer_state = self.state.borrow_mut();
+            // A divergence wins over everything else: what the workflow did after it is meaningless.
+            if let Some(divergence) = replayer_state.diverged.take() {
+                return WorkflowPoll::Diverged(divergence);
+            }
+            if let Poll::Ready(value) = poll_result {
+                let drafts = core::mem::take(&mut replayer_state.new_drafts);
+                return match replayer_state.find_unreplayed() {
+                    // A parked workflow unwinds early, so it legitimately leaves recorded drafts behind.
+                    Some(divergence) if replayer_state.parked.is_none() => WorkflowPoll::Diverged(divergence),
+                    _ => WorkflowPoll::Finished { drafts, value },
+                };
+            }
+            match replayer_state.recorded_replies.pop_front() {
+                Some((effect_key, reply_time, reply)) => {
+                    if let Err(divergence) = replayer_state.deliver_reply(&effect_key, reply_time, reply) {
+                        return WorkflowPoll::Diverged(divergence);
+                    }
+                }
+                None => {
+                    // All recorded replies are delivered, so every recorded draft must have been emitted again by now.
+                    if let Some(divergence) = replayer_state.find_unreplayed() {
+                        return WorkflowPoll::Diverged(divergence);
+                    }
+                    let drafts = core::mem::take(&mut replayer_state.new_drafts);
+                    return WorkflowPoll::Waiting { drafts, effects: replayer_state.take_pending_effects() };
+                }
+            }
+        }
+    }
+
+    /// Gives the workflow a reply that the host has just recorded; the next poll sees it.
+    pub fn deliver_reply(&self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
+        self.state.borrow_mut().deliver_reply(effect_key, reply_time, reply)
+    }
+
+    /// Begins a new stretch after the host has recorded the boundary.
+    pub fn begin_next_stretch(&self, boundary_time: Timestamp) {
+        let mut replayer_state = self.state.borrow_mut();
+        replayer_state.stretch += 1;
+        // Keys and note ids are unique within one stretch only.
+        replayer_state.note_counts.clear();
+        replayer_state.slots.clear();
+        replayer_state.timestamp = boundary_time;
+        if let Some(Some(waker)) = replayer_state.boundary_waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Parks the run: from now on every request of the workflow is answered with [`ParkedRun`].
+    pub fn park_run(&self, ending: RunEnding) {
+        let mut replayer_state = self.state.borrow_mut();
+        replayer_state.parked.get_or_insert(ending);
+        for slot in replayer_state.slots.values_mut() {
+            if let Some(waker) = slot.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    pub fn current_stretch(&self) -> u32 {
+        self.state.borrow().stretch
+    }
+}
+
+impl ReplayerState {
+    /// Emits a draft. It is compared with what was recorded at this point, or it is new. Returns whether it was recorded.
+    fn emit_draft(&mut self, draft: EntryDraft) -> bool {
+        let Some(recorded) = self.recorded_drafts.pop_front() else {
+            self.new_drafts.push(draft);
+            return false;
+        };
+        // Ids are compared first: a different id means a different step, even if the events are alike.
+        let divergence = match (&recorded.event, &draft.event) {
+            _ if recorded.id != draft.id => {
+                ReplayDivergence::UnexpectedEvent { recorded: recorded.id, asked: draft.id }
+            }
+            (
+                RunEvent::EffectStarted { fingerprint: recorded, effect: recorded_effect, .. },
+                RunEvent::EffectStarted { key, fingerprint, effect: new_effect, .. },
+                // A different fingerprint is accepted where `Effect::is_same_request` allows the difference.
+            ) if recorded != fingerprint && !new_effect.is_same_request(recorded_effect) => {
+                ReplayDivergence::Fingerprint {
+                    key: key.clone(),
+                    recorded: recorded.clone(),
+                    asked: fingerprint.clone(),
+                }
+            }
+            _ => return true,
+        };
+        self.diverged.get_or_insert(divergence);
+        true
+    }
+
+    fn deliver_reply(&mut self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
+        let Some(slot) = self.slots.get_mut(effect_key) else {
+            return Err(ReplayDivergence::ReplyWithoutRequest { key: effect_key.clone() });
+        };
+        // A reply of another kind could not be converted to the outcome type that the workflow awaits.
+        if slot.kind != reply.kind() {
+            let (asked, replied) = (slot.kind, reply.kind());
+            return Err(ReplayDivergence::WrongReplyKind { key: effect_key.clone(), asked, replied });
+        }
+        // The effect is done, so `take_pending_effects` must not hand it out again.
+        slot.effect = None;
+        slot.reply = Some(reply);
+        self.timestamp = reply_time;
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    fn find_unreplayed(&self) -> Option<ReplayDivergence> {
+        let recorded = self.recorded_drafts.front()?.id.clone();
+        Some(ReplayDivergence::NotRequestedAgain { recorded })
+    }
+
+    fn take_pending_effects(&mut self) -> Vec<PendingEffect> {
+        let unanswered = self.slots.iter_mut().filter(|(_, slot)| slot.reply.is_none());
+        unanswered
+            .filter_map(|(effect_key, slot)| {
+                // Taking the effect out hands it to the host exactly once.
+                let effect = slot.effect.take()?;
+                Some(PendingEffect { effect_key: effect_key.clone(), effect, resumed: slot.was_recorded })
+            })
+            .collect()
+    }
+
+    /// Builds an id such as `2:finding_moved:F3#1`, which does not depend on other notes in between.
+    fn next_note_id(&mut self, event: &RunEvent) -> String {
+        let note_name = format!("{}:{}:{}", self.stretch, event.kind_name(), event.subject_name());
+        let count = self.note_counts.entry(note_name.clone()).or_default();
+        *count += 1;
+        format!("{note_name}#{count}")
+    }
+
+    fn start_effect(&mut self, effect_key: &Key, effect: Effect) -> Result<(), ReplayDivergence> {
+        // Two effects under one key could not be told apart in the journal.
+        if self.slots.contains_key(effect_key) {
+            return Err(ReplayDivergence::DuplicateKey { key: effect_key.clone() });
+        }
+        let fingerprint = effect.compute_fingerprint().map_err(|cause| ReplayDivergence::UnserializableEffect {
+            key: effect_key.clone(),
+            cause: cause.to_string(),
+        })?;
+        let event = RunEvent::EffectStarted {
+            key: effect_key.clone(),
+            stretch: self.stretch,
+            fingerprint,
+            effect: effect.clone(),
+        };
+        let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.stretch), event });
+        let kind = effect.kind();
+        self.slots.insert(
+            effect_key.clone(),
+            EffectSlot { kind, effect: Some(effect), was_recorded, reply: None, waker: None },
+        );
+        Ok(())
+    }
+}
+
+/// Makes the draft for a finished effect: the host records it first and delivers the reply afterwards.
+pub fn finished_draft(effect_key: &Key, stretch: u32, reply: Reply) -> EntryDraft {
+    EntryDraft {
+        id: format!("{stretch}:finished:{effect_key}"),
+        event: RunEvent::EffectFinished { key: effect_key.clone(), stretch, reply },
+    }
+}
+
+impl Host for Replayer {
+    fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply> {
+        let mut replayer_state = self.state.borrow_mut();
+        // The effect is scheduled by the call, not by the first poll; `Host::start_effect` promises that.
+        if replayer_state.parked.is_none()
+            && let Err(divergence) = replayer_state.start_effect(&effect_key, effect)
+        {
+            replayer_state.diverged.get_or_insert(divergence);
+        }
+        drop(replayer_state);
+        Box::pin(core::future::poll_fn(move |task_context| self.poll_effect(&effect_key, task_context)))
+    }
+
+    fn record_boundary(&self, key: Key, state: serde_json::Value) -> HostFuture<'_, ()> {
+        let mut replayer_state = self.state.borrow_mut();
+        if replayer_state.parked.is_none() {
+            let stretch = replayer_state.stretch;
+            let draft_id = format!("{stretch}:boundary:{key}");
+            replayer_state.emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, stretch, state } });
+            // The workflow waits here until the host has recorded the boundary.
+            replayer_state.boundary_waker = Some(None);
+        }
+        drop(replayer_state);
+        Box::pin(core::future::poll_fn(move |task_context| {
+            let mut replayer_state = self.state.borrow_mut();
+            if let Some(ending) = &replayer_state.parked {
+                return Poll::Ready(Err(ParkedRun { ending: ending.clone() }));
+            }
+            match &mut replayer_state.boundary_waker {
+                Some(waker) => {
+                    *waker = Some(task_context.waker().clone());
+                    Poll::Pending
+                }
+                None => Poll::Ready(Ok(())),
+            }
+        }))
+    }
+
+    fn note_event(&self, event: RunEvent) {
+        let mut replayer_state = self.state.borrow_mut();
+        if replayer_state.parked.is_none() {
+            let draft_id = replayer_state.next_note_id(&event);
+            replayer_state.emit_draft(EntryDraft { id: draft_id, event });
+        }
+    }
+
+    fn last_timestamp(&self) -> Timestamp {
+        self.state.borrow().timestamp
+    }
+
+    fn patched(&self, change: &'static str) -> bool {
+        let mut replayer_state = self.state.borrow_mut();
+        let is_marked =
+            |draft: &EntryDraft| matches!(&draft.event, RunEvent::Patched { change: seen } if seen == change);
+        let with_change = match replayer_state.recorded_drafts.front() {
+            Some(draft) => is_marked(draft),
+            // Replies that are still to be replayed were given to a build that passed this point without the change.
+            None => replayer_state.recorded_replies.is_empty(),
+        };
+        if with_change {
+            let event = RunEvent::Patched { change: change.to_string() };
+            let draft_id = replayer_state.next_note_id(&event);
+            replayer_state.emit_draft(EntryDraft { id: draft_id, event });
+        }
+        with_change
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Replayer {
+    fn poll_effect(&self, effect_key: &Key, task_context: &mut Context<'_>) -> Poll<Result<Reply, ParkedRun>> {
+        let mut replayer_state = self.state.borrow_mut();
+        if let Some(ending) = &replayer_state.parked {
+            return Poll::Ready(Err(ParkedRun { ending: ending.clone() }));
+        }
+        match replayer_state.slots.get_mut(effect_key) {
+            Some(slot) => match &slot.reply {
+                Some(reply) => Poll::Ready(Ok(reply.clone())),
+                None => {
+                    slot.waker = Some(task_context.waker().clone());
+                    Poll::Pending
+                }
+            },
+            // The request diverged, so it has no slot; `poll_workflow` reports the divergence after this poll.
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How thorough a review is: tier, level, roles, panel.
+//!
+//! The settings have the tier and may have a level; without one the level follows from the tier by one table.
+
+use alloc::{vec, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::review::subject::Subject;
+
+/// 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ReviewTier(#[schemars(range(min = 0, max = 4))] u8);
+
+impl ReviewTier {
+    pub fn new(tier_number: u8) -> Option<ReviewTier> {
+        // The field is private, so every tier has passed this check.
+        (tier_number <= 4).then_some(ReviewTier(tier_number))
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for ReviewTier {
+    fn default() -> Self {
+        ReviewTier(2)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReviewTier {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let tier_number = u8::deserialize(deserializer)?;
+        ReviewTier::new(tier_number)
+            .ok_or_else(|| serde::de::Error::custom(alloc::format!("unknown tier {tier_number} (expected 0 to 4)")))
+    }
+}
+
+/// The size of the panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReviewLevel {
+    Minimal,
+    Dual,
+    Full,
+}
+
+/// When a review counts as successful.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReviewGoal {
+    /// No finding is left open.
+    #[default]
+    ZeroOpen,
+    /// No critical finding is left open; the others are deferred.
+    CriticalOnly,
+}
+
+/// What an agent is asked to do; never two of these at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentRole {
+    Party,
+    Spec,
+    Quality,
+    Adversarial,
+    Elicitation,
+    Fixer,
+    Challenger,
+}
+
+impl AgentRole {
+    pub const ALL: [AgentRole; 7] = [
+        AgentRole::Party,
+        AgentRole::Spec,
+        AgentRole::Quality,
+        AgentRole::Adversarial,
+        AgentRole::Elicitation,
+        AgentRole::Fixer,
+        AgentRole::Challenger,
+    ];
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),* $(,)? }) => {
+        impl $type {
+            pub fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $word),* }
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words!(ReviewLevel { Minimal = "minimal", Dual = "dual", Full = "full" });
+words!(ReviewGoal { ZeroOpen = "zero-open", CriticalOnly = "critical-only" });
+words!(AgentRole {
+    Party = "party",
+    Spec = "spec",
+    Quality = "quality",
+    Adversarial = "adversarial",
+    Elicitation = "elicitation",
+    Fixer = "fixer",
+    Challenger = "challenger",
+});
+
+impl fmt::Display for ReviewTier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// Returns the level for a tier and a confidence (0 to 100) without the tier's deduction.
+///
+/// | tier | confidence | level |
+/// | --- | --- | --- |
+/// | 0 | any | minimal |
+/// | 1 | any | dual |
+/// | 2-4 | above 98 | minimal |
+/// | 2-4 | 95 to 98 | dual |
+/// | 2-4 | below 95 | full |
+/// | 2-4 | no signal yet | full |
+pub fn level_for(tier: ReviewTier, confidence: Option<u32>) -> ReviewLevel {
+    match (tier.number(), confidence) {
+        (0, _) => ReviewLevel::Minimal,
+        (1, _) => ReviewLevel::Dual,
+        // The confidence lowers the effort only from tier 2 on; below that the tier alone decides.
+        (_, Some(score)) if score > 98 => ReviewLevel::Minimal,
+        (_, Some(score)) if score >= 95 => ReviewLevel::Dual,
+        _ => ReviewLevel::Full,
+    }
+}
+
+/// Returns the reviewers of one round, in a fixed order.
+pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
+    // Besides the adversarial reviewer, documents get a party and elicitation, and code gets specification and quality.
+    let is_document = subject.is_document();
+    let mut roles = match (is_document, level) {
+        (_, ReviewLevel::Minimal) => vec![AgentRole::Adversarial],
+        (true, ReviewLevel::Dual) => vec![AgentRole::Party, AgentRole::Adversarial],
+        (true, ReviewLevel::Full) => vec![AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation],
+        (false, ReviewLevel::Dual) => vec![AgentRole::Spec, AgentRole::Adversarial],
+        (false, ReviewLevel::Full) => vec![AgentRole::Spec, AgentRole::Quality, AgentRole::Adversarial],
+    };
+    // Only the highest tier adds a party to a code review; documents always have one at this level.
+    if !is_document && level == ReviewLevel::Full && tier.number() == 4 {
+        roles.push(AgentRole::Party);
+    }
+    roles
+}
+
+/// Returns another panel of the same size, for the one additional round that a degraded panel gets.
+pub fn alternative_panel(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
+    let mut roles = match (subject.is_document(), level) {
+        (true, ReviewLevel::Minimal) => vec![AgentRole::Elicitation],
+        (false, ReviewLevel::Minimal) => vec![AgentRole::Quality],
+        (true, ReviewLevel::Dual) => vec![AgentRole::Adversarial, AgentRole::Elicitation],
+        (false, ReviewLevel::Dual) => vec![AgentRole::Quality, AgentRole::Adversarial],
+        // A full panel has no other roles to call, so the same roles change places and thereby agents.
+        (_, ReviewLevel::Full) => panel_roles(subject, level, tier),
+    };
+    // Reversed seats go to other agents, because agents are assigned by position.
+    if level == ReviewLevel::Full {
+        roles.reverse();
+    }
+    roles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_table_holds_at_its_borders() {
+        let tier_of = |tier_number| ReviewTier::new(tier_number).unwrap();
+        for (tier_number, confidence, level) in [
+            (0, None, ReviewLevel::Minimal),
+            (0, Some(10), ReviewLevel::Minimal),
+            (1, Some(99), ReviewLevel::Dual),
+            (2, None, ReviewLevel::Full),
+            (2, Some(94), ReviewLevel::Full),
+            (3, Some(95), ReviewLevel::Dual),
+            (3, Some(98), ReviewLevel::Dual),
+            (4, Some(99), ReviewLevel::Minimal),
+        ] {
+            assert_eq!(
+                level_for(tier_of(tier_number), confidence),
+                level,
+                "tier {tier_number}, confidence {confidence:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn changes_and_documents_have_panels_of_their_own() {
+        let tier = ReviewTier::default();
+        let document = Subject::from_path("prd.md", None);
+        let source_file = Subject::from_path("main.rs", None);
+        assert_eq!(
+            panel_roles(&document, ReviewLevel::Full, tier),
+            [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation]
+        );
+        assert_eq!(panel_roles(&source_file, ReviewLevel::Dual, tier), [AgentRole::Spec, AgentRole::Adversarial]);
+        assert!(panel_roles(&source_file, ReviewLevel::Full, ReviewTier::new(4).unwrap()).contains(&AgentRole::Party));
+    }
+}

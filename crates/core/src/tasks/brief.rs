@@ -1,0 +1,458 @@
+//! The typed task that an agent gets, and its typed answer.
+//!
+//! A template in `agents` turns a brief into a prompt, and the parser there turns the agent's text into an answer. This
+//! module only defines the meaning of both.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::{
+        files::{Patch, StrayEdit},
+        ids::{AgentName, FindingId, Hash, Key},
+        limits::{AgentUsage, Cost},
+    },
+    review::{
+        finding::{Evidence, Finding, Severity},
+        level::{AgentRole, words},
+        seat_plan::SeatPlan,
+        subject::Subject,
+    },
+    tasks::{client::ModelSize, prompt_context::PromptContext},
+};
+
+/// The most findings that one challenger gets in one task.
+pub const CHALLENGE_BATCH_SIZE: usize = 10;
+
+/// What an agent is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskBrief {
+    pub role: AgentRole,
+    pub subject: Subject,
+    pub round: u32,
+    /// The least number of findings that a reviewer should raise (0: it may raise none).
+    pub required: u32,
+    /// The known findings, one line each; a reviewer need not raise them again.
+    pub known: Vec<String>,
+    /// The findings that a fixer has to repair.
+    pub assigned: Vec<AssignedFinding>,
+    /// What the user told the run.
+    pub said: Vec<String>,
+    /// What was wrong with the last answer to the same brief.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub correction: String,
+    /// What was fixed since the last pass of the panel, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<String>,
+    /// The findings that a challenger has to dispute, at most [`CHALLENGE_BATCH_SIZE`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disputed: Vec<FindingToChallenge>,
+    /// How to go about the task; `Plain` lets the template pick a plan from the text.
+    #[serde(default, skip_serializing_if = "SeatPlan::is_plain")]
+    pub plan: SeatPlan,
+    #[serde(default, skip_serializing_if = "TaskBackground::is_empty")]
+    pub surroundings: Box<TaskBackground>,
+}
+
+impl TaskBrief {
+    /// Makes a brief whose optional parts are all empty.
+    pub fn new(role: AgentRole, subject: Subject, round: u32) -> TaskBrief {
+        TaskBrief {
+            role,
+            subject,
+            round,
+            required: 0,
+            known: Vec::new(),
+            assigned: Vec::new(),
+            said: Vec::new(),
+            correction: String::new(),
+            fixed: Vec::new(),
+            disputed: Vec::new(),
+            plan: SeatPlan::Plain,
+            surroundings: Box::default(),
+        }
+    }
+}
+
+/// What an agent should know about the project it works in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskBackground {
+    /// Files that Tribunal keeps in this project, in addition to those that every template names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_files: Vec<String>,
+    /// Lessons from earlier reviews, one line each, the most useful first; templates leave out what has no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
+    /// Names of MCP servers the agent may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+    /// The results of earlier attempts in this run.
+    #[serde(default, skip_serializing_if = "PromptContext::is_empty")]
+    pub context: PromptContext,
+}
+
+impl TaskBackground {
+    pub fn is_empty(&self) -> bool {
+        *self == TaskBackground::default()
+    }
+}
+
+/// One finding as a challenger sees it: its claim, its place and its evidence, but not who raised it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingToChallenge {
+    pub id: FindingId,
+    pub severity: Severity,
+    pub description: String,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+}
+
+impl FindingToChallenge {
+    pub fn from_finding(finding: &Finding) -> FindingToChallenge {
+        FindingToChallenge {
+            id: finding.id,
+            severity: finding.severity,
+            description: finding.description.clone(),
+            evidence: finding.evidence.clone(),
+            place: finding.place.as_ref().map(|location| format!("{location}")).unwrap_or_default(),
+        }
+    }
+}
+
+/// One finding as a fixer sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AssignedFinding {
+    pub id: FindingId,
+    pub severity: Severity,
+    pub description: String,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    pub place: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suggested_fix: String,
+    /// The reason why the last attempt did not count; empty if there was none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_try: String,
+}
+
+/// Where the agent works, and whether it can write there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "copy", rename_all = "snake_case")]
+pub enum WorkspaceKind {
+    /// The agent reads the frozen copy that the effect with this key made.
+    Frozen { by: Key },
+    /// The agent writes in a private copy of the current project; the difference becomes a patch.
+    Private,
+}
+
+/// A brief for one agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentTask {
+    pub agent: AgentName,
+    pub brief: TaskBrief,
+    pub place: WorkspaceKind,
+    pub timeout_ms: u64,
+    /// Earlier outputs that were given in the same state. A new output that repeats one of them makes no progress.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<Hash>,
+    /// The size of the model that the task is worth; `None` leaves the choice to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<ModelSize>,
+    /// The most that the task may cost, for clients that accept a budget: run limits are only checked between tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Cost>,
+    /// The session to continue; `None` starts a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<AgentSession>>,
+}
+
+impl AgentTask {
+    pub fn new(agent: AgentName, brief: TaskBrief, place: WorkspaceKind, timeout_ms: u64) -> AgentTask {
+        AgentTask { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, budget: None, session: None }
+    }
+}
+
+/// A session with an agent that its client has kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentSession {
+    pub id: String,
+    /// The usage of the whole session so far: clients report running totals.
+    pub total: AgentUsage,
+    /// The wall time of the last answer in the session.
+    pub at_ms: u64,
+}
+
+impl AgentSession {
+    /// Clients drop old sessions, and what was said a day ago is about another text.
+    pub const MAX_AGE_MS: u64 = 24 * 3_600_000;
+
+    pub fn is_fresh(&self, current_ms: u64) -> bool {
+        // A clock that was set back makes the session look new; the client reports an expired session itself.
+        current_ms.saturating_sub(self.at_ms) < AgentSession::MAX_AGE_MS
+    }
+}
+
+/// A finding as a reviewer raised it: a claim that is not yet grounded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RaisedFinding {
+    pub severity: Severity,
+    pub category: String,
+    pub description: String,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    /// The file the reviewer named, if it named one; a subject may have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line the reviewer named, if it named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suggested_fix: String,
+}
+
+/// What a fixer claims about one finding: a claim, not yet a fix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FixClaim {
+    pub id: FindingId,
+    #[serde(flatten)]
+    pub said: ClaimStatus,
+    pub note: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub verification: String,
+    /// The files that the fixer says it changed; only the patch counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_modified: Vec<String>,
+    /// The fixer says that it saved the fix to its own memory.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub memory_saved: bool,
+}
+
+impl FixClaim {
+    /// The claim that stands for a session that came back from repairing.
+    pub fn new_fixed(id: FindingId, note: &str) -> FixClaim {
+        FixClaim { said: ClaimStatus::Fixed, ..FixClaim::new_blocked(id, note.into()) }
+    }
+
+    /// The claim of a fixer that cannot repair the finding.
+    pub fn new_blocked(id: FindingId, note: String) -> FixClaim {
+        let (verification, files_modified) = Default::default();
+        FixClaim { id, said: ClaimStatus::Blocked, note, verification, files_modified, memory_saved: false }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "said", rename_all = "snake_case")]
+pub enum ClaimStatus {
+    Fixed,
+    Blocked,
+    /// Not repaired, or only in part. Fixers are not offered this answer, but some give it.
+    Unfixed,
+}
+
+words!(ClaimStatus { Fixed = "fixed", Blocked = "blocked", Unfixed = "not fixed" });
+
+/// A verdict or a status in an answer that is in no table, and the finding it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnknownWord {
+    pub id: FindingId,
+    pub word: String,
+}
+
+/// What a challenger says about one finding: one opinion, to be combined with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChallengerRuling {
+    pub id: FindingId,
+    #[serde(flatten)]
+    pub holds: ChallengeVerdict,
+    /// The reason for the verdict.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// A quote from the subject that speaks against the finding; empty if the challenger gave none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub counter: String,
+}
+
+/// Whether a challenger considers a finding valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "holds", rename_all = "snake_case")]
+pub enum ChallengeVerdict {
+    Valid,
+    /// Counts only together with counter-evidence: a bare denial is treated as ambiguous.
+    Invalid,
+    Ambiguous,
+}
+
+words!(ChallengeVerdict { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous" });
+
+/// What a party reports in addition to its findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartyMinutes {
+    /// The personas that took part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub personas: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub consensus: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dissent: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ballots: Vec<SeverityBallot>,
+}
+
+/// The votes on one finding of the same answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeverityBallot {
+    /// The position of the finding in the answer, from 0.
+    pub finding: usize,
+    pub votes: Vec<SeverityVote>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dissent: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeverityVote {
+    pub persona: String,
+    pub severity: Severity,
+}
+
+impl SeverityBallot {
+    /// Returns the highest severity that more than half of the voters gave or exceeded.
+    pub fn majority_severity_floor(&self) -> Option<Severity> {
+        // Severities are ordered most severe first, so `<=` counts the votes for this severity or a worse one.
+        let votes_at_least = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
+        Severity::ALL.into_iter().find(|severity| votes_at_least(*severity) * 2 > self.votes.len())
+    }
+}
+
+impl SeverityBallot {
+    /// Whether more than half voted for the same severity and no dissent was written down.
+    pub fn has_undisputed_majority(&self) -> bool {
+        let votes_per_severity =
+            Severity::ALL.map(|severity| self.votes.iter().filter(|vote| vote.severity == severity).count());
+        // A written dissent counts even if the votes agree.
+        self.dissent.is_empty() && votes_per_severity.into_iter().max().unwrap_or(0) * 2 > self.votes.len()
+    }
+}
+
+impl PartyMinutes {
+    pub fn is_empty(&self) -> bool {
+        *self == PartyMinutes::default()
+    }
+
+    /// Raises severities to what the votes say. Votes never lower a severity.
+    pub fn raise_severities(&self, raised_findings: &mut [RaisedFinding]) {
+        for ballot in &self.ballots {
+            if let (Some(finding), Some(majority)) =
+                (raised_findings.get_mut(ballot.finding), ballot.majority_severity_floor())
+            {
+                // The smaller value is the more severe one.
+                finding.severity = finding.severity.min(majority);
+            }
+        }
+    }
+}
+
+/// What the parser understood of an agent's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum AnswerContent {
+    Findings {
+        raised: Vec<RaisedFinding>,
+    },
+    Fixes {
+        claims: Vec<FixClaim>,
+        /// The findings whose status is an unknown word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<UnknownWord>,
+    },
+    Rulings {
+        rulings: Vec<ChallengerRuling>,
+        /// The findings whose verdict is an unknown word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unknown: Vec<UnknownWord>,
+    },
+    /// The text has no list that the parser can use; the message says why.
+    Unreadable {
+        message: String,
+    },
+}
+
+/// The complete reply of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentReply {
+    #[serde(flatten)]
+    pub content: AnswerContent,
+    /// What the parser had to ignore, one line each.
+    pub remarks: Vec<String>,
+    pub usage: AgentUsage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Patch>,
+    /// The votes, the consensus and the dissent of a party.
+    #[serde(default, skip_serializing_if = "PartyMinutes::is_empty")]
+    pub minutes: Box<PartyMinutes>,
+    /// The hashes of the masked prompt and the masked output, which are stored as blobs.
+    pub prompt: Hash,
+    pub output: Hash,
+    /// How much of the output repeats one of the task's recent outputs, in thousandths; `None` if it was not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u16>,
+    /// Edits outside the agent's workspace, by the agent or by another process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strayed: Vec<StrayEdit>,
+    /// The session, if the client kept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<AgentSession>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brief_leaves_out_its_empty_optional_parts() {
+        let brief = TaskBrief::new(AgentRole::Adversarial, Subject::from_path("a.md", None), 1);
+        assert_eq!(
+            serde_json::to_string(&brief).unwrap(),
+            concat!(
+                r#"{"role":"adversarial","subject":{"subject":"document","path":"a.md"},"#,
+                r#""round":1,"required":0,"known":[],"assigned":[],"said":[]}"#
+            )
+        );
+    }
+
+    fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {
+        let votes = severities.iter().map(|severity| SeverityVote { persona: "x".into(), severity: *severity });
+        SeverityBallot { finding: 0, votes: votes.collect(), dissent: String::new() }
+    }
+
+    #[test]
+    fn votes_raise_a_severity_when_more_than_half_agree() {
+        use Severity::{Critical, High, Low, Medium};
+        for (raised_as, votes, expected) in [
+            (Medium, &[][..], Medium),
+            (Medium, &[High, High, Low], High),
+            (Medium, &[Critical, High, Low], High),
+            (Medium, &[Critical, Low], Medium),
+            (High, &[Low, Low, Low], High),
+            (Low, &[Critical, Critical, Critical], Critical),
+        ] {
+            let mut raised = [RaisedFinding {
+                severity: raised_as,
+                category: String::new(),
+                description: String::new(),
+                evidence: Evidence::Quote { text: String::new() },
+                file: None,
+                line: None,
+                suggested_fix: String::new(),
+            }];
+            PartyMinutes { ballots: alloc::vec![ballot_with_votes(votes)], ..PartyMinutes::default() }
+                .raise_severities(&mut raised);
+            assert_eq!(raised[0].severity, expected, "{raised_as} with {votes:?}");
+        }
+    }
+}

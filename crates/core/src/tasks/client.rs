@@ -1,0 +1,167 @@
+//! The configuration of a coding client: which program, which models, what it may use and what it does.
+//!
+//! This module only has what was configured. `agents` knows which clients exist and which flags they understand.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::ids::ClientId,
+    review::level::{AgentRole, words},
+};
+
+/// Which coding client to run, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientSpec {
+    /// The id may name a client that this build does not have; the code that starts it looks it up.
+    pub client: ClientId,
+    /// A program to run instead of the client's own name on the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The model for every task, regardless of its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "ModelsBySize::is_empty")]
+    pub models: ModelsBySize,
+    #[serde(default, skip_serializing_if = "SettingsInheritance::is_default")]
+    pub inherit: SettingsInheritance,
+    /// Agents that write run without the client's own permission checks.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub bypass: bool,
+    /// Every task runs in a new session.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub fresh: bool,
+    /// Tools that it may use beyond those that a task needs, in the client's notation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<McpServer>,
+}
+
+impl ClientSpec {
+    /// Makes the configuration of a client for which nothing was set.
+    pub fn new(client_name: impl Into<String>) -> ClientSpec {
+        ClientSpec {
+            client: ClientId::new(client_name),
+            program: None,
+            model: None,
+            models: ModelsBySize::default(),
+            inherit: SettingsInheritance::default(),
+            bypass: false,
+            fresh: false,
+            allow: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+}
+
+/// A model for each size of task; `None` leaves the choice to the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelsBySize {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large: Option<String>,
+}
+
+impl ModelsBySize {
+    pub fn is_empty(&self) -> bool {
+        *self == ModelsBySize::default()
+    }
+
+    pub fn for_size(&self, size: ModelSize) -> Option<&str> {
+        match size {
+            // No fallback to another size: the client's own default is better than a wrong size.
+            ModelSize::Small => self.small.as_deref(),
+            ModelSize::Medium => self.medium.as_deref(),
+            ModelSize::Large => self.large.as_deref(),
+        }
+    }
+}
+
+/// Which of the user's settings a client sees. Hooks run in none of these modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingsInheritance {
+    /// None of them; the client still finds the credentials with which it signs in.
+    Nothing,
+    /// The user's own settings, without those that came with the project.
+    #[default]
+    User,
+    /// The settings of the project as well.
+    Project,
+}
+
+words!(SettingsInheritance { Nothing = "nothing", User = "user", Project = "project" });
+
+impl SettingsInheritance {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+    fn is_default(&self) -> bool {
+        *self == SettingsInheritance::default()
+    }
+}
+
+/// An MCP server that agents may use, started by the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServer {
+    pub name: String,
+    pub argv: Vec<String>,
+}
+
+/// The size of the model that a task is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelSize {
+    Small,
+    Medium,
+    Large,
+}
+
+words!(ModelSize { Small = "small", Medium = "medium", Large = "large" });
+
+/// The kind of work that a task is. Users configure agents and models by these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// Reviewers and challengers: they read.
+    Review,
+    /// Fixers: they write.
+    Fix,
+}
+
+words!(JobKind { Review = "review", Fix = "fix" });
+
+impl JobKind {
+    pub fn from_role(role: AgentRole) -> JobKind {
+        // Every role but the fixer only reads.
+        if role == AgentRole::Fixer { JobKind::Fix } else { JobKind::Review }
+    }
+}
+
+/// How an agent takes part in one kind of job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobDuty {
+    #[serde(default)]
+    pub part: JobPriority,
+    /// A model to use instead of the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// When an agent is asked to do a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobPriority {
+    #[default]
+    Takes,
+    /// Only when the agents that take the job cannot.
+    StandsBy,
+    /// Only when the agents that stand by cannot either.
+    StandsBehind,
+    Never,
+}

@@ -1,0 +1,12 @@
+//! Tasks for agents: what an agent is asked, which agent is asked, what can go wrong, and how asking goes on after that.
+
+pub mod answer_words;
+pub mod asking;
+pub mod brief;
+pub mod client;
+pub mod failure_cause;
+pub mod fault;
+pub mod output_similarity;
+pub mod prompt_context;
+pub mod selection;
+pub mod sizing;

@@ -1,0 +1,428 @@
+//! The embedded host: it runs one workflow on one thread and its effects in parallel beside it, and records everything.
+
+use std::{collections::HashMap, pin::Pin, sync::Arc};
+
+use tokio::{
+    sync::{mpsc::UnboundedReceiver, watch},
+    task::{self, JoinError, JoinSet},
+};
+use tribunal_core::{
+    decisions::{decision::Decision, user_request::UserRequest},
+    engine::{
+        effect::{Effect, EffectKind, Reply, Requests},
+        event::{EntryDraft, JournalEntry, RunEvent},
+        host::ParkedRun,
+        ids::Key,
+        progress::AgentProgress,
+        reason::{RunEnding, RunReason},
+        replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+        settings::Settings,
+    },
+    review::{ReviewState, run_review},
+};
+use tribunal_store::StoreError;
+
+use crate::{
+    effects::{
+        EffectContext, PerformedEffect, answers_in_files, environment_fault, perform_effect, read_tracker_edits,
+        release_rejected_patch, remove_decision_page,
+    },
+    engine::{
+        journal::{RunJournal, split_requests},
+        stop_level::StopLevel,
+    },
+    workspaces,
+};
+
+/// What a screen may draw while a run is going on.
+#[derive(Debug)]
+pub enum RunUpdate<'a> {
+    /// An entry that was recorded before this process continued the run.
+    ReplayedEntry(&'a JournalEntry),
+    NewEntry(&'a JournalEntry),
+    Progress(&'a AgentProgress),
+    /// The user wants to stop; this many effects are still running.
+    StoppingAfter(usize),
+    /// The user wants to stop immediately: this many effects are being ended.
+    EndingNow(usize),
+    /// This many processes that an earlier process of the run had left were found and ended.
+    StraysEnded(usize),
+    /// The host waits until processes that an earlier process of the run left have ended.
+    WaitingForKeepers,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("this build cannot resume the run: {0}")]
+    Diverged(#[from] ReplayDivergence),
+    #[error("could not read the last recorded state of the run: {0}")]
+    UnreadableState(serde_json::Error),
+    #[error("the workflow is stuck: it has nothing to wait for")]
+    WaitsForNothing,
+    #[error("`{key}` failed unexpectedly: {cause}")]
+    EffectPanicked { key: Key, cause: String },
+}
+
+/// An effect that is running.
+#[derive(Debug)]
+pub(crate) struct RunningEffect {
+    key: Key,
+    kind: EffectKind,
+}
+
+/// The reason why the user's requests are read.
+enum RequestReading {
+    PollInbox,
+    /// The run parks with this ending unless there is a request. A wait that an earlier process had begun (`resumed`) is answered
+    /// by the very fact that the user resumed the run.
+    AwaitUser {
+        ending: RunEnding,
+        resumed: bool,
+    },
+}
+
+pub(crate) struct WorkflowHost<'a> {
+    pub context: Arc<EffectContext>,
+    pub journal: &'a mut RunJournal,
+    pub progress: UnboundedReceiver<AgentProgress>,
+    pub stop: watch::Receiver<StopLevel>,
+    pub update_sink: &'a mut dyn FnMut(RunUpdate<'_>),
+    /// Tells running processes to end.
+    pub end_processes: watch::Sender<bool>,
+    pub running_tasks: JoinSet<Option<PerformedEffect>>,
+    /// The effect that each task performs.
+    pub task_effects: HashMap<task::Id, RunningEffect>,
+    /// How often earlier processes started an effect that they never finished.
+    pub unfinished_attempts_by_key: HashMap<Key, u32>,
+    /// An effect was answered without waiting, so the workflow is polled again first.
+    pub answered_at_once: bool,
+}
+
+type WorkflowFuture<'a> = Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>>;
+
+/// Starts the workflow from a recorded state, or from the beginning.
+fn start_workflow<'a>(
+    replayer: &'a Replayer,
+    recorded_state: Option<serde_json::Value>,
+) -> Result<WorkflowFuture<'a>, HostError> {
+    let review_state: ReviewState = match recorded_state {
+        Some(recorded_state) => serde_json::from_value(recorded_state).map_err(HostError::UnreadableState)?,
+        None => ReviewState::default(),
+    };
+    Ok(Box::pin(run_review(replayer, review_state)))
+}
+
+/// Counts for every effect that was started since the last boundary and never finished how many processes have started it.
+fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
+    let mut started_counts: HashMap<Key, u32> = HashMap::new();
+    for journal_entry in entries {
+        match &journal_entry.event {
+            // Effects before a boundary are settled: no later replay asks for them again.
+            RunEvent::Boundary { .. } => started_counts.clear(),
+            RunEvent::EffectStarted { key: effect_key, .. } => {
+                started_counts.insert(effect_key.clone(), 1);
+            }
+            RunEvent::EffectFinished { key: effect_key, .. } => {
+                started_counts.remove(effect_key);
+            }
+            RunEvent::RunResumed { .. } => started_counts.values_mut().for_each(|start_count| *start_count += 1),
+            _ => {}
+        }
+    }
+    started_counts
+}
+
+/// Checks whether the run could continue with other settings: replays what was recorded, and records nothing.
+pub(crate) fn check_settings(settings: &Settings, entries: &[JournalEntry]) -> Result<(), HostError> {
+    let history = ReplayHistory::from_entries(entries.iter().cloned());
+    let recorded_state = history.state.clone();
+    let replayer = Replayer::new(settings.clone(), history);
+    match replayer.poll_workflow(&mut start_workflow(&replayer, recorded_state)?) {
+        WorkflowPoll::Diverged(divergence) => Err(divergence.into()),
+        WorkflowPoll::Waiting { .. } | WorkflowPoll::Finished { .. } => Ok(()),
+    }
+}
+
+impl WorkflowHost<'_> {
+    /// Runs the workflow from where the journal left it until it ends or parks.
+    pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
+        self.unfinished_attempts_by_key = count_unfinished_effects(&entries);
+        let history = ReplayHistory::from_entries(entries);
+        let recorded_state = history.state.clone();
+        let replayer = Replayer::new(self.context.settings.clone(), history);
+        let mut workflow = start_workflow(&replayer, recorded_state)?;
+        loop {
+            // The replayer delivers recorded replies first, so a resumed run catches up before anything new starts.
+            match replayer.poll_workflow(&mut workflow) {
+                WorkflowPoll::Diverged(divergence) => return Err(divergence.into()),
+                WorkflowPoll::Waiting { drafts, effects: pending_effects } => {
+                    // After a boundary the run continues from the recorded state, exactly as a resumed run would.
+                    if let Some(boundary_state) = self.advance_workflow(&replayer, drafts, pending_effects).await? {
+                        workflow = start_workflow(&replayer, Some(boundary_state))?;
+                    }
+                }
+                WorkflowPoll::Finished { drafts, value } => {
+                    self.record_drafts(drafts).await?;
+                    return self.close_run(&replayer, value).await;
+                }
+            }
+        }
+    }
+
+    /// Records what the workflow noted, starts the effects it asked for, and waits for one event. Returns the state of a boundary
+    /// if one was crossed.
+    async fn advance_workflow(
+        &mut self,
+        replayer: &Replayer,
+        mut drafts: Vec<EntryDraft>,
+        pending_effects: Vec<PendingEffect>,
+    ) -> Result<Option<serde_json::Value>, HostError> {
+        if *self.stop.borrow_and_update() > StopLevel::Continue {
+            // The next process asks for everything that is not recorded here again.
+            self.park_workflow(replayer);
+            return Ok(None);
+        }
+        // A boundary is recorded last: all effects before it have to be finished first.
+        let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
+        self.record_drafts(drafts).await?;
+        for pending_effect in pending_effects {
+            self.start_effect(replayer, pending_effect).await?;
+        }
+        if let Some(boundary) = boundary {
+            return self.cross_boundary(replayer, boundary).await.map(Some);
+        }
+        // An effect that was answered at once lets the workflow advance, so there is nothing to wait for yet.
+        if std::mem::take(&mut self.answered_at_once) {
+            return Ok(None);
+        }
+        self.wait_for_event(replayer).await.map(|()| None)
+    }
+
+    /// Waits for running effects, records the boundary and removes its workspaces. Returns the state as recorded.
+    async fn cross_boundary(
+        &mut self,
+        replayer: &Replayer,
+        boundary: EntryDraft,
+    ) -> Result<serde_json::Value, HostError> {
+        while !self.running_tasks.is_empty() {
+            self.end_if_requested();
+            tokio::select! {
+                // Replies that arrive before the boundary still belong to the stretch it ends.
+                Some(done) = self.running_tasks.join_next_with_id() => self.finish_effect(replayer, done, true).await?,
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
+                Ok(()) = self.stop.changed() => {}
+            }
+        }
+        // The recorded state counts, not the one in memory: masking may have changed it.
+        let entries = self.record_drafts(vec![boundary]).await?;
+        let Some(JournalEntry { at: boundary_time, event: RunEvent::Boundary { state: boundary_state, .. }, .. }) =
+            entries.into_iter().next()
+        else {
+            return Err(HostError::WaitsForNothing);
+        };
+        replayer.begin_next_stretch(boundary_time);
+        let work_dir = self.context.project.work_dir(&self.context.run_id);
+        // No effect of a later stretch refers to these workspaces, except to those that are retained.
+        let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
+        Ok(boundary_state)
+    }
+
+    async fn wait_for_event(&mut self, replayer: &Replayer) -> Result<(), HostError> {
+        loop {
+            let stop = *self.stop.borrow_and_update();
+            if stop > StopLevel::Continue {
+                self.park_workflow(replayer);
+                return Ok(());
+            }
+            // Without a running effect nothing can ever wake the workflow again.
+            if self.running_tasks.is_empty() {
+                return Err(HostError::WaitsForNothing);
+            }
+            tokio::select! {
+                Some(done) = self.running_tasks.join_next_with_id() => {
+                    return self.finish_effect(replayer, done, true).await;
+                }
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
+                Ok(()) = self.stop.changed() => {}
+            }
+        }
+    }
+
+    /// Tells running processes to end if the user asked for that. Effects that have ended are still recorded: they were paid for.
+    fn end_if_requested(&mut self) {
+        if *self.stop.borrow_and_update() == StopLevel::EndNow && !self.end_processes.send_replace(true) {
+            (self.update_sink)(RunUpdate::EndingNow(self.running_tasks.len()));
+        }
+    }
+
+    /// Parks the workflow: nothing new starts from here on.
+    fn park_workflow(&mut self, replayer: &Replayer) {
+        replayer.park_run(RunEnding::from_reason(RunReason::Stopped));
+        // Tasks that still wait for an agent permit are not running.
+        let running_count = self.running_tasks.len().saturating_sub(self.context.permit_lane.count_waiting());
+        (self.update_sink)(RunUpdate::StoppingAfter(running_count));
+    }
+
+    /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
+    async fn start_effect(&mut self, replayer: &Replayer, pending_effect: PendingEffect) -> Result<(), HostError> {
+        match &pending_effect.effect {
+            Effect::Inbox(_) => {
+                self.answer_requests(replayer, &pending_effect.effect_key, RequestReading::PollInbox).await
+            }
+            Effect::Wait(wait) => {
+                let reading =
+                    RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
+                self.answer_requests(replayer, &pending_effect.effect_key, reading).await
+            }
+            _ => {
+                let (effect_key, effect_kind) = (pending_effect.effect_key.clone(), pending_effect.effect.kind());
+                // The count applies only to an effect that an earlier process had asked for.
+                let unfinished_attempts =
+                    self.unfinished_attempts_by_key.remove(&effect_key).filter(|_| pending_effect.resumed).unwrap_or(0);
+                let task_handle = self.running_tasks.spawn(perform_effect(
+                    self.context.clone(),
+                    pending_effect,
+                    replayer.current_stretch(),
+                    unfinished_attempts,
+                ));
+                self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
+                Ok(())
+            }
+        }
+    }
+
+    async fn answer_requests(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: &Key,
+        reading: RequestReading,
+    ) -> Result<(), HostError> {
+        let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
+        let open_decisions: Vec<Decision> = self.journal.run_view().open_decisions().cloned().collect();
+        let EffectContext { project, settings, run_id, .. } = &*self.context;
+        requests.extend(answers_in_files(project, settings, run_id, &open_decisions));
+        requests.extend(read_tracker_edits(&self.context));
+        let reply = match reading {
+            RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
+            RequestReading::AwaitUser { ending, resumed } => {
+                // A wait that is being resumed never parks again at once: resuming the run is the user's answer to it.
+                if resumed {
+                    requests.push(UserRequest::Resume);
+                }
+                if requests.is_empty() {
+                    replayer.park_run(ending);
+                    self.answered_at_once = true;
+                    return Ok(());
+                }
+                Reply::Wait(Requests { requests })
+            }
+        };
+        let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
+        // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
+        let (entry, reply) = self.journal.record_reply(draft, Vec::new(), request_ids).await?;
+        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
+            for request in &user_requests.requests {
+                if let UserRequest::Answer { decision: decision_id, answer: user_answer } = request {
+                    remove_decision_page(&self.context, decision_id);
+                    // A patch that was not approved no longer has to be kept.
+                    let decision_asked = self
+                        .journal
+                        .run_view()
+                        .decisions
+                        .iter()
+                        .find(|decision_asked| decision_asked.id == *decision_id);
+                    decision_asked
+                        .into_iter()
+                        .for_each(|decision_asked| release_rejected_patch(&self.context, decision_asked, user_answer));
+                }
+            }
+        }
+        (self.update_sink)(RunUpdate::NewEntry(&entry));
+        replayer.deliver_reply(effect_key, entry.at, reply)?;
+        self.answered_at_once = true;
+        Ok(())
+    }
+
+    async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, HostError> {
+        let entries = self.journal.record_drafts(drafts).await?;
+        for entry in &entries {
+            (self.update_sink)(RunUpdate::NewEntry(entry));
+        }
+        Ok(entries)
+    }
+
+    /// Records a reply and delivers it to the workflow, unless the workflow has already returned.
+    async fn finish_effect(
+        &mut self,
+        replayer: &Replayer,
+        finished_task: Result<(task::Id, Option<PerformedEffect>), JoinError>,
+        deliver: bool,
+    ) -> Result<(), HostError> {
+        let task_id = finished_task.as_ref().map_or_else(JoinError::id, |(task_id, _)| *task_id);
+        let Some(RunningEffect { key: effect_key, kind: effect_kind }) = self.task_effects.remove(&task_id) else {
+            return Ok(());
+        };
+        let performed = match finished_task {
+            Ok((_, Some(performed))) => performed,
+            // The user ended it before it was done, so there is nothing to record.
+            Ok((_, None)) => return Ok(()),
+            // A panic becomes a failed reply where the effect has one, so the workflow can go on with its other tasks.
+            Err(join_error) => {
+                match Reply::from_fault(effect_kind, environment_fault(format!("internal error: {join_error}"))) {
+                    Some(reply) => reply.into(),
+                    None => {
+                        return Err(HostError::EffectPanicked { key: effect_key, cause: join_error.to_string() });
+                    }
+                }
+            }
+        };
+        // Progress that is still queued belongs before the entry that ends its effect.
+        while let Ok(progress) = self.progress.try_recv() {
+            (self.update_sink)(RunUpdate::Progress(&progress));
+        }
+        let draft = finished_draft(&effect_key, replayer.current_stretch(), performed.reply);
+        let (entry, reply) = self.journal.record_reply(draft, performed.blobs, Vec::new()).await?;
+        (self.update_sink)(RunUpdate::NewEntry(&entry));
+        if deliver {
+            replayer.deliver_reply(&effect_key, entry.at, reply)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what still runs, then records the last entry of the run.
+    async fn close_run(
+        &mut self,
+        replayer: &Replayer,
+        workflow_result: Result<RunEnding, ParkedRun>,
+    ) -> Result<RunEnding, HostError> {
+        loop {
+            self.end_if_requested();
+            tokio::select! {
+                done = self.running_tasks.join_next_with_id() => match done {
+                    Some(done) => self.finish_effect(replayer, done, false).await?,
+                    None => break,
+                },
+                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
+                Ok(()) = self.stop.changed() => {}
+            }
+        }
+        let (ending, entry_id, is_finished) = match workflow_result {
+            Ok(ending) => (ending, "run_finished".to_string(), true),
+            Err(ParkedRun { ending }) => (ending, format!("run_parked:{}", self.journal.run_view().life_count), false),
+        };
+        // A finished run asks no questions any more; a parked one still waits for their answers.
+        if is_finished {
+            let decision_ids: Vec<_> =
+                self.journal.run_view().decisions.iter().map(|decision| decision.id.clone()).collect();
+            for decision_id in decision_ids {
+                remove_decision_page(&self.context, &decision_id);
+            }
+        }
+        let summary = self.journal.run_summary(&ending);
+        let event = if is_finished { RunEvent::RunFinished(summary) } else { RunEvent::RunParked(summary) };
+        self.record_drafts(vec![EntryDraft { id: entry_id, event }]).await?;
+        Ok(ending)
+    }
+}

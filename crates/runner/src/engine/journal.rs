@@ -1,0 +1,192 @@
+//! How a run gets into the journal, and so to every log and screen: everything that passes through here is masked first.
+//! Entries of sessions and loops are appended by [`crate::session`], with texts that the binary has masked.
+//!
+//! The journal also keeps the run's clock (wall time, and the time the run was awake in all its processes) and the view that
+//! summaries are made from.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tribunal_core::{
+    decisions::user_request::UserRequest,
+    engine::{
+        effect::Reply,
+        event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
+        ids::{FindingId, RunId},
+        reason::{RunEnding, RunOutcome},
+        timestamp::Timestamp,
+        view::RunView,
+    },
+    review::finding::FindingStatus,
+    tasks::failure_cause::{FailureCause, FailureLog},
+};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest};
+
+use crate::{engine::kill_points, masking::Masker};
+
+/// A run's journal, open for writing.
+#[derive(Debug)]
+pub struct RunJournal {
+    store: Store,
+    run_id: RunId,
+    masker: Masker,
+    view: RunView,
+    /// What went wrong in this run, for its summary.
+    failure_log: FailureLog,
+    /// The time that earlier processes of the run were awake.
+    earlier_awake_ms: u64,
+    started_at: Instant,
+}
+
+impl RunJournal {
+    /// Opens the journal; `earlier_entries` are those that earlier processes of the run recorded.
+    pub fn new(store: Store, run_id: RunId, masker: Masker, earlier_entries: &[JournalEntry]) -> RunJournal {
+        let view = RunView::from_entries(earlier_entries);
+        let slept_at_ms = view.last_time.awake_ms;
+        let mut failure_log = FailureLog::default();
+        earlier_entries.iter().for_each(|entry| failure_log.apply_event(&entry.event));
+        let started_at = Instant::now();
+        RunJournal { store, run_id, masker, view, failure_log, earlier_awake_ms: slept_at_ms, started_at }
+    }
+
+    pub fn current_timestamp(&self) -> Timestamp {
+        let wall_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+        let awake_time = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Timestamp {
+            wall_ms: u64::try_from(wall_time).unwrap_or(u64::MAX),
+            awake_ms: self.earlier_awake_ms.saturating_add(awake_time),
+        }
+    }
+
+    pub fn run_view(&self) -> &RunView {
+        &self.view
+    }
+
+    pub fn pending_requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
+        self.store.pending_requests(&self.run_id)
+    }
+
+    /// Records entries and returns once they are durable.
+    pub async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, StoreError> {
+        self.commit_drafts(drafts, EntryBatch::default()).await
+    }
+
+    /// Records a reply with the blobs it names and the requests it contains. Returns the reply as it was recorded, since that is
+    /// what the workflow must see.
+    pub async fn record_reply(
+        &mut self,
+        draft: EntryDraft,
+        blobs: Vec<Vec<u8>>,
+        request_ids: Vec<i64>,
+    ) -> Result<(JournalEntry, Reply), StoreError> {
+        let batch = EntryBatch { blobs, taken_requests: request_ids, ..EntryBatch::default() };
+        let entries = self.commit_drafts(vec![draft], batch).await?;
+        let entry = entries.into_iter().next();
+        // The reply is taken from the entry, since masking may have changed it.
+        let reply = entry.as_ref().and_then(|entry| match &entry.event {
+            RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
+            _ => None,
+        });
+        entry.zip(reply).ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
+    }
+
+    async fn commit_drafts(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        mut batch: EntryBatch,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        // All entries of one batch get the same timestamp, since they become durable together.
+        let timestamp = self.current_timestamp();
+        for draft in drafts {
+            let event = self.mask_event(draft.event)?;
+            let draft = EntryDraft { id: draft.id, event };
+            kill_points::kill_if_requested(&draft.id, "before");
+            batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
+        }
+        // The store writes on a thread of its own and reports back once the batch is durable.
+        let (result_sender, result_receiver) = oneshot::channel();
+        self.store.submit(batch, move |result| {
+            let _ = result_sender.send(result);
+        });
+        let entries =
+            result_receiver.await.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
+        for entry in &entries {
+            // The view is updated only now: it must never show an entry that a crash could still lose.
+            kill_points::kill_if_requested(&entry.id, "after");
+            self.view.apply_entry(entry);
+            self.failure_log.apply_event(&entry.event);
+        }
+        Ok(entries)
+    }
+
+    fn mask_event(&self, event: RunEvent) -> Result<RunEvent, StoreError> {
+        // Masking works on the JSON form, which has every string of an event in one uniform shape.
+        let mut event_json = serde_json::to_value(&event).map_err(StoreError::UnwritableEntry)?;
+        if !mask_json_strings(&self.masker, &mut event_json) {
+            return Ok(event);
+        }
+        serde_json::from_value(event_json).map_err(StoreError::UnwritableEntry)
+    }
+
+    /// Summarizes the run for its last entry.
+    pub fn run_summary(&self, ending: &RunEnding) -> RunSummary {
+        RunSummary {
+            outcome: ending.reason.outcome(),
+            reason: ending.reason,
+            detail: ending.detail.clone(),
+            rounds: self.view.rounds,
+            findings: self.view.finding_counts(),
+            cost: self.view.usage.cost,
+            notional: self.view.usage.notional,
+            tokens: self.view.usage.tokens,
+            elapsed_ms: self.current_timestamp().awake_ms,
+            left: ending.left.clone(),
+            causes: self.remaining_causes(ending),
+        }
+    }
+
+    /// Returns why tasks came to nothing, for a run that has not reached its goal.
+    fn remaining_causes(&self, ending: &RunEnding) -> Vec<FailureCause> {
+        let needs_fix = |finding_id: FindingId| {
+            let status = self.view.findings.get(&finding_id).map(|finding| &finding.status);
+            matches!(status, Some(FindingStatus::Open | FindingStatus::Assigned | FindingStatus::Blocked { .. }))
+        };
+        match ending.reason.outcome() {
+            Some(RunOutcome::Failed | RunOutcome::Halted | RunOutcome::Waiting) => {
+                self.failure_log.remaining_causes(needs_fix)
+            }
+            Some(RunOutcome::Resolved | RunOutcome::Cancelled) | None => Vec::new(),
+        }
+    }
+}
+
+/// Masks every string in a value and returns whether something was masked. Keys are ours and stay.
+pub(crate) fn mask_json_strings(masker: &Masker, json_value: &mut Value) -> bool {
+    match json_value {
+        Value::String(text) => match masker.mask(text) {
+            std::borrow::Cow::Borrowed(_) => false,
+            std::borrow::Cow::Owned(masked_text) => {
+                let changed = masked_text != *text;
+                *text = masked_text;
+                changed
+            }
+        },
+        // Every item has to be visited, so `any`, which stops at the first, is not used.
+        Value::Array(array_items) => {
+            array_items.iter_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count() > 0
+        }
+        Value::Object(map) => {
+            map.values_mut().filter_map(|item| mask_json_strings(masker, item).then_some(())).count() > 0
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Splits stored requests into their ids, which are marked as taken, and the requests for a reply.
+pub(crate) fn split_requests(stored_requests: Vec<StoredRequest>) -> (Vec<i64>, Vec<UserRequest>) {
+    stored_requests.into_iter().map(|stored_request| (stored_request.inbox_id, stored_request.request)).unzip()
+}

@@ -1,0 +1,376 @@
+//! Starting and resuming runs. [`run_locks`] says which process works on a run, and keeps others away from it.
+
+mod run_locks;
+mod start_check;
+
+use std::{
+    collections::HashMap,
+    io,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tokio::{
+    sync::{mpsc::unbounded_channel, watch},
+    task::JoinSet,
+};
+use tribunal_agents::driver::LaunchEnv;
+use tribunal_core::{
+    decisions::{decision::Decision, user_request::UserRequest},
+    engine::{
+        event::{EntryDraft, JournalEntry, RunEvent},
+        ids::{BatchId, DecisionId, Hash, RunId},
+        reason::RunEnding,
+        settings::Settings,
+        view::{RunPhase, RunView},
+    },
+    review::{WORKFLOW_NAME, WORKFLOW_VERSION},
+    session::SessionAssignment,
+};
+use tribunal_store::{Store, StoreError};
+use tribunal_supervise::sweep_strays;
+
+use crate::{
+    effects::{EffectContext, ProcessPolicy, answers_in_files, clear_page_answer, unusable_answers},
+    engine::{
+        host::{self, HostError, RunUpdate, WorkflowHost},
+        journal::RunJournal,
+        locks::{self, HeldLock},
+        run_names,
+        shared_state::SharedState,
+        stop_level::StopLevel,
+    },
+    masking::Masker,
+    project::{
+        Project, atomic_files,
+        subject::{self, SubjectError},
+    },
+    session::{self, SessionError},
+};
+
+pub use run_locks::RunHold;
+pub(crate) use run_locks::{run_lock_name, subject_lock_name};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    #[error("cannot write to {}: {cause}", project.display())]
+    Project { project: PathBuf, cause: io::Error },
+    #[error("{path} points outside the project, to {}", to.display())]
+    LeadsOut { path: String, to: PathBuf },
+    #[error("{subject} is already being reviewed by run {by}")]
+    SubjectLocked { subject: String, by: RunId },
+    #[error("run {run} is already running in another process")]
+    RunLocked { run: RunId },
+    #[error("no run named `{run}` in this project")]
+    NoRun { run: RunId },
+    #[error("run {run} has already ended: {outcome}")]
+    Ended { run: RunId, outcome: String },
+    #[error(
+        "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW_NAME} version {WORKFLOW_VERSION}"
+    )]
+    IncompatibleVersion { run: RunId, workflow: String, version: u32 },
+    #[error("run {run} has a journal entry that this build does not understand (entry {seq})")]
+    UnknownEntry { run: RunId, seq: u64 },
+    #[error("the settings appear to contain a secret: {place}")]
+    SecretInSettings { place: String },
+    #[error("the changed settings conflict with work that run {run} has already started")]
+    SettingsDoNotFit { run: RunId, cause: HostError },
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("run {run}: {cause}")]
+    Host { run: RunId, cause: HostError },
+}
+
+/// Everything a run needs from outside.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub project: Project,
+    pub masker: Masker,
+    pub launch_env: LaunchEnv,
+    /// The version and build of this program, for the journal.
+    pub build: String,
+    /// The program that supervises agent processes: our own binary, where keepers are supported.
+    pub keeper: Option<PathBuf>,
+    pub stop: watch::Receiver<StopLevel>,
+    /// The state that this run shares with the other runs of this process.
+    pub shared: SharedState,
+    /// The session that repairs the findings, if a session does that.
+    pub binding: Option<SessionAssignment>,
+    /// The command that starts this run, if it starts several.
+    pub batch_id: Option<BatchId>,
+}
+
+impl Runner {
+    /// Starts a run and drives it to its end. `update_sink` receives every entry as soon as it is durable.
+    pub async fn start_run(
+        &self,
+        settings: Settings,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
+        // Settings are refused before the first write, so such a start leaves nothing behind.
+        Runner::refuse_secrets(&self.masker, &settings)?;
+        Runner::check_project(&self.project, &settings)?;
+        let locks_dir = self.prepare_locks_dir()?;
+        let store = Store::open(&self.project.home_dir())?;
+        let run_id = run_names::new_run_name(&settings.subject.file_slug(), &store.list_runs()?);
+        // Files of killed processes are removed under no lock: their names carry the identity of the process that made them.
+        self.sweep_temporary_files(&run_id, &settings);
+        self.sweep_workspaces(&store);
+        let locks = self.take_locks(&run_id, &settings, &locks_dir, update_sink).await?;
+        // Stray processes are ended only after the locks are held: before that they might belong to a living run.
+        self.sweep_strays(&run_id, update_sink);
+        let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &[]);
+        let binding_draft = self.draft_binding(&settings)?;
+        let start_draft = EntryDraft {
+            id: "run_started".into(),
+            event: RunEvent::RunStarted {
+                workflow: WORKFLOW_NAME.into(),
+                version: WORKFLOW_VERSION,
+                build: self.build.clone(),
+                settings,
+                batch: self.batch_id.clone(),
+            },
+        };
+        let entries = journal.record_drafts([start_draft].into_iter().chain(binding_draft).collect()).await?;
+        if let Some(settings) = &journal.run_view().settings {
+            self.write_binding_file(&run_id, settings, &entries)?;
+        }
+        for entry in &entries {
+            update_sink(RunUpdate::NewEntry(entry));
+        }
+        self.drive_run(run_id, journal, entries, locks, update_sink).await
+    }
+
+    /// Continues a run that parked or crashed, with its own settings or with changed ones.
+    pub async fn resume_run(
+        &self,
+        run_id: &RunId,
+        changed_settings: Option<Settings>,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
+        start_check::refuse_leading_out(&self.project, ".tribunal")?;
+        let locks_dir = self.prepare_locks_dir()?;
+        let store = Store::open(&self.project.home_dir())?;
+        // The first look happens without the lock and only finds out whether the run can be resumed at all.
+        let entries = store.entries_for_resume(run_id)?;
+        let run_view = RunView::from_entries(&entries);
+        let settings = check_resumable(run_id, &entries, &run_view)?;
+        start_check::refuse_outside_paths(&self.project, &settings)?;
+        if let Some(subject_path) =
+            settings.subject.file_path().filter(|subject_path| self.project.root().join(subject_path).exists())
+        {
+            // The journal may have come with a clone. A subject that is only missing is reported by the run itself.
+            subject::ensure_inside(self.project.root(), subject_path)?;
+        }
+        let locks = self.take_locks(run_id, &settings, &locks_dir, update_sink).await?;
+        // Another process may have continued the run between the first look and the lock.
+        let entries = store.entries_for_resume(run_id)?;
+        let run_view = RunView::from_entries(&entries);
+        check_resumable(run_id, &entries, &run_view)?;
+        if let Some(changed_settings) = &changed_settings {
+            // Changed settings must not contradict what the journal replays, so they are tried out before they are recorded.
+            Runner::refuse_secrets(&self.masker, changed_settings)?;
+            host::check_settings(changed_settings, &entries)
+                .map_err(|cause| RunError::SettingsDoNotFit { run: run_id.clone(), cause })?;
+        }
+        self.sweep_temporary_files(run_id, &settings);
+        self.sweep_strays(run_id, update_sink);
+        let life_number = run_view.life_count + 1;
+        let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
+        let resume_draft =
+            EntryDraft { id: format!("run_resumed:{life_number}"), event: RunEvent::RunResumed { life: life_number } };
+        // Screens draw the past first, so that a resumed run looks like one that never stopped.
+        for entry in &entries {
+            update_sink(RunUpdate::ReplayedEntry(entry));
+        }
+        let changed_settings = changed_settings.map(|settings| EntryDraft {
+            id: format!("settings_changed:{life_number}"),
+            event: RunEvent::SettingsChanged { settings },
+        });
+        let binding_draft = self.draft_binding_if_free(&settings, &entries)?;
+        let recorded_entries = journal
+            .record_drafts([resume_draft].into_iter().chain(changed_settings).chain(binding_draft).collect())
+            .await?;
+        self.write_binding_file(run_id, &settings, &recorded_entries)?;
+        for entry in recorded_entries {
+            update_sink(RunUpdate::NewEntry(&entry));
+        }
+        self.drive_run(run_id.clone(), journal, entries, locks, update_sink).await
+    }
+
+    async fn drive_run(
+        &self,
+        run_id: RunId,
+        mut journal: RunJournal,
+        entries: Vec<JournalEntry>,
+        locks: [HeldLock; 2],
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<(RunId, RunEnding), RunError> {
+        // The recorded settings count, which may differ from those of the caller after a resume.
+        let Some(settings) = journal.run_view().settings.clone() else {
+            return Err(RunError::NoRun { run: run_id });
+        };
+        let (progress_sender, progress_receiver) = unbounded_channel();
+        let (ending_sender, end_requested) = watch::channel(false);
+        let effect_context = EffectContext {
+            project: self.project.clone(),
+            run_id: run_id.clone(),
+            settings,
+            masker: self.masker.clone(),
+            launch_env: self.launch_env.clone(),
+            progress: progress_sender,
+            last_accepted_tracker_hash: Default::default(),
+            shared: self.shared.clone(),
+            permit_lane: self.shared.agent_permits.open_lane(),
+            process_policy: ProcessPolicy {
+                keeper_program: self.keeper.clone(),
+                held_locks: locks.iter().map(HeldLock::lock_file).collect(),
+                process_mark: self.run_mark(&run_id),
+                stop_requests: self.stop.clone(),
+                end_requested,
+                started_count: AtomicU64::new(0),
+            },
+        };
+        let mut workflow_host = WorkflowHost {
+            context: Arc::new(effect_context),
+            journal: &mut journal,
+            progress: progress_receiver,
+            stop: self.stop.clone(),
+            update_sink,
+            end_processes: ending_sender,
+            running_tasks: JoinSet::new(),
+            task_effects: HashMap::new(),
+            unfinished_attempts_by_key: HashMap::new(),
+            answered_at_once: false,
+        };
+        // The host returns when the run has ended or parked, never before its effects are recorded.
+        let ending = workflow_host
+            .drive_workflow(entries)
+            .await
+            .map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
+        // The state file of a session is only a view, so it is refreshed once the journal is complete.
+        session::refresh_state_file(&self.project, journal.run_view());
+        if matches!(journal.run_view().phase, RunPhase::Finished(_)) {
+            // No effect refers to the workspaces of a finished run.
+            let work_dir = self.project.work_dir(&run_id);
+            let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
+        }
+        Ok((run_id, ending))
+    }
+
+    /// Lists the decision files in which the user wrote something that is not a valid answer.
+    pub fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<String> {
+        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
+            return Vec::new();
+        };
+        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
+        unusable_answers(project, settings, run_id, &open_decisions)
+    }
+
+    /// Reads the answers in decision files that the run has not used yet.
+    pub fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<UserRequest> {
+        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
+            return Vec::new();
+        };
+        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
+        answers_in_files(project, settings, run_id, &open_decisions)
+    }
+
+    /// Removes the user's answer from the file of a decision.
+    pub fn clear_file_answer(project: &Project, run_view: &RunView, decision_id: &DecisionId) -> io::Result<()> {
+        match (&run_view.run_id, &run_view.settings) {
+            (Some(run_id), Some(settings)) => clear_page_answer(project, settings, run_id, decision_id),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the workspaces of runs that had finished when their process was killed.
+    fn sweep_workspaces(&self, store: &Store) {
+        let work_dir = self.project.home_dir().join("work");
+        // A link in place of the directory could lead to files that are not ours.
+        if self.project.resolve_outside(&work_dir).is_some() {
+            return;
+        }
+        let run_directories = std::fs::read_dir(work_dir).into_iter().flatten().flatten();
+        for run_directory in run_directories {
+            let run_id = RunId::new(run_directory.file_name().to_string_lossy());
+            let is_finished = store.read_entries(&run_id, 0).is_ok_and(|entries| {
+                matches!(entries.last().map(|entry| &entry.event), Some(RunEvent::RunFinished(_)))
+            });
+            if is_finished {
+                let _ = std::fs::remove_dir_all(run_directory.path());
+            }
+        }
+    }
+
+    /// Removes temporary files that killed processes left where this run writes.
+    fn sweep_temporary_files(&self, run_id: &RunId, settings: &Settings) {
+        for directory in atomic_files::written_directories(&self.project, run_id, settings) {
+            atomic_files::sweep_temporary_files(&directory);
+        }
+    }
+
+    /// Ends processes of runs that no process works on any more, because their keepers and those keepers' parents were killed.
+    fn sweep_strays(&self, run_id: &RunId, update_sink: &mut dyn FnMut(RunUpdate<'_>)) {
+        let locks = self.project.locks_dir();
+        let own_mark = self.run_mark(run_id);
+        let project_mark = self.project_mark();
+        let ended_count = sweep_strays(|process_mark| match process_mark.strip_prefix(&project_mark) {
+            // This process holds the run's lock and has started nothing yet.
+            Some(_) if process_mark.starts_with(&own_mark) => true,
+            Some(other_run) => {
+                let other_run = other_run.split('/').next().unwrap_or_default();
+                !locks::is_held(&locks, &run_lock_name(&RunId::new(other_run)))
+            }
+            None => false,
+        });
+        if ended_count > 0 {
+            update_sink(RunUpdate::StraysEnded(ended_count));
+        }
+    }
+
+    /// Returns the mark of the processes of one run of one project; what follows the mark tells its tasks apart.
+    fn run_mark(&self, run_id: &RunId) -> String {
+        format!("{}{run_id}/", self.project_mark())
+    }
+
+    fn project_mark(&self) -> String {
+        let home_dir = self.project.home_dir();
+        // The same project can be reached through links; its processes must have the same mark either way.
+        let home_dir = home_dir.canonicalize().unwrap_or(home_dir);
+        format!("{}/", Hash::digest_of(home_dir.as_os_str().as_encoded_bytes()).short_hex())
+    }
+
+    fn prepare_locks_dir(&self) -> Result<PathBuf, RunError> {
+        self.project.prepare_home().map_err(|cause| RunError::Project { project: self.project.home_dir(), cause })?;
+        Ok(self.project.locks_dir())
+    }
+}
+
+fn check_resumable(run_id: &RunId, entries: &[JournalEntry], run_view: &RunView) -> Result<Settings, RunError> {
+    let Some(JournalEntry { event: RunEvent::RunStarted { workflow, version, settings, .. }, .. }) = entries.first()
+    else {
+        return Err(RunError::NoRun { run: run_id.clone() });
+    };
+    // An unknown entry was written by a newer build; ignoring it could repeat what it records.
+    if let Some(unknown_entry) = entries.iter().find(|entry| entry.event == RunEvent::Unknown) {
+        return Err(RunError::UnknownEntry { run: run_id.clone(), seq: unknown_entry.seq });
+    }
+    if workflow != WORKFLOW_NAME || *version != WORKFLOW_VERSION {
+        return Err(RunError::IncompatibleVersion {
+            run: run_id.clone(),
+            workflow: workflow.clone(),
+            version: *version,
+        });
+    }
+    if let RunPhase::Finished(summary) = &run_view.phase {
+        let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
+        return Err(RunError::Ended { run: run_id.clone(), outcome });
+    }
+    // The latest settings count: they may have been changed by an earlier resume.
+    Ok(run_view.settings.clone().unwrap_or_else(|| settings.clone()))
+}

@@ -1,0 +1,144 @@
+//! The locks of a run: which process works on a run, and how this process takes the run and its subject for itself.
+//!
+//! The lock files themselves live in [`crate::engine::locks`].
+
+use std::{io, path::Path, time::Duration};
+
+use tokio::sync::mpsc::unbounded_channel;
+use tribunal_core::engine::{ids::RunId, settings::Settings};
+use tribunal_supervise::{ProcessIdentity, sweep_strays};
+
+use super::{RunError, Runner};
+use crate::{
+    effects::END_GRACE,
+    engine::{
+        host::RunUpdate,
+        locks::{self, HeldLock, LockFailure},
+    },
+    project::Project,
+};
+
+/// The time that the processes of a killed run get to end: the grace period of its agents, and a little more.
+const LOCK_PATIENCE: Duration = Duration::from_secs(END_GRACE.as_secs() + 5);
+
+/// Whether processes of a run are left, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunHold {
+    Free,
+    /// This process works on the run.
+    HeldBy(ProcessIdentity),
+    /// The process that worked on the run is dead; its keepers are still ending its agents.
+    EndingAgents,
+    /// The holder did not record its process.
+    UnknownHolder,
+}
+
+impl Runner {
+    /// Whether a process works on the run right now.
+    pub fn is_live(project: &Project, run_id: &RunId) -> bool {
+        Runner::running_process(project, run_id).is_some()
+    }
+
+    /// Returns the process that works on the run.
+    pub fn running_process(project: &Project, run_id: &RunId) -> Option<ProcessIdentity> {
+        // A lock without a living holder is held by keepers, which do not work on the run.
+        locks::living_holder(&project.locks_dir(), &run_lock_name(run_id))?.process
+    }
+
+    /// Returns what holds the run right now.
+    pub fn read_hold(project: &Project, run_id: &RunId) -> RunHold {
+        let (locks, lock_name) = (project.locks_dir(), run_lock_name(run_id));
+        if !locks::is_held(&locks, &lock_name) {
+            return RunHold::Free;
+        }
+        match locks::living_holder(&locks, &lock_name) {
+            Some(holder) => holder.process.map_or(RunHold::UnknownHolder, RunHold::HeldBy),
+            None => RunHold::EndingAgents,
+        }
+    }
+
+    /// Waits until no process of the run is left; returns false if some are still there after the patience has ended.
+    pub fn wait_until_gone(project: &Project, run_id: &RunId) -> bool {
+        locks::wait_until_free(&project.locks_dir(), &run_lock_name(run_id), LOCK_PATIENCE)
+    }
+
+    /// Takes the lock of the run, then the lock of its subject.
+    pub(super) async fn take_locks(
+        &self,
+        run_id: &RunId,
+        settings: &Settings,
+        locks: &Path,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<[HeldLock; 2], RunError> {
+        let project_error = |cause| RunError::Project { project: locks.to_path_buf(), cause };
+        // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
+        let run_guard =
+            self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| match locked {
+                LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
+                LockFailure::IoFailed(cause) => project_error(cause),
+            })?;
+        let subject_guard = self.take_lock(locks, subject_lock_name(settings), run_id, update_sink).await.map_err(
+            |locked| match locked {
+                LockFailure::HeldBy(holder) => {
+                    RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
+                }
+                LockFailure::IoFailed(cause) => project_error(cause),
+            },
+        )?;
+        Ok([run_guard, subject_guard])
+    }
+
+    async fn take_lock(
+        &self,
+        locks: &Path,
+        lock_name: String,
+        run_id: &RunId,
+        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<HeldLock, LockFailure> {
+        match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
+            // The holder is dead, and its keepers did not end in time. All processes of its run are ended by their mark.
+            Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
+                let stray_mark = self.run_mark(&holder.run_id);
+                sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));
+                take_lock_in_background(locks, &lock_name, run_id, &mut |_| {}).await
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// Takes a lock on a separate thread, so that other runs of this process go on meanwhile.
+async fn take_lock_in_background(
+    locks: &Path,
+    lock_name: &str,
+    run_id: &RunId,
+    update_sink: &mut dyn FnMut(RunUpdate<'_>),
+) -> Result<HeldLock, LockFailure> {
+    let (wait_sender, mut wait_receiver) = unbounded_channel();
+    let (locks, lock_name, run_id) = (locks.to_path_buf(), lock_name.to_string(), run_id.clone());
+    let take_lock = move || {
+        locks::take_lock(&locks, &lock_name, &run_id, LOCK_PATIENCE, &mut || {
+            let _ = wait_sender.send(());
+        })
+    };
+    let mut lock_task = tokio::task::spawn_blocking(take_lock);
+    loop {
+        tokio::select! {
+            taken = &mut lock_task => {
+                return taken.unwrap_or_else(|broke| Err(LockFailure::IoFailed(io::Error::other(broke))));
+            }
+            Some(()) = wait_receiver.recv() => update_sink(RunUpdate::WaitingForKeepers),
+        }
+    }
+}
+
+/// Names the lock that is held while a process works on a run.
+pub(crate) fn run_lock_name(run_id: &RunId) -> String {
+    format!("run {run_id}")
+}
+
+/// Names the lock that is held while any run works on the subject.
+pub(crate) fn subject_lock_name(settings: &Settings) -> String {
+    let subject = &settings.subject;
+    format!("subject {}", subject.file_path().map_or_else(|| subject.title(), String::from))
+}

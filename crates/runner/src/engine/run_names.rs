@@ -1,0 +1,39 @@
+//! Names of runs and loops, and ids of commands that start several runs.
+
+use std::time::SystemTime;
+
+use tribunal_core::engine::ids::{BatchId, Hash, RunId};
+
+const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+
+/// Returns a name such as `prd-k3f9`: the slug, and four characters that make it unique in this project.
+pub(crate) fn new_run_name(prefix: &str, taken_names: &[RunId]) -> RunId {
+    // Names are typed on command lines, so they stay short.
+    let mut prefix: String = prefix.chars().take(24).collect();
+    prefix.truncate(prefix.trim_end_matches('-').len());
+    // A collision is unlikely, and a new salt gives a new name.
+    for salt in 0_u32.. {
+        let candidate = RunId::new(format!("{prefix}-{}", random_characters(4, salt)));
+        if !taken_names.contains(&candidate) {
+            return candidate;
+        }
+    }
+    RunId::new(prefix)
+}
+
+/// Returns an id for a command that starts several runs. It is never typed, so it may be longer than the name of a run.
+pub fn new_batch_id() -> BatchId {
+    BatchId::new(random_characters(12, 0))
+}
+
+/// Returns characters that differ from moment to moment and from process to process.
+fn random_characters(character_count: usize, salt: u32) -> String {
+    let seed = format!("{:?} {} {salt}", SystemTime::now(), std::process::id());
+    let seed_hash = Hash::digest_of(seed.as_bytes());
+    let pick_character = |hex_pair: &[u8]| {
+        let digit_value = |byte: &u8| (*byte as char).to_digit(16).unwrap_or(0) as usize;
+        let value = hex_pair.iter().fold(0_usize, |value, byte| value * 16 + digit_value(byte));
+        ALPHABET[value % ALPHABET.len()] as char
+    };
+    seed_hash.as_str().as_bytes().chunks(2).take(character_count).map(pick_character).collect()
+}

@@ -1,0 +1,4 @@
+//! Removing what is no longer needed: discarded runs, old blobs, directories of ended runs.
+
+pub mod discarded_runs;
+pub mod gc;
