@@ -17,3 +17,6 @@ pub mod review;
 pub mod session;
 pub mod tasks;
 pub mod text;
+#[cfg(feature = "toy-workflow")]
+pub mod toy;
+pub mod workflows;

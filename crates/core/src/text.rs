@@ -7,6 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
+pub(crate) mod word_table;
 pub mod words;
 
 /// Formats a count for users: `1 line`, `2 lines`.

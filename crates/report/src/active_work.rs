@@ -2,15 +2,16 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, Effect, Land, Restore},
+        effect::{AskAgent, Effect, Land, Restore, RunChild},
         event::{JournalEntry, RunEvent},
         ids::{AgentName, FindingId, Key},
+        kinds::RunOrder,
     },
     review::level::AgentRole,
-    tasks::brief::TaskBrief,
+    tasks::brief::AgentTask,
 };
 
-use crate::phrases;
+use crate::{kind_reporter::TaskDescription, kind_table, phrases, run_text::describe_run};
 
 /// One piece of work under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,8 @@ impl ActiveWork {
         format!("{}, for {elapsed_text}", self.description)
     }
 
-    fn from_effect(effect_key: &Key, effect: &Effect, started_ms: u64) -> Option<ActiveWork> {
+    /// Describes an effect of a run with this order; `None` if it is over at once or shown elsewhere.
+    fn from_effect(effect_key: &Key, effect: &Effect, order: &RunOrder, started_ms: u64) -> Option<ActiveWork> {
         let own_work = |description: String| ActiveWork {
             effect_key: effect_key.clone(),
             agent: None,
@@ -48,22 +50,14 @@ impl ActiveWork {
             Effect::Ask(AskAgent { task: agent_task }) => {
                 let brief = &agent_task.brief;
                 let assigned_ids = brief.assigned.iter().map(|assigned| assigned.id);
-                let findings: Vec<FindingId> =
-                    assigned_ids.chain(brief.disputed.iter().map(|disputed| disputed.id)).collect();
-                let description = format!(
-                    "{} ({}) on {}",
-                    name_worker(effect_key, brief),
-                    agent_task.agent,
-                    name_task(brief, &findings)
-                );
                 Some(ActiveWork {
                     agent: Some(agent_task.agent.clone()),
                     role: Some(brief.role),
-                    findings,
-                    ..own_work(description)
+                    findings: assigned_ids.chain(brief.disputed.iter().map(|disputed| disputed.id)).collect(),
+                    ..own_work(describe_agent_work(effect_key, agent_task, order))
                 })
             }
-            Effect::Freeze(_) => Some(own_work("copying files for the reviewers".into())),
+            Effect::Freeze(_) => kind_table::describe_own_work(order, effect).map(|text| own_work(text.into())),
             Effect::Land(Land { by: task_key, .. }) => {
                 let fixer_text =
                     task_key.fixer_number().map(|number| format!(" of fixer {number}")).unwrap_or_default();
@@ -72,34 +66,36 @@ impl ActiveWork {
             Effect::TakeIn(_) => Some(own_work("checking what the session changed".into())),
             Effect::Restore(Restore { stray }) => Some(own_work(format!("restoring {}", stray.path))),
             Effect::Sleep(_) => Some(own_work("pausing before a task is retried".into())),
+            Effect::RunChild(RunChild { name, order, .. }) => {
+                Some(own_work(format!("child run {name} ({})", describe_run(order))))
+            }
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_) | Effect::Write(_) | Effect::Post(_) | Effect::Inbox(_) | Effect::Wait(_) => None,
         }
     }
 }
 
-/// Names the agent's place in the run: `adversarial`, `fixer 2`, `challenger`.
-fn name_worker(effect_key: &Key, brief: &TaskBrief) -> String {
-    match effect_key.fixer_number() {
-        Some(fixer_number) => format!("fixer {fixer_number}"),
-        None => brief.role.to_string(),
-    }
-}
-
-/// Names what the agent has to do: the findings that it was given, or the round that it reviews.
-fn name_task(brief: &TaskBrief, findings: &[FindingId]) -> String {
-    if findings.is_empty() { format!("round {}", brief.round) } else { phrases::join_ids(findings) }
+/// Describes what an agent works on: `fixer 2 (codex) on F3 F4`.
+fn describe_agent_work(effect_key: &Key, agent_task: &AgentTask, order: &RunOrder) -> String {
+    let TaskDescription { worker, work } = kind_table::describe_task(order, effect_key, &agent_task.brief);
+    let work_text = if work.is_empty() { work } else { format!(" on {work}") };
+    format!("{worker} ({}){work_text}", agent_task.agent)
 }
 
 /// Lists what was started and not finished, in the order of the starts. The journal cannot know whether a process still
 /// works on it: the caller asks only for a live run.
 pub fn list_active_work<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Vec<ActiveWork> {
     let mut active_work: Vec<ActiveWork> = Vec::new();
+    let mut run_order = None;
     for journal_entry in entries {
         match &journal_entry.event {
+            RunEvent::RunStarted { order, .. } | RunEvent::SettingsChanged { order, .. } => run_order = Some(order),
             RunEvent::EffectStarted { key: effect_key, effect, .. } => {
                 active_work.retain(|known_work| known_work.effect_key != *effect_key);
-                active_work.extend(ActiveWork::from_effect(effect_key, effect, journal_entry.at.wall_ms));
+                let started_ms = journal_entry.at.wall_ms;
+                let started_work =
+                    run_order.and_then(|order| ActiveWork::from_effect(effect_key, effect, order, started_ms));
+                active_work.extend(started_work);
             }
             RunEvent::EffectFinished { key: effect_key, .. } => {
                 active_work.retain(|known_work| known_work.effect_key != *effect_key);

@@ -78,7 +78,7 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
     for journal_entry in entries {
         match &journal_entry.event {
             // Settings may change between two lives of a run; each call belongs to those in force when it was asked.
-            RunEvent::RunStarted { settings: pinned, .. } | RunEvent::SettingsChanged { settings: pinned } => {
+            RunEvent::RunStarted { settings: pinned, .. } | RunEvent::SettingsChanged { settings: pinned, .. } => {
                 settings = Some(pinned);
             }
             RunEvent::EffectStarted {

@@ -14,7 +14,7 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use crate::next_steps::NextStep;
+use crate::step_list::NextStep;
 
 /// The most commands that are listed; a panel of five may fail in five ways.
 const MAX_STEPS: usize = 4;

@@ -3,34 +3,42 @@
 //!
 //! Of Tribunal's crates this one uses `core` alone: it opens no file, asks no terminal for its size and knows no client.
 //! The caller passes in where to write, how wide the screen is and whether to use colour.
+//!
+//! What every kind of run has is drawn by common code; what only one kind has is in its directory ([`review`], [`session`])
+//! and is found through the table in [`kind_table`].
 
 mod active_work;
 pub mod calls;
 mod cause_advice;
-mod diffstat;
+mod child_runs;
 mod display_mode;
 mod entry_filter;
-mod export;
 mod json;
+mod kind_reporter;
+mod kind_table;
+mod line_buffer;
 mod lines;
 pub mod live;
 mod multi_run;
 mod next_steps;
 mod phrases;
-mod rulings;
+mod review;
 mod run_standing;
-pub mod session_text;
+mod run_text;
+mod session;
+mod step_list;
 mod style;
 pub mod tables;
 mod terminal_text;
 mod text_table;
+#[cfg(feature = "toy-workflow")]
+mod toy;
 mod user_messages;
 mod verbose;
 
 pub use active_work::{ActiveWork, list_active_work};
 pub use display_mode::DisplayMode;
 pub use entry_filter::{EntryFilter, LogQuery};
-pub use export::FindingsExport;
 pub use json::JsonReporter;
 pub use lines::LineReporter;
 pub use live::LiveReporter;
@@ -38,7 +46,8 @@ pub use multi_run::{
     MultiRunEnding, MultiRunReporter, MultiRunRow, RunLabel, render_run_results, render_stopped_steps,
 };
 pub use next_steps::suggest_next_steps;
-pub use rulings::{Ruling, RulingIndex};
+pub use review::{FindingsExport, Ruling, RulingIndex};
+pub use session::describe_session_event;
 pub use style::{Screen, TextStyle};
 pub use terminal_text::{clean_block, clean_line, escape_json, escape_line};
 pub use user_messages::{describe_undelivered, find_messages, list_unheard_messages};

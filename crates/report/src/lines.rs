@@ -1,8 +1,8 @@
 //! Draws a run as readable lines, as many as its [`DisplayMode`] asks for.
+//!
+//! What every run has is drawn here; events of its workflow are drawn by the reporter of its kind ([`crate::kind_table`]).
 
-mod challenge;
 mod detail_levels;
-mod fixes;
 
 use std::{
     collections::BTreeMap,
@@ -10,79 +10,63 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::{
-        decision::{DecisionAnswer, DecisionTopic},
-        user_request::UserRequest,
-    },
+    decisions::{decision::DecisionAnswer, user_request::UserRequest},
     engine::{
-        effect::{AskAgent, AwaitReset, Effect, Reply},
+        effect::{AskAgent, AwaitReset, ChildOutcome, Effect, Reply},
         event::{JournalEntry, RunEvent, RunSummary},
-        ids::{AgentName, DecisionId, FindingId, Key},
+        ids::{DecisionId, Key, RunId},
+        kinds::RunOrder,
         progress::AgentProgress,
-        settings::Settings,
+        run_kind::RunDriver,
+        settings::{AgentSpec, Settings},
         view::RunView,
     },
-    review::finding::{DismissalReason, Finding, FindingStatus},
+    session::SessionEvent,
     tasks::brief::AgentTask,
 };
 
 use crate::{
-    DisplayMode, Reporter, clean_line,
-    diffstat::{FileStat, list_landed_files},
-    escape_line,
+    DisplayMode, Reporter,
+    child_runs::ChildResult,
+    clean_line,
+    kind_table::{self, RunLines},
+    line_buffer::LineBuffer,
     multi_run::describe_outcome,
-    next_steps::{collect_next_steps, render_next_steps},
+    next_steps::collect_next_steps,
     phrases,
-    rulings::RulingIndex,
-    session_text,
+    run_text::{describe_run, describe_totals},
+    session::describe_session_event,
+    step_list::render_next_steps,
     style::{LineMark, Screen, TextStyle},
-    terminal_text::display_width,
 };
-use challenge::ChallengeProgress;
-use detail_levels::FixIterationTally;
-
-/// The column at which the description of a finding begins, if its place is short.
-const FINDING_HEAD_COLUMNS: usize = 27;
-/// A description with less room than this gets a line of its own.
-const MIN_DESCRIPTION_COLUMNS: usize = 28;
 
 /// Reports a run as lines of text.
 #[derive(Debug)]
 pub struct LineReporter<W> {
     writer: W,
-    screen: Screen,
+    lines: LineBuffer,
     mode: DisplayMode,
     run_view: RunView,
-    fix_tally: FixIterationTally,
-    challenge_progress: ChallengeProgress,
-    rulings: RulingIndex,
-    /// Findings of the patch that was refused last.
-    refused_findings: Vec<FindingId>,
+    run_lines: RunLines,
     /// Why tasks failed, by the key of the task.
     task_faults: BTreeMap<Key, String>,
-    /// The files that the last landing changed, until they are written.
-    landed_files: Vec<FileStat>,
+    /// The names of child runs, by the keys of the effects that run them.
+    child_names: BTreeMap<Key, String>,
     /// The wait that was reported last.
     last_wait: Option<String>,
-    /// Whether anything was written yet; only then is a blank line useful as a separator.
-    has_written: bool,
 }
 
 impl<W: Write> LineReporter<W> {
     pub fn new(writer: W, screen: Screen, mode: DisplayMode) -> LineReporter<W> {
         LineReporter {
             writer,
-            screen,
+            lines: LineBuffer::new(screen),
             mode,
             run_view: RunView::default(),
-            last_wait: None,
-            fix_tally: FixIterationTally::default(),
-            challenge_progress: ChallengeProgress::default(),
-            rulings: RulingIndex::default(),
-            refused_findings: Vec::new(),
+            run_lines: RunLines::default(),
             task_faults: BTreeMap::new(),
-            landed_files: Vec::new(),
-            has_written: false,
+            child_names: BTreeMap::new(),
+            last_wait: None,
         }
     }
 
@@ -91,341 +75,216 @@ impl<W: Write> LineReporter<W> {
     }
 
     pub(crate) fn set_screen(&mut self, screen: Screen) {
-        self.screen = screen;
+        self.lines.screen = screen;
     }
 
-    /// Writes one line behind `indent` blanks.
-    fn write_line(&mut self, indent: usize, line_text: &str) -> io::Result<()> {
-        self.has_written = true;
-        writeln!(self.writer, "{:indent$}{line_text}", "")
+    /// Writes what was drawn.
+    fn flush_lines(&mut self) -> io::Result<()> {
+        let drawn_text = self.lines.take_text();
+        if drawn_text.is_empty() { Ok(()) } else { self.writer.write_all(drawn_text.as_bytes()) }
     }
 
-    /// Writes text that is wrapped behind `indent` blanks; further lines are indented by two more.
-    fn write_wrapped(&mut self, indent: usize, style: TextStyle, plain_text: &str) -> io::Result<()> {
-        let wrapped_text = self.screen.wrap_parts(indent, indent + 2, plain_text);
-        let painted_text = self.screen.paint(style, &wrapped_text);
-        self.write_line(0, &painted_text)
-    }
-
-    /// Writes a mark and text, wrapped behind `indent` blanks. Only the mark is painted.
-    fn write_marked(&mut self, indent: usize, line_mark: LineMark, plain_text: &str) -> io::Result<()> {
-        let LineMark { style, symbol } = line_mark;
-        let wrapped_text = self.screen.wrap_hanging(indent, indent + 2, &format!("{symbol} {plain_text}"));
-        // The text is wrapped before its first word is painted, because colour codes have no width.
-        let painted_text = wrapped_text.replacen(symbol, &self.screen.paint(style, symbol), 1);
-        self.write_line(0, &painted_text)
-    }
-
-    /// Writes a blank line, unless it would be the first line of the output.
-    fn write_gap(&mut self) -> io::Result<()> {
-        if self.has_written { writeln!(self.writer) } else { Ok(()) }
-    }
-
-    /// Writes the title of a run with its limits and agents.
-    fn write_header(
-        &mut self,
-        journal_entry: &JournalEntry,
-        settings: &Settings,
-        build_version: &str,
-    ) -> io::Result<()> {
-        let title_text =
-            format!("review of {} · run {} · {build_version}", settings.subject.title(), journal_entry.run);
-        self.write_wrapped(0, TextStyle::Bold, &title_text)?;
-        let limits_text = format!("limits: {}", phrases::describe_limits(&settings.limits));
-        self.write_wrapped(0, TextStyle::Dim, &limits_text)?;
-        let agent_names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
-        let reserve_names: Vec<&str> = settings.reserves.iter().map(|agent| agent.name.as_str()).collect();
-        let reserve_text = if reserve_names.is_empty() {
-            String::new()
-        } else {
-            format!(" · in reserve: {}", reserve_names.join(", "))
-        };
-        let fix_note = if settings.fix { "" } else { ", review only" };
-        let agents_text = format!(
-            "agents: {}{reserve_text} · tier {} · goal {}{fix_note}",
-            agent_names.join(", "),
-            settings.tier,
-            settings.goal
-        );
-        self.write_wrapped(0, TextStyle::Dim, &agents_text)
-    }
-
-    /// Writes the line of one seat: mark, name, text.
-    fn write_seat_line(&mut self, line_mark: LineMark, seat_name: &str, seat_text: &str) -> io::Result<()> {
-        let painted_symbol = self.screen.paint(line_mark.style, line_mark.symbol);
-        // The user has to know all of a failure; anything else fits or can be cut.
-        let seat_text = match line_mark {
-            LineMark::FAILED => self.screen.wrap_text(18, seat_text).trim_start().to_string(),
-            _ => self.screen.fit_text(19, seat_text),
-        };
-        self.write_line(2, &format!("{painted_symbol} {seat_name:<14}{seat_text}"))
-    }
-
-    /// Names the agent, ` · codex`, if the run has several.
-    fn agent_suffix(&self, agent_name: &AgentName) -> String {
-        let has_several_agents = self.run_view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
-        if has_several_agents { format!(" · {agent_name}") } else { String::new() }
-    }
-
-    /// Writes a raised finding, and below it who else raised it or why it was dismissed at once.
-    fn write_finding(&mut self, finding: &Finding) -> io::Result<()> {
-        // In a review of one document the line number is enough; in a change the file has to be named.
-        let is_change_set =
-            self.run_view.settings.as_ref().is_some_and(|settings| settings.subject.file_path().is_none());
-        let place_text = match &finding.place {
-            Some(place) if is_change_set => format!("{}  ", clean_line(&place.to_string())),
-            Some(place) => format!("line {}", place.line),
-            None => String::new(),
-        };
-        let raiser_roles: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
-        let line_head = format!("{:<4}{:<9}{place_text:<10}", finding.id.to_string(), finding.severity.as_str());
-        let head_columns = 4 + display_width(&line_head);
-        let has_room = self.screen.fits_line(head_columns + MIN_DESCRIPTION_COLUMNS);
-        // Text below the head starts at the column of the description, or further left if there is no room for it there.
-        let indent = if has_room {
-            let fitted_text = self.screen.fit_text(head_columns, &finding.description);
-            let line_head = self.screen.paint_severity(finding.severity, &line_head);
-            self.write_line(4, &format!("{line_head}{fitted_text}"))?;
-            FINDING_HEAD_COLUMNS
-        } else {
-            let line_head = self.screen.paint_severity(finding.severity, line_head.trim_end());
-            self.write_line(4, &line_head)?;
-            let fitted_text = self.screen.fit_text(8, &finding.description);
-            self.write_line(8, &fitted_text)?;
-            8
-        };
-        let second_text = match &finding.status {
-            FindingStatus::Dismissed { why: DismissalReason::Ungrounded } => {
-                format!("dismissed: {}", finding.last_note())
-            }
-            _ if raiser_roles.len() > 1 => format!("raised by {}", raiser_roles.join(" and ")),
-            _ => return Ok(()),
-        };
-        let second_text = self.screen.paint(TextStyle::Dim, &self.screen.wrap_text(indent, &second_text));
-        self.write_line(0, &second_text)
-    }
-
-    /// Writes events of a review round.
-    fn write_round_event(&mut self, run_event: &RunEvent) -> io::Result<()> {
+    /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.
+    fn track_entry(&mut self, journal_entry: &JournalEntry) {
+        let run_event = &journal_entry.event;
+        self.run_view.apply_entry(journal_entry);
+        self.run_lines.track_event(run_event, &self.run_view);
         match run_event {
-            RunEvent::LevelChosen { level, why: reason, panel } => {
-                let seat_names: Vec<&str> = panel.iter().map(|role| role.as_str()).collect();
-                let line_text = format!("panel: {} ({level}: {reason})", seat_names.join(", "));
-                self.write_wrapped(0, TextStyle::Plain, &line_text)
+            RunEvent::EffectStarted { key: effect_key, effect: Effect::RunChild(run_child), .. } => {
+                self.child_names.insert(effect_key.clone(), run_child.name.clone());
             }
-            RunEvent::RoundStarted { round, of: max_rounds, .. } => {
-                let title_text = self.screen.paint(TextStyle::Bold, &format!("round {round} of at most {max_rounds}"));
-                self.write_gap()?;
-                self.write_line(0, &title_text)
-            }
-            RunEvent::SeatAnswered { role, agent: agent_name, raised: raised_count, .. } => {
-                let line_text = phrases::describe_raised(*raised_count) + &self.agent_suffix(agent_name);
-                self.write_seat_line(LineMark::DONE, role.as_str(), &line_text)
-            }
-            RunEvent::SeatIncomplete { role, fault, .. } => {
-                self.write_seat_line(LineMark::FAILED, role.as_str(), &format!("failed: {fault}"))
-            }
-            RunEvent::ChallengerAnswered {
-                key: task_key, agent: agent_name, silent: silent_findings, fault, ..
-            } => match fault {
-                Some(fault) => self.write_challenger_failure(task_key, fault),
-                None => self.write_challenger_answer(task_key, agent_name, silent_findings),
-            },
-            RunEvent::FindingRuled { finding: finding_id, .. } => self.write_ruling(*finding_id),
-            RunEvent::DecisionPosted { decision } if matches!(decision.about, DecisionTopic::Disputed { .. }) => {
-                self.write_disputed_decision(decision)
-            }
-            RunEvent::DecisionPosted { decision } => match &decision.about {
-                DecisionTopic::Patch { rejected_in: Some(earlier_id), .. } => {
-                    let decision_id = &decision.id;
-                    let line_text = format!("{decision_id}: the same patch as in {earlier_id}, which you rejected");
-                    self.write_marked(2, LineMark::WARNING, &line_text)
+            RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => {
+                if let Some(fault) = effect_reply.fault() {
+                    self.task_faults.insert(effect_key.task_key(), fault.detail.clone());
                 }
-                _ => Ok(()),
-            },
-            RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
-                // Upheld findings are collected during the round and written in one line before its result.
-                self.write_upheld_findings()?;
-                let line_text = phrases::describe_round(*new_findings, *is_dry, counts);
-                self.write_wrapped(2, TextStyle::Bold, &line_text)
             }
-            // `tribunal status` shows how the score came about.
-            RunEvent::ConfidenceCalculated { confidence, .. } => {
-                self.write_wrapped(2, TextStyle::Dim, &phrases::describe_score(confidence))
-            }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
-    /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
-    fn write_ending(&mut self, summary: &RunSummary) -> io::Result<()> {
-        let (outcome_style, outcome_word) = describe_outcome(summary.outcome);
-        let ending_text = format!("{outcome_word}: {}", phrases::describe_ending(summary));
-        // The text is wrapped before its first word is painted, because colour codes have no width. Further lines are
-        // indented more than the counts below.
-        let wrapped_text = self.screen.wrap_hanging(0, 4, &ending_text);
-        let painted_word = self.screen.paint(outcome_style, outcome_word);
-        self.write_gap()?;
-        self.write_line(0, &wrapped_text.replacen(outcome_word, &painted_word, 1))?;
-        let confidence_text =
-            self.run_view.confidence.as_ref().map(|score_card| format!(" · {}", phrases::describe_score(score_card)));
-        let confidence_text = confidence_text.unwrap_or_default();
-        let tally_text = format!(
-            "{} · {}{confidence_text}",
-            phrases::describe_counts(&summary.findings),
-            phrases::describe_spending(summary)
-        );
-        self.write_wrapped(2, TextStyle::Plain, &tally_text)?;
-        // Only a run that one limit halted records what the other limits would still have allowed.
-        if let Some(remaining) = &summary.left {
-            let remaining_text = format!("remaining: {}", phrases::describe_remaining(remaining));
-            self.write_wrapped(2, TextStyle::Plain, &remaining_text)?;
-        }
-        if let Some(tracker_path) = &self.run_view.tracker_path {
-            let tracker_path = escape_line(tracker_path);
-            self.write_line(2, &format!("tracker: {tracker_path}"))?;
-        }
-        let decision_texts: Vec<String> = self
-            .run_view
-            .open_decisions()
-            .map(|open_decision| format!("{}: {}", open_decision.id, open_decision.question))
-            .collect();
-        for decision_text in decision_texts {
-            self.write_wrapped(2, TextStyle::Plain, &format!("question {decision_text}"))?;
-        }
-        let next_steps = collect_next_steps(&self.run_view, &self.screen.program_name);
-        let steps_text = render_next_steps(&next_steps, &self.screen);
-        self.writer.write_all(steps_text.as_bytes())
-    }
-
-    /// Writes a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
-    fn write_wait(&mut self, wait_text: &str) -> io::Result<()> {
-        // The remaining time in parentheses differs from task to task, so it is not compared.
-        let wait_subject = wait_text.split(" (").next().unwrap_or(wait_text).to_string();
-        if self.last_wait.as_ref() == Some(&wait_subject) {
-            return Ok(());
-        }
-        self.last_wait = Some(wait_subject);
-        self.write_marked(2, LineMark::WARNING, wait_text)
-    }
-
-    /// Writes the lines of an entry as the `streaming` mode shows them.
-    fn write_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
+    /// Draws the lines of an entry as the `streaming` mode shows them.
+    fn draw_entry(&mut self, journal_entry: &JournalEntry) {
         match &journal_entry.event {
-            RunEvent::RunStarted { settings, build: build_version, .. } => {
-                self.write_header(journal_entry, settings, build_version)
+            RunEvent::RunStarted { settings, order, build, .. } => {
+                self.draw_header(journal_entry, settings, order, build)
             }
-            RunEvent::RunResumed { life: start_number } => self.write_resumption(journal_entry, *start_number),
-            RunEvent::SettingsChanged { .. } => self.write_line(2, "settings reloaded"),
-            RunEvent::EffectStarted {
-                effect: Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }),
-                ..
-            } => self.write_wait(&phrases::describe_wait(agent_name, *until_ms, journal_entry.at.wall_ms)),
-            RunEvent::EffectStarted { key: effect_key, effect, .. } => self.write_retry(effect_key, effect),
-            RunEvent::EffectFinished { reply: Reply::Inbox(inbox) | Reply::Wait(inbox), .. } => {
-                self.write_requests(&inbox.requests)
+            RunEvent::RunResumed { life: start_number } => self.draw_resumption(journal_entry, *start_number),
+            RunEvent::SettingsChanged { .. } => self.lines.write_line(2, "settings reloaded"),
+            RunEvent::EffectStarted { key: effect_key, effect, .. } => {
+                self.draw_started_effect(journal_entry, effect_key, effect);
             }
-            RunEvent::FindingRaised { finding } => self.write_finding(finding),
-            RunEvent::DecisionAnswered { decision, answer } => self.write_decision_answer(decision, answer),
-            RunEvent::Warned { text: warning } => self.write_marked(2, LineMark::WARNING, warning),
-            RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.write_ending(summary),
-            RunEvent::Session(session_event) => {
-                // Only the journal of a loop begins with a session; that of a review begins with the run.
-                if journal_entry.seq == 1 {
-                    self.write_wrapped(0, TextStyle::Bold, &format!("loop {}", journal_entry.run))?;
-                }
-                let line_text = self.screen.fit_text(13, &session_text::describe_session_event(session_event));
-                self.write_line(2, &format!("session: {line_text}"))
+            RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => match effect_reply {
+                Reply::Inbox(inbox) | Reply::Wait(inbox) => self.draw_requests(&inbox.requests),
+                Reply::RunChild(outcome) => self.draw_ended_child(effect_key, outcome),
+                _ => {}
+            },
+            RunEvent::ChildStarted { name, child, .. } => self.draw_started_child(name, child),
+            RunEvent::DecisionPosted { decision } => {
+                self.run_lines.write_decision(decision, &self.run_view, &mut self.lines);
             }
-            RunEvent::LevelChosen { .. }
-            | RunEvent::RoundStarted { .. }
-            | RunEvent::SeatAnswered { .. }
-            | RunEvent::SeatIncomplete { .. }
-            | RunEvent::ChallengerAnswered { .. }
-            | RunEvent::FindingRuled { .. }
-            | RunEvent::DecisionPosted { .. }
-            | RunEvent::RoundEnded { .. }
-            | RunEvent::ConfidenceCalculated { .. } => self.write_round_event(&journal_entry.event),
-            _ => self.write_fix_event(&journal_entry.event),
+            RunEvent::DecisionAnswered { decision, answer } => self.draw_decision_answer(decision, answer),
+            RunEvent::Warned { text: warning } => self.lines.write_marked(2, LineMark::WARNING, warning),
+            RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.draw_ending(summary),
+            RunEvent::Session(session_event) => self.draw_session_event(journal_entry, session_event),
+            RunEvent::Workflow(event) => self.run_lines.write_event(event, &self.run_view, &mut self.lines),
+            RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Unknown(_) => {}
         }
     }
 
-    /// Writes that a run was resumed, and the waits for usage limits that it continues with.
-    fn write_resumption(&mut self, journal_entry: &JournalEntry, start_number: u32) -> io::Result<()> {
-        let subject_title = self.run_view.settings.as_ref().map(|settings| settings.subject.title());
-        let line_text = format!(
-            "run {} resumed · review of {} (process {start_number})",
-            journal_entry.run,
-            subject_title.unwrap_or_default()
-        );
-        self.write_wrapped(0, TextStyle::Bold, &line_text)?;
+    /// Draws the title of a run: what it is about, its id and, if it has one, its parent.
+    fn draw_title(&mut self, run_id: &RunId, order: &RunOrder, build_version: Option<&str>) {
+        let title_text = format!("{} · run {run_id}", describe_run(order));
+        let parent_text = self.run_view.parent.as_ref().map(|parent| format!("child of {}", parent.run));
+        let title_parts = [Some(title_text.as_str()), parent_text.as_deref(), build_version];
+        self.lines.write_wrapped(0, TextStyle::Bold, &phrases::join_parts(title_parts.into_iter().flatten()));
+    }
+
+    /// Draws the title of a run with its limits and agents.
+    fn draw_header(&mut self, journal_entry: &JournalEntry, settings: &Settings, order: &RunOrder, build: &str) {
+        self.draw_title(&journal_entry.run, order, Some(build));
+        // A session of the user has neither agents of ours nor limits.
+        if order.run_driver() == RunDriver::Session {
+            return;
+        }
+        let limits_text = phrases::describe_limits(&kind_table::list_limits(order), &settings.limits);
+        self.lines.write_wrapped(0, TextStyle::Dim, &format!("limits: {limits_text}"));
+        let join_names =
+            |agents: &[AgentSpec]| agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+        let mut agent_parts = vec![format!("agents: {}", join_names(&settings.agents))];
+        if !settings.reserves.is_empty() {
+            agent_parts.push(format!("in reserve: {}", join_names(&settings.reserves)));
+        }
+        agent_parts.push(format!("tier {}", settings.tier));
+        agent_parts.extend(kind_table::list_order_facts(order));
+        self.lines.write_wrapped(0, TextStyle::Dim, &agent_parts.join(" · "));
+    }
+
+    /// Draws that a run was resumed, and the waits for usage limits that it continues with.
+    fn draw_resumption(&mut self, journal_entry: &JournalEntry, start_number: u32) {
+        let run_text = self.run_view.order.as_ref().map(describe_run).unwrap_or_default();
+        let line_text = format!("run {} resumed · {run_text} (process {start_number})", journal_entry.run);
+        self.lines.write_wrapped(0, TextStyle::Bold, &line_text);
         // Waits that began in an earlier process are still under way.
         let wait_texts: Vec<String> = self
             .run_view
             .limited_agents()
             .map(|(agent_name, until_ms)| phrases::describe_wait(agent_name, until_ms, journal_entry.at.wall_ms))
             .collect();
-        wait_texts.iter().try_for_each(|wait_line| self.write_wait(wait_line))
+        wait_texts.iter().for_each(|wait_text| self.draw_wait(wait_text));
     }
 
-    /// Writes how a decision was answered, or that it is withdrawn.
-    fn write_decision_answer(&mut self, decision_id: &DecisionId, answer: &DecisionAnswer) -> io::Result<()> {
+    /// Draws the ending: outcome, result, what is left of the limits, open decisions and suggested commands.
+    fn draw_ending(&mut self, summary: &RunSummary) {
+        let (outcome_style, outcome_word) = describe_outcome(summary.outcome);
+        let ending_text = format!("{outcome_word}: {}", phrases::describe_ending(summary));
+        // The text is wrapped before its first word is painted, because colour codes have no width. Further lines are
+        // indented more than the counts below.
+        let wrapped_text = self.lines.screen.wrap_hanging(0, 4, &ending_text);
+        let painted_word = self.lines.screen.paint(outcome_style, outcome_word);
+        self.lines.write_gap();
+        self.lines.write_line(0, &wrapped_text.replacen(outcome_word, &painted_word, 1));
+        let mut tally_parts = vec![describe_totals(summary)];
+        tally_parts.extend(kind_table::list_closing_facts(&self.run_view));
+        self.lines.write_wrapped(2, TextStyle::Plain, &tally_parts.join(" · "));
+        // Only a run that one limit halted records what the other limits would still have allowed.
+        if let Some(remaining) = &summary.left {
+            let remaining_text = kind_table::describe_remaining(&summary.result, remaining);
+            self.lines.write_wrapped(2, TextStyle::Plain, &format!("remaining: {remaining_text}"));
+        }
+        for file_line in kind_table::list_file_lines(&self.run_view) {
+            self.lines.write_line(2, &file_line);
+        }
+        for open_decision in self.run_view.open_decisions() {
+            let question_text = format!("question {}: {}", open_decision.id, open_decision.question);
+            self.lines.write_wrapped(2, TextStyle::Plain, &question_text);
+        }
+        let next_steps = collect_next_steps(&self.run_view, &self.lines.screen.program_name);
+        let steps_text = render_next_steps(&next_steps, &self.lines.screen);
+        self.lines.write_block(&steps_text);
+    }
+
+    /// Draws a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
+    fn draw_wait(&mut self, wait_text: &str) {
+        // The remaining time in parentheses differs from task to task, so it is not compared.
+        let wait_subject = wait_text.split(" (").next().unwrap_or(wait_text).to_string();
+        if self.last_wait.as_ref() != Some(&wait_subject) {
+            self.last_wait = Some(wait_subject);
+            self.lines.write_marked(2, LineMark::WARNING, wait_text);
+        }
+    }
+
+    /// Draws what the user should know about an effect that begins: a wait, another try, a child that goes on.
+    fn draw_started_effect(&mut self, journal_entry: &JournalEntry, effect_key: &Key, effect: &Effect) {
+        match effect {
+            Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }) => {
+                self.draw_wait(&phrases::describe_wait(agent_name, *until_ms, journal_entry.at.wall_ms));
+            }
+            Effect::Ask(AskAgent { task }) => self.draw_retry(effect_key, task),
+            // A child that begins has no id yet; `child_started` follows with it.
+            Effect::RunChild(run_child) => {
+                if let Some(standing) = self.run_view.children.get(&run_child.name) {
+                    let line_text = format!("child run {} continues: {}", run_child.name, standing.run);
+                    self.lines.write_marked(2, LineMark::STARTED, &line_text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Draws that a task is tried a second time, with the reason.
+    fn draw_retry(&mut self, effect_key: &Key, task: &AgentTask) {
+        let retry_text = if effect_key.is_second_try() {
+            // A correction tells the agent what was wrong with its answer; without one the call itself failed.
+            match (task.brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
+                ("", Some(reason)) => format!("retrying: {reason}"),
+                ("", None) => "retrying".to_string(),
+                (reason, _) => format!("asking again: {reason}"),
+            }
+        } else if effect_key.is_after_wait() {
+            "asking again: the usage limit should be reset".to_string()
+        } else {
+            return;
+        };
+        let worker_name = self.run_lines.name_retried_worker(effect_key, &task.brief);
+        self.lines.write_worker_line(LineMark::RETRIED, &worker_name, &retry_text);
+    }
+
+    fn draw_started_child(&mut self, child_name: &str, child: &RunId) {
+        self.lines.write_marked(2, LineMark::STARTED, &format!("child run {child_name}: {child}"));
+    }
+
+    /// Draws how a child run ended, or what it waits for.
+    fn draw_ended_child(&mut self, effect_key: &Key, outcome: &ChildOutcome) {
+        // The start of the effect is always before its end; the key is a fallback for a part of a journal.
+        let child_name = self.child_names.get(effect_key).map_or(effect_key.as_str(), String::as_str);
+        let ChildResult { mark, text } = ChildResult::from_outcome(outcome);
+        self.lines.write_marked(2, mark, &format!("child run {child_name} {text}"));
+    }
+
+    /// Draws how a decision was answered, or that it is withdrawn.
+    fn draw_decision_answer(&mut self, decision_id: &DecisionId, answer: &DecisionAnswer) {
         let answer_text = match answer.is_withdrawn() {
             true => format!("{decision_id} withdrawn: {}", answer.note),
             false => format!("{decision_id} answered: {}", answer.choice),
         };
-        self.write_wrapped(2, TextStyle::Plain, &answer_text)
+        self.lines.write_wrapped(2, TextStyle::Plain, &answer_text);
     }
 
-    /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.
-    fn track_entry(&mut self, journal_entry: &JournalEntry) {
-        self.run_view.apply_entry(journal_entry);
-        self.fix_tally.track_event(&journal_entry.event);
-        self.challenge_progress.track_event(&journal_entry.event);
-        self.rulings.track_event(&journal_entry.event);
-        if let RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } = &journal_entry.event
-            && let Some(fault) = effect_reply.fault()
-        {
-            self.task_faults.insert(effect_key.task_key(), fault.detail.clone());
+    fn draw_session_event(&mut self, journal_entry: &JournalEntry, session_event: &SessionEvent) {
+        // Only the journal of a loop begins with a session; that of a review begins with the run.
+        if journal_entry.seq == 1 {
+            self.lines.write_wrapped(0, TextStyle::Bold, &format!("loop {}", journal_entry.run));
         }
-        if let RunEvent::EffectFinished { reply: effect_reply, .. } = &journal_entry.event {
-            let subject = self.run_view.settings.as_ref().map(|settings| &settings.subject);
-            if let Some(landed_files) = list_landed_files(effect_reply, subject) {
-                self.landed_files = landed_files;
-            }
-        }
+        let line_text = self.lines.screen.fit_text(13, &describe_session_event(session_event));
+        self.lines.write_line(2, &format!("session: {line_text}"));
     }
 
-    /// Writes what the user said into the inbox.
-    fn write_requests(&mut self, requests: &[UserRequest]) -> io::Result<()> {
+    /// Draws what the user said into the inbox.
+    fn draw_requests(&mut self, requests: &[UserRequest]) {
         for request in requests {
             if let UserRequest::Say(remark) = request {
-                self.write_wrapped(2, TextStyle::Plain, &format!("you said: {remark}"))?;
+                self.lines.write_wrapped(2, TextStyle::Plain, &format!("you said: {remark}"));
             }
-        }
-        Ok(())
-    }
-
-    /// Writes that a task is tried a second time, with the reason.
-    fn write_retry(&mut self, effect_key: &Key, effect: &Effect) -> io::Result<()> {
-        match effect {
-            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_second_try() => {
-                // A correction tells the agent what was wrong with its answer; without one the call itself failed.
-                let retry_text = match (task_brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
-                    ("", Some(reason)) => format!("retrying: {reason}"),
-                    ("", None) => "retrying".to_string(),
-                    (reason, _) => format!("asking again: {reason}"),
-                };
-                let seat_name =
-                    self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
-                self.write_seat_line(LineMark::RETRIED, &seat_name, &retry_text)
-            }
-            Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }) if effect_key.is_after_wait() => {
-                let seat_name =
-                    self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| task_brief.role.to_string());
-                self.write_seat_line(LineMark::RETRIED, &seat_name, "asking again: the usage limit should be reset")
-            }
-            _ => Ok(()),
         }
     }
 }
@@ -440,22 +299,8 @@ impl LineReporter<Vec<u8>> {
 impl<W: Write> Reporter for LineReporter<W> {
     fn report_entry(&mut self, journal_entry: &JournalEntry) -> io::Result<()> {
         self.track_entry(journal_entry);
-        match self.mode {
-            DisplayMode::Silent => match &journal_entry.event {
-                // Even a silent run says why it stands still.
-                RunEvent::Warned { .. }
-                | RunEvent::EffectStarted { effect: Effect::AwaitReset(_), .. }
-                | RunEvent::RunParked(_)
-                | RunEvent::RunFinished(_) => self.write_entry(journal_entry),
-                _ => Ok(()),
-            },
-            DisplayMode::Summary => self.write_stage_summary(journal_entry),
-            DisplayMode::Streaming => self.write_entry(journal_entry),
-            DisplayMode::Verbose => {
-                self.write_effect_line(&journal_entry.event)?;
-                self.write_entry(journal_entry)
-            }
-        }
+        self.draw_at_level(journal_entry);
+        self.flush_lines()
     }
 
     fn note_past_entry(&mut self, journal_entry: &JournalEntry) {
@@ -466,17 +311,11 @@ impl<W: Write> Reporter for LineReporter<W> {
         if self.mode < DisplayMode::Streaming {
             return Ok(());
         }
-        let worker_name = match (progress.task_key.fixer_number(), progress.task_key.reviewer_role()) {
-            (Some(fixer_number), _) => format!("fixer {fixer_number}"),
-            (_, Some(role)) => role.to_string(),
-            _ => self
-                .challenge_progress
-                .challenger_name(&progress.task_key)
-                .unwrap_or_else(|| progress.task_key.to_string()),
-        };
-        let worker_name = clean_line(&worker_name);
-        let progress_text = self.screen.fit_text(19, &progress.activity);
-        let progress_line = self.screen.paint(TextStyle::Dim, &format!("· {worker_name:<14}{progress_text}"));
-        self.write_line(2, &progress_line)
+        let worker_name = self.run_lines.name_worker(&progress.task_key);
+        let worker_name = clean_line(&worker_name.unwrap_or_else(|| progress.task_key.to_string()));
+        let progress_text = self.lines.screen.fit_text(19, &progress.activity);
+        let progress_line = self.lines.screen.paint(TextStyle::Dim, &format!("· {worker_name:<14}{progress_text}"));
+        self.lines.write_line(2, &progress_line);
+        self.flush_lines()
     }
 }

@@ -12,9 +12,8 @@ use tribunal_core::engine::{
 };
 
 use crate::{
-    DisplayMode, LineReporter, Reporter,
-    next_steps::{NextStep, render_next_steps},
-    phrases,
+    DisplayMode, LineReporter, Reporter, kind_table, phrases,
+    step_list::{NextStep, render_next_steps},
     style::{Screen, TextStyle},
     terminal_text::{display_width, escape_line, truncate_to_width},
 };
@@ -147,7 +146,7 @@ impl<W: Write> MultiRunReporter<W> {
 
 impl MultiRunReporter<Vec<u8>> {
     /// Takes what was drawn since the last call.
-    pub(crate) fn take_output(&mut self) -> Vec<u8> {
+    pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.writer)
     }
 }
@@ -200,7 +199,7 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
         let (row_style, outcome_word, details) = match &result_row.ending {
             MultiRunEnding::Ended(summary) => {
                 let (row_style, outcome_word) = describe_outcome(summary.outcome);
-                (row_style, outcome_word, phrases::describe_counts(&summary.findings))
+                (row_style, outcome_word, kind_table::describe_result(&summary.result))
             }
             MultiRunEnding::BrokeOff(reason) => (TextStyle::Failure, "crashed", reason.to_string()),
             MultiRunEnding::NotStarted(reason) => (TextStyle::Warning, "not started", reason.to_string()),
@@ -213,7 +212,7 @@ pub fn render_run_results(rows: &[MultiRunRow<'_>], screen: &Screen) -> String {
         let row_text = if details.starts_with(result_row.subject_name) {
             details
         } else {
-            format!("{} · {details}", result_row.subject_name)
+            phrases::join_parts([result_row.subject_name, &details])
         };
         let head_columns = display_width(&row_head) + outcome_cell.len() + 2;
         let painted_cell = screen.paint(row_style, &outcome_cell);

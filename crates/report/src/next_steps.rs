@@ -1,36 +1,16 @@
-//! The commands that the user is likely to type next, and how they are listed below a run.
+//! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
-use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
-        ids::RunId,
-        reason::{RunOutcome, RunReason},
-        view::{RunPhase, RunView},
-    },
+use tribunal_core::engine::{
+    reason::{RunOutcome, RunReason},
+    view::{RunPhase, RunView},
 };
 
 use crate::{
     cause_advice::advise_on_causes,
-    run_standing::{RunStanding, RunState},
-    style::{Screen, TextStyle},
-    terminal_text::{display_width, escape_line},
+    kind_table,
+    run_standing::{RunStanding, RunState, is_driven_by_session},
+    step_list::{NextStep, answer_step},
 };
-
-/// The column at which commands begin.
-const COMMAND_INDENT: usize = 8;
-
-/// A command, with a short explanation if it needs one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NextStep {
-    pub command: String,
-    pub explanation: String,
-}
-
-impl NextStep {
-    pub(crate) fn new(command: String, explanation: impl Into<String>) -> NextStep {
-        NextStep { command, explanation: explanation.into() }
-    }
-}
 
 /// Suggests the commands that the user is likely to type next, each with its explanation in parentheses.
 pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<String> {
@@ -45,6 +25,7 @@ pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) ->
 pub(crate) fn collect_standing_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<NextStep> {
     let run_view = run_standing.run_view;
     let mut suggested_steps = match run_standing.run_state() {
+        _ if is_driven_by_session(run_view) => Vec::new(),
         RunState::Crashed => crash_steps(run_view, program_name),
         RunState::Running => running_steps(run_view, program_name),
         RunState::Stopped | RunState::Ended(_) => Vec::new(),
@@ -61,10 +42,17 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
     let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
+    if is_driven_by_session(run_view) {
+        steps.push(run_step("loop status", ""));
+        return steps;
+    }
+    // A child run goes on when the run that the user started does.
+    let resumed_id = run_view.parent.as_ref().map_or(run_id, |parent| &parent.root);
+    let resume_step = |explanation: &str| NextStep::new(format!("{program_name} resume {resumed_id}"), explanation);
     match &run_view.phase {
         RunPhase::Parked(summary) if summary.reason == RunReason::InSession => {
             // Usually the session comes back by itself; the open decision is for the case that it does not.
-            steps.insert(0, run_step("resume", "once the session has fixed the open findings"));
+            steps.insert(0, resume_step("once the session has fixed the open findings"));
         }
         RunPhase::Parked(summary) => {
             let has_failed = summary.outcome == Some(RunOutcome::Failed);
@@ -78,26 +66,18 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
                 ("", true) => "add --reload for changed settings",
                 (resume_note, _) => resume_note,
             };
-            steps.push(run_step("resume", resume_note));
-            if has_failed {
+            steps.push(resume_step(resume_note));
+            if has_failed && run_view.parent.is_none() {
                 steps.push(run_step("discard", "give up this run"));
             }
         }
         // A running or finished run needs no command to go on.
         RunPhase::Running | RunPhase::Finished(_) => {}
     }
-    let outcome = run_view.run_summary().and_then(|summary| summary.outcome);
-    let counts = run_view.finding_counts();
-    // Even without open findings the user may want to see what was fixed.
-    if outcome == Some(RunOutcome::Resolved) || counts.open > 0 {
-        steps.push(run_step("findings", ""));
+    for result_command in kind_table::list_result_commands(run_view) {
+        steps.push(run_step(result_command.command, result_command.explanation));
     }
-    // Only applied patches fix findings. The counts are known even where the run was read in outline.
-    if outcome.is_some() && counts.fixed > 0 {
-        steps.push(run_step("diff", ""));
-        steps.push(run_step("undo", "preview; add --yes to undo"));
-    }
-    if outcome == Some(RunOutcome::Resolved) {
+    if run_view.run_summary().is_some_and(|summary| summary.outcome == Some(RunOutcome::Resolved)) {
         steps.push(run_step("log", ""));
     }
     steps
@@ -120,48 +100,4 @@ fn running_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
         NextStep::new(format!("{program_name} say {run_id} \"MESSAGE\""), "tell its agents something"),
         NextStep::new(format!("{program_name} stop {run_id}"), "it can be resumed"),
     ]
-}
-
-/// The command with which the user answers: `tribunal decisions RUN.D1 ANSWER`, with the possible answers.
-pub(crate) fn answer_step(run_id: &RunId, decision: &Decision, program_name: &str) -> NextStep {
-    let choice_keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
-    let command = format!("{program_name} decisions {run_id}.{} ANSWER", decision.id);
-    NextStep::new(command, choice_keys.join(", "))
-}
-
-/// Renders the list: `next:` and one command per line. Commands are escaped but neither wrapped nor cut, because the user
-/// copies them; an explanation that does not fit behind its command goes below it.
-pub(crate) fn render_next_steps(next_steps: &[NextStep], screen: &Screen) -> String {
-    let mut rendered = String::new();
-    for (step_index, step_text) in render_commands(next_steps, COMMAND_INDENT, screen).into_iter().enumerate() {
-        let step_lead = if step_index == 0 { "  next: " } else { "        " };
-        rendered.push_str(&format!("{step_lead}{}\n", step_text.trim_start()));
-    }
-    rendered
-}
-
-/// Renders each command with its explanation, both indented.
-pub(crate) fn render_commands(next_steps: &[NextStep], indent: usize, screen: &Screen) -> Vec<String> {
-    let commands: Vec<String> = next_steps.iter().map(|next_step| escape_line(&next_step.command)).collect();
-    let explained_widths = next_steps
-        .iter()
-        .zip(&commands)
-        .filter(|(next_step, _)| !next_step.explanation.is_empty())
-        .map(|(_, command)| display_width(command));
-    // Explanations line up behind the longest command that has one.
-    let command_columns = explained_widths.max().unwrap_or_default();
-    let margin = " ".repeat(indent);
-    let render_step = |(next_step, command): (&NextStep, &String)| {
-        let explanation = format!("({})", next_step.explanation);
-        if next_step.explanation.is_empty() {
-            format!("{margin}{command}")
-        } else if screen.fits_line(indent + command_columns + 2 + display_width(&explanation)) {
-            let padding = command_columns + 2 - display_width(command);
-            format!("{margin}{command}{:padding$}{}", "", screen.paint(TextStyle::Dim, &explanation))
-        } else {
-            let explanation = screen.paint(TextStyle::Dim, &screen.wrap_text(indent + 2, &explanation));
-            format!("{margin}{command}\n{explanation}")
-        }
-    };
-    next_steps.iter().zip(&commands).map(render_step).collect()
 }

@@ -1,111 +1,39 @@
-//! Phrases for counts, costs, times and endings that all reporters share.
+//! Phrases for counts, costs, times and endings that the reporters of all kinds of runs share.
 
-use tribunal_core::{
-    engine::{
-        event::RunSummary,
-        files::PatchRefusal,
-        ids::{AgentName, FindingId},
-        limits::{Cost, RemainingLimits, RunLimits, RunUsage},
-        reason::RunReason,
-        timestamp::Timestamp,
-    },
-    review::{confidence::Confidence, counts::FindingCounts, finding::Severity},
+use tribunal_core::engine::{
+    event::RunSummary,
+    files::PatchRefusal,
+    ids::AgentName,
+    limits::{AgentUsage, Cost, LimitShare, RemainingLimits, RunLimits, RunUsage},
+    reason::RunReason,
+    timestamp::Timestamp,
 };
 
 use crate::clean_line;
 
-/// Describes open findings by severity: `9 to fix (1 critical, 3 high, 4 medium, 1 low)`.
-fn describe_open_findings(counts: &FindingCounts) -> String {
-    let by_severity = &counts.open_by_severity;
-    let severity_parts: Vec<String> = Severity::ALL
-        .iter()
-        .filter(|severity| by_severity.with_severity(**severity) > 0)
-        .map(|severity| format!("{} {severity}", by_severity.with_severity(*severity)))
-        .collect();
-    match (counts.open, severity_parts.is_empty()) {
-        (0, _) => "nothing to fix".to_string(),
-        (open_count, true) => format!("{open_count} to fix"),
-        (open_count, false) => format!("{open_count} to fix ({})", severity_parts.join(", ")),
-    }
-}
-
-/// Describes findings by status: `11 findings: 9 fixed, 1 open, 1 dismissed`.
-pub(crate) fn describe_counts(counts: &FindingCounts) -> String {
-    // `total` leaves out dismissed findings, but they were raised, too.
-    match counts.total + counts.dismissed {
-        0 => describe_statuses(counts),
-        raised_count => format!("{}: {}", format_count(raised_count, "finding"), describe_statuses(counts)),
-    }
-}
-
-/// Describes findings by status where it is clear that they are findings: `9 fixed, 1 open, 1 dismissed`.
-pub(crate) fn describe_statuses(counts: &FindingCounts) -> String {
-    let status_counts = [
-        (counts.fixed, "fixed"),
-        (counts.open, "open"),
-        (counts.blocked, "blocked"),
-        (counts.deferred, "deferred"),
-        (counts.dismissed, "dismissed"),
-    ];
-    let status_parts: Vec<String> = status_counts
-        .iter()
-        .filter(|(status_count, _)| *status_count > 0)
-        .map(|(status_count, status_name)| format!("{status_count} {status_name}"))
-        .collect();
-    if status_parts.is_empty() { "no findings".to_string() } else { status_parts.join(", ") }
-}
-
-/// Describes the result of a review round.
-pub(crate) fn describe_round(new_findings: u32, is_dry: bool, counts: &FindingCounts) -> String {
-    match (new_findings, is_dry) {
-        (0, true) => "no new findings".to_string(),
-        // A pass with findings of low severity alone still counts as dry.
-        (_, true) => format!("no new findings except {new_findings} of low severity"),
-        // Too many reviewers did not answer, or most of what they said was refuted.
-        (0, false) => {
-            format!("no new findings, but too few valid answers to be sure; {}", describe_open_findings(counts))
-        }
-        _ => format!("{}, {}", format_count(new_findings, "new finding"), describe_open_findings(counts)),
-    }
-}
-
-/// Describes the score: `confidence 83 of 100`.
-pub(crate) fn describe_score(confidence: &Confidence) -> String {
-    format!("confidence {} of 100", confidence.score)
-}
-
-/// Describes the score with its parts: `confidence 83 of 100 (validation 35/35, reviewers 15/25; memory not consulted)`.
-pub(crate) fn describe_confidence(confidence: &Confidence) -> String {
-    format!("{} ({})", describe_score(confidence), confidence.describe_all())
-}
-
-/// Describes how many findings one seat raised.
-pub(crate) fn describe_raised(finding_count: u32) -> String {
-    match finding_count {
-        0 => "no findings".to_string(),
-        raised_count => format_count(raised_count, "finding"),
-    }
-}
-
-/// Describes what is left of each limit: `2 rounds, 1 fix iteration in this round, …`.
+/// Describes what is left of each limit: `2 stories, 5 failures, 1 h 59 min, $4.50, 1M tokens`. The limits that only this
+/// kind of run has come first, by their names.
 pub(crate) fn describe_remaining(remaining: &RemainingLimits) -> String {
-    format!(
-        "{}, {} in this round, {}, {}, {}, {}, {} tokens",
-        format_count(remaining.rounds, "round"),
-        format_count(remaining.fix_iterations, "fix iteration"),
-        format_count(remaining.failures, "failure"),
-        format_time_left(remaining.seconds.saturating_mul(1000)),
-        format_count(remaining.findings, "finding"),
-        format_cost(remaining.cost),
-        abbreviate_count(remaining.tokens),
-    )
+    let RemainingLimits { failures, seconds, cost, tokens, counts } = remaining;
+    let mut limit_texts: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    limit_texts.push(format_count(*failures, "failure"));
+    limit_texts.push(format_time_left(seconds.saturating_mul(1000)));
+    limit_texts.push(format_cost(*cost));
+    limit_texts.push(format!("{} tokens", abbreviate_count(*tokens)));
+    limit_texts.join(", ")
 }
 
 /// Describes why a run ended or stopped, without its outcome.
 pub(crate) fn describe_ending(summary: &RunSummary) -> String {
-    let reason_text = summary.reason.table_row().description;
-    let detail_text = clean_line(&summary.detail);
-    match summary.reason {
+    describe_reason(summary.reason, &summary.detail)
+}
+
+/// Describes a reason with the details of this case.
+pub(crate) fn describe_reason(reason: RunReason, detail: &str) -> String {
+    let reason_text = reason.table_row().description;
+    let detail_text = clean_line(detail);
+    match reason {
         _ if detail_text.is_empty() || detail_text == reason_text => reason_text.to_string(),
         // These details say everything that the reason says.
         RunReason::GoalMet | RunReason::Environment => detail_text,
@@ -140,31 +68,22 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
     }
 }
 
-/// Joins ids: `F1 F3`.
-pub(crate) fn join_ids(finding_ids: &[FindingId]) -> String {
-    finding_ids.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
-}
-
 pub(crate) use tribunal_core::text::format_count;
 
-/// Counts patches: `1 patch`, `3 patches`.
-pub(crate) fn format_patches(patch_count: u32) -> String {
-    if patch_count == 1 { "1 patch".to_string() } else { format!("{patch_count} patches") }
-}
-
-/// Describes the limits of a run.
-pub(crate) fn describe_limits(limits: &RunLimits) -> String {
-    format!(
-        "{}, {} per round, {}, {} in a row, {} min, {} (or {} tokens if no cost is reported)",
-        format_count(limits.rounds, "round"),
-        format_count(limits.fix_iterations, "fix iteration"),
-        format_count(limits.findings, "finding"),
-        format_count(limits.failures, "failure"),
-        // The limit is stored in milliseconds; a part of a minute is not shown.
-        limits.runtime_ms / 60_000,
-        format_cost(limits.cost),
-        abbreviate_count(limits.tokens),
-    )
+/// Describes the limits of a run, those that only its kind has first.
+pub(crate) fn describe_limits(own_limits: &[String], limits: &RunLimits) -> String {
+    let mut limit_texts = own_limits.to_vec();
+    limit_texts.push(format!("{} in a row", format_count(limits.failures, "failure")));
+    // The limit is stored in milliseconds; a part of a minute is not shown.
+    limit_texts.push(format!("{} min", limits.runtime_ms / 60_000));
+    let token_text = format!("or {} tokens if no cost is reported", abbreviate_count(limits.tokens));
+    limit_texts.push(format!("{} ({token_text})", format_cost(limits.cost)));
+    let share_text = limits.share.map(|share| {
+        let LimitShare { runtime_ms, cost, tokens } = share;
+        let tokens_text = abbreviate_count(tokens);
+        format!(" · from its parent: {} min, {} or {tokens_text} tokens", runtime_ms / 60_000, format_cost(cost))
+    });
+    limit_texts.join(", ") + &share_text.unwrap_or_default()
 }
 
 /// Formats a duration as a clock does: `0:14`, `12:05`, `2:00:00`.
@@ -214,15 +133,17 @@ pub(crate) fn format_cost(cost: Cost) -> String {
     format!("${cost}")
 }
 
-/// Describes what a run has spent when it ends.
-pub(crate) fn describe_spending(summary: &RunSummary) -> String {
+/// Describes what a run has spent when it ends: `2 rounds · 31k tokens · $0.31 · 0:14`. The caller says what the run has done
+/// in the terms of its kind; that may be empty.
+pub(crate) fn describe_spending(effort: &str, summary: &RunSummary) -> String {
     let cost_text = describe_cost(summary.cost, summary.notional).unwrap_or_else(|| "no cost reported".to_string());
-    let rounds_text = format_count(summary.rounds, "round");
-    format!(
-        "{rounds_text} · {} tokens · {cost_text} · {}",
-        abbreviate_count(summary.tokens),
-        format_duration(summary.elapsed_ms)
-    )
+    let tokens_text = format!("{} tokens", abbreviate_count(summary.tokens));
+    join_parts([effort, &tokens_text, &cost_text, &format_duration(summary.elapsed_ms)])
+}
+
+/// Joins the parts of a line that are not empty: `2 rounds · 31k tokens`.
+pub(crate) fn join_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
 /// Describes the money: `$0.16`, or the list price where a subscription paid. `None` if no agent reported a cost.
@@ -250,6 +171,16 @@ pub(crate) fn describe_usage(tokens: u64, cost: Cost, notional_cost: Cost) -> St
         (_, 0, _) => format!("{} tokens, subscription", abbreviate_count(tokens)),
         _ => format!("{} tokens, {}", abbreviate_count(tokens), format_cost(paid_cost)),
     }
+}
+
+/// Describes the usage of one call, or nothing if the agent reported none.
+pub(crate) fn describe_call_usage(usage: &AgentUsage) -> String {
+    if *usage == AgentUsage::default() {
+        return String::new();
+    }
+    let estimate_prefix = if usage.estimated { "about " } else { "" };
+    let cost_text = usage.cost.map(|cost| format!(" · {}", format_cost(cost))).unwrap_or_default();
+    format!(" · {estimate_prefix}{} tokens{cost_text}", group_thousands(usage.weighted_tokens()))
 }
 
 /// Describes the usage of a run under way, even if it is still zero.

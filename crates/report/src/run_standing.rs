@@ -2,6 +2,7 @@
 
 use tribunal_core::engine::{
     reason::RunOutcome,
+    run_kind::RunDriver,
     view::{RunPhase, RunView},
 };
 
@@ -16,6 +17,8 @@ impl RunStanding<'_> {
     pub fn run_state(&self) -> RunState {
         match (&self.run_view.phase, self.is_live) {
             (RunPhase::Running, true) => RunState::Running,
+            // No process of ours works on a loop, only the user's session.
+            (RunPhase::Running, false) if is_driven_by_session(self.run_view) => RunState::Running,
             // The journal has no ending and no process holds the run: it crashed.
             (RunPhase::Running, false) => RunState::Crashed,
             (RunPhase::Parked(summary) | RunPhase::Finished(summary), _) => {
@@ -28,6 +31,11 @@ impl RunStanding<'_> {
     pub fn state_name(&self) -> &'static str {
         self.run_state().as_str()
     }
+}
+
+/// Returns whether the user's session continues the run. No process of ours does, so commands for processes are of no use.
+pub(crate) fn is_driven_by_session(run_view: &RunView) -> bool {
+    run_view.order.as_ref().is_some_and(|order| order.run_driver() == RunDriver::Session)
 }
 
 /// The state of a run.

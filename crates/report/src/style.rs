@@ -1,7 +1,5 @@
 //! Colours and line widths. The binary asks the terminal for both and passes them in.
 
-use tribunal_core::review::finding::Severity;
-
 use crate::terminal_text::{clean_line, display_width, truncate_to_width};
 
 /// How to draw: with or without colour, and at most how many columns wide.
@@ -45,6 +43,10 @@ impl LineMark {
     pub const FAILED: LineMark = LineMark { style: TextStyle::Failure, symbol: "✗" };
     pub const RETRIED: LineMark = LineMark { style: TextStyle::Warning, symbol: "↻" };
     pub const WARNING: LineMark = LineMark { style: TextStyle::Warning, symbol: "warning:" };
+    pub const QUESTION: LineMark = LineMark { style: TextStyle::Warning, symbol: "?" };
+    pub const STARTED: LineMark = LineMark { style: TextStyle::Bold, symbol: "▸" };
+    /// Something that stopped and can go on.
+    pub const PAUSED: LineMark = LineMark { style: TextStyle::Warning, symbol: "–" };
 }
 
 /// ANSI codes: cyan, magenta, blue, then their bright variants.
@@ -67,17 +69,6 @@ impl Screen {
         let painted_lines: Vec<String> =
             plain_text.split('\n').map(|text_line| format!("\x1b[{colour_code}m{text_line}\x1b[0m")).collect();
         painted_lines.join("\n")
-    }
-
-    /// Paints `plain_text` in the colour of its severity.
-    pub fn paint_severity(&self, severity: Severity, plain_text: &str) -> String {
-        let style = match severity {
-            Severity::Critical => TextStyle::Failure,
-            Severity::High => TextStyle::Warning,
-            Severity::Medium => TextStyle::Plain,
-            Severity::Low => TextStyle::Dim,
-        };
-        self.paint(style, plain_text)
     }
 
     /// Breaks `plain_text` at blanks so that every line fits behind `indent` columns, and puts that indent before each line.

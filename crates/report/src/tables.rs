@@ -4,74 +4,68 @@ use std::fmt::Write;
 
 use tribunal_core::{
     decisions::user_request::UserRemark,
-    engine::{
-        ids::{FindingId, Hash},
-        reason::RunOutcome,
-        timestamp::Timestamp,
-        view::RunView,
-    },
-    review::{
-        challenge_rules,
-        finding::{DismissalReason, Evidence, Finding, FindingStatus},
-        tracker,
-    },
+    engine::{ids::Hash, kinds::RunOrder, reason::RunOutcome, timestamp::Timestamp, view::RunView},
 };
 
-pub use crate::run_standing::{RunStanding, RunState};
 use crate::{
     ActiveWork,
     calls::{AgentCall, group_by_vendor},
-    clean_line, escape_line,
-    next_steps::{collect_standing_steps, render_next_steps},
+    child_runs, clean_line, escape_line,
+    kind_reporter::DEFAULT_RESULT_HEADING,
+    kind_table,
+    next_steps::collect_standing_steps,
     phrases,
-    rulings::{Ruling, RulingIndex},
+    run_text::{describe_run, describe_run_usage, describe_totals, describe_totals_so_far},
+    step_list::render_next_steps,
     style::{Screen, TextStyle},
     terminal_text::display_width,
     text_table::{TextCell, TextColumn, render_table},
     user_messages::describe_undelivered,
 };
+pub use crate::{
+    review::render_findings,
+    run_standing::{RunStanding, RunState},
+};
 
 /// The columns of the list of runs. On a narrow screen the last ones move to a second line below each run.
-const RUN_COLUMNS: [TextColumn; 6] = [
-    TextColumn::new("RUN"),
-    TextColumn::new("STATE"),
-    TextColumn::new("STARTED (UTC)"),
-    TextColumn::new("FINDINGS"),
-    TextColumn::new("USAGE"),
-    TextColumn::new("SUBJECT"),
-];
+fn run_columns(result_heading: &'static str) -> [TextColumn; 6] {
+    ["RUN", "STATE", "STARTED (UTC)", result_heading, "USAGE", "SUBJECT"].map(TextColumn::new)
+}
 
 /// Renders a table with one row per run.
 pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
+    let run_orders = || standings.iter().filter_map(|run_standing| run_standing.run_view.order.as_ref());
+    let first_kind = run_orders().next().map(RunOrder::kind_name);
+    let is_mixed = run_orders().any(|order| Some(order.kind_name()) != first_kind);
+    // Runs of several kinds are told apart by their subjects, and the column of results fits them all.
+    let result_heading =
+        run_orders().next().filter(|_| !is_mixed).map_or(DEFAULT_RESULT_HEADING, kind_table::result_heading);
     let make_row = |run_standing: &RunStanding<'_>| -> Vec<TextCell> {
         let run_view = run_standing.run_view;
         // The format is `2026-11-15 03:57:18`; seconds do not matter here.
         let mut start_text = run_view.start_time.format_utc();
         start_text.truncate(16);
+        let result = kind_table::find_result(run_view);
+        let subject_text = match &run_view.order {
+            Some(order) if is_mixed => clean_line(&describe_run(order)),
+            _ => subject_title(run_view),
+        };
         vec![
             typed_run_id(run_view).into(),
             TextCell { text: run_standing.state_name().to_string(), style: standing_style(run_standing) },
             start_text.into(),
-            phrases::describe_statuses(&run_view.finding_counts()).into(),
+            result.as_ref().map(kind_table::describe_result_cell).unwrap_or_default().into(),
             describe_run_usage(run_view).into(),
-            subject_title(run_view).into(),
+            subject_text.into(),
         ]
     };
-    render_table(&RUN_COLUMNS, &standings.iter().map(make_row).collect::<Vec<_>>(), screen)
+    let run_rows: Vec<Vec<TextCell>> = standings.iter().map(make_row).collect();
+    render_table(&run_columns(result_heading), &run_rows, screen)
 }
 
 /// What the run is about, in one line.
 fn subject_title(run_view: &RunView) -> String {
-    run_view.settings.as_ref().map(|settings| clean_line(&settings.subject.title())).unwrap_or_default()
-}
-
-/// Describes what a run has used, for a table cell.
-fn describe_run_usage(run_view: &RunView) -> String {
-    // A run that ended has its totals in the summary; one under way only has the sum so far.
-    match run_view.run_summary() {
-        Some(summary) => phrases::describe_usage(summary.tokens, summary.cost, summary.notional),
-        None => phrases::describe_usage(run_view.usage.tokens, run_view.usage.cost, run_view.usage.notional),
-    }
+    clean_line(&run_view.title())
 }
 
 /// The run's id as the user can type it.
@@ -118,25 +112,11 @@ pub fn render_detailed_status(run_standing: &RunStanding<'_>, run_details: &RunD
         write_usage_waits(&mut rendered, run_view, screen);
     }
     write_run_details(&mut rendered, run_standing, run_details, screen);
-    // Refuted findings are named because they disappear from the counts of open ones.
-    let is_refuted = |finding: &&Finding| finding.status == FindingStatus::Dismissed { why: DismissalReason::Invalid };
-    let refuted_ids: Vec<FindingId> = run_view.findings.values().filter(is_refuted).map(|finding| finding.id).collect();
-    if !refuted_ids.is_empty() {
-        let refuted_text = format!("refuted by challengers: {}", phrases::join_ids(&refuted_ids));
-        write_wrapped(&mut rendered, &refuted_text, screen);
+    for status_line in kind_table::list_status_lines(run_view) {
+        write_wrapped(&mut rendered, &status_line, screen);
     }
-    if let Some(score_card) = &run_view.confidence {
-        let score_text = format!(
-            "{} ({} for gates, {}): {}",
-            phrases::describe_score(score_card),
-            score_card.for_gates,
-            score_card.band,
-            score_card.describe_all()
-        );
-        write_wrapped(&mut rendered, &score_text, screen);
-    }
-    if let Some(tracker_path) = &run_view.tracker_path {
-        let _ = writeln!(rendered, "  tracker: {}", escape_line(tracker_path));
+    for file_line in kind_table::list_file_lines(run_view) {
+        let _ = writeln!(rendered, "  {file_line}");
     }
     write_next_steps(&mut rendered, run_standing, screen);
     rendered
@@ -161,21 +141,21 @@ fn write_wrapped(rendered: &mut String, line_text: &str, screen: &Screen) {
     let _ = writeln!(rendered, "{}", screen.wrap_parts(2, 4, line_text));
 }
 
-/// Writes how the run ended, what it found and what it used; for a run under way, the totals so far.
+/// Writes how the run ended, what came of it and what it used; for a run under way, the totals so far. Its parent and its
+/// children follow.
 fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) {
-    let counts_text = phrases::describe_counts(&run_view.finding_counts());
     match run_view.run_summary() {
         Some(summary) => {
             write_wrapped(rendered, &phrases::describe_ending(summary), screen);
-            write_wrapped(rendered, &format!("{counts_text} · {}", phrases::describe_spending(summary)), screen);
+            write_wrapped(rendered, &describe_totals(summary), screen);
         }
-        None => {
-            let usage_text = describe_run_usage(run_view);
-            // A run that has just started has used nothing yet.
-            let usage_text = if usage_text.is_empty() { usage_text } else { format!(" · {usage_text}") };
-            let rounds_text = phrases::format_count(run_view.rounds, "round");
-            write_wrapped(rendered, &format!("{rounds_text} completed · {counts_text}{usage_text}"), screen);
-        }
+        None => write_wrapped(rendered, &describe_totals_so_far(run_view), screen),
+    }
+    if let Some(parent) = &run_view.parent {
+        write_wrapped(rendered, &format!("child run {} of {}", parent.name, parent.run), screen);
+    }
+    for (child_name, standing) in &run_view.children {
+        write_wrapped(rendered, &child_runs::describe_standing(child_name, standing), screen);
     }
 }
 
@@ -204,62 +184,6 @@ fn write_usage_waits(rendered: &mut String, run_view: &RunView, screen: &Screen)
 fn write_next_steps(rendered: &mut String, run_standing: &RunStanding<'_>, screen: &Screen) {
     let suggested_steps = collect_standing_steps(run_standing, &screen.program_name);
     rendered.push_str(&render_next_steps(&suggested_steps, screen));
-}
-
-/// Renders findings with their evidence, the verdict of challengers and the last thing that happened to them.
-pub fn render_findings<'a>(
-    findings: impl IntoIterator<Item = &'a Finding>,
-    rulings: &RulingIndex,
-    screen: &Screen,
-) -> String {
-    let mut rendered = String::new();
-    for finding in findings {
-        let place_text = finding.place.as_ref().map(|place| clean_line(&place.to_string())).unwrap_or_default();
-        let match_kind = finding.found.map(|match_kind| format!("  ({match_kind})")).unwrap_or_default();
-        let finding_head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
-        let status_text = clean_line(&tracker::format_status(&finding.status));
-        let place_text = format!("{place_text}{match_kind}");
-        let line_columns = display_width(&finding_head) + display_width(&status_text) + display_width(&place_text);
-        let finding_head = screen.paint_severity(finding.severity, &finding_head);
-        // A place that does not fit behind the status goes below it.
-        let _ = if screen.fits_line(line_columns + 3) {
-            writeln!(rendered, "{}", format!("{finding_head} {status_text}  {place_text}").trim_end())
-        } else {
-            writeln!(rendered, "{finding_head} {status_text}\n{}", screen.wrap_text(5, &place_text))
-        };
-        let _ = writeln!(rendered, "{}", screen.wrap_text(5, &finding.description));
-        let evidence_text = match &finding.evidence {
-            Evidence::Quote { text: quoted_text } => format!("“{quoted_text}”"),
-            Evidence::Absence { heading, terms } => {
-                format!("nothing about {} under “{heading}”", terms.join(", "))
-            }
-        };
-        let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Dim, &screen.wrap_text(5, &evidence_text)));
-        let ruling = rulings.find_ruling(finding.id);
-        if let Some(ruling) = ruling {
-            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &describe_challenge(ruling)));
-        }
-        // The last note is left out if the ruling already says it.
-        let is_told_by_ruling =
-            ruling.is_some() && challenge_rules::challenge_note(finding) == Some(finding.last_note());
-        // The first note only records that the finding was raised.
-        if finding.history.len() > 1 && !is_told_by_ruling {
-            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &format!("latest: {}", finding.last_note())));
-        }
-        if let Some(other_finding) = finding.maybe_same_as {
-            let duplicate_text = format!("possibly a duplicate of {other_finding}");
-            let _ = writeln!(rendered, "{}", screen.wrap_text(5, &duplicate_text));
-        }
-    }
-    rendered
-}
-
-/// Describes a ruling: `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
-fn describe_challenge(ruling: &Ruling) -> String {
-    let (objection_note, counter_quote) = ruling.strongest_objection().unwrap_or_default();
-    let objection_note = if objection_note.is_empty() { String::new() } else { format!(": {objection_note}") };
-    let counter_quote = if counter_quote.is_empty() { String::new() } else { format!(" (“{counter_quote}”)") };
-    format!("challenged: {}{objection_note}{counter_quote}", ruling.describe())
 }
 
 /// The columns of the list of calls.

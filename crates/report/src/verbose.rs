@@ -1,6 +1,7 @@
 //! Writes every entry of a journal as one line: number, time, kind, subject and description.
 //!
-//! This is for users who want to know what really happened; [`crate::LineReporter`] tells the story instead.
+//! This is for users who want to know what really happened; [`crate::LineReporter`] tells the story instead. Events of a
+//! workflow are described by the reporter of its kind.
 
 use std::{
     collections::BTreeMap,
@@ -11,21 +12,21 @@ use tribunal_core::{
     engine::{
         effect::{
             AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
-            PostOutcome, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+            PostOutcome, Reply, Restore, RestoreOutcome, RunChild, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
         },
         event::{JournalEntry, RunEvent},
-        files::PatchRefusal,
         ids::Key,
-        limits::AgentUsage,
         timestamp::Timestamp,
     },
     tasks::brief::{AgentReply, AnswerContent},
 };
 
 use crate::{
-    Reporter, clean_block,
-    phrases::{self, join_ids},
-    session_text,
+    Reporter,
+    child_runs::ChildResult,
+    clean_block, kind_table, phrases,
+    run_text::{describe_run, describe_spending},
+    session::describe_session_event,
     style::{Screen, TextStyle},
 };
 
@@ -81,29 +82,14 @@ impl<W: Write> Reporter for VerboseReporter<W> {
             .filter(|text_part| !text_part.is_empty())
             .collect();
         let fitted_text = self.screen.fit_text(line_head.chars().count() + 1, &text_parts.join(": "));
-        // Only failures, refusals and warnings stand out; the bookkeeping of effects is dimmed.
-        let line_style = match event {
-            RunEvent::SeatIncomplete { .. } | RunEvent::FixerFailed { .. } | RunEvent::PatchRefused { .. } => {
-                TextStyle::Failure
-            }
-            RunEvent::ChallengerAnswered { fault: Some(_), .. } => TextStyle::Failure,
-            RunEvent::EffectFinished { reply: effect_reply, .. } if effect_reply.fault().is_some() => {
-                TextStyle::Failure
-            }
-            RunEvent::EffectFinished {
-                reply: Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }),
-                ..
-            } => TextStyle::Failure,
-            RunEvent::Warned { .. } | RunEvent::Unknown => TextStyle::Warning,
-            RunEvent::EffectStarted { .. } | RunEvent::EffectFinished { .. } | RunEvent::Boundary { .. } => {
-                TextStyle::Dim
-            }
-            _ => TextStyle::Plain,
-        };
         let whole_line = format!("{line_head} {fitted_text}");
-        writeln!(self.writer, "{}", self.screen.paint(line_style, whole_line.trim_end()))?;
-        // What a check printed says why it failed, so it is shown in full and not cut like other lines.
-        if let RunEvent::PatchRefused { why: PatchRefusal::Check { output, .. }, .. } = event {
+        writeln!(self.writer, "{}", self.screen.paint(event_style(event), whole_line.trim_end()))?;
+        let full_output = match event {
+            RunEvent::Workflow(event) => kind_table::find_output(event),
+            _ => None,
+        };
+        // Output of a command is shown in full and not cut like other lines.
+        if let Some(output) = full_output {
             for output_line in clean_block(output.trim_end()).lines() {
                 writeln!(self.writer, "       | {output_line}")?;
             }
@@ -116,74 +102,47 @@ impl<W: Write> Reporter for VerboseReporter<W> {
     }
 }
 
+/// The style of a line: only failures, refusals and warnings stand out, and the bookkeeping of effects is dimmed.
+fn event_style(event: &RunEvent) -> TextStyle {
+    match event {
+        RunEvent::Workflow(event) if kind_table::is_problem(event) => TextStyle::Failure,
+        RunEvent::EffectFinished { reply: effect_reply, .. } if effect_reply.fault().is_some() => TextStyle::Failure,
+        RunEvent::EffectFinished {
+            reply: Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }),
+            ..
+        } => TextStyle::Failure,
+        RunEvent::Warned { .. } | RunEvent::Unknown(_) => TextStyle::Warning,
+        RunEvent::EffectStarted { .. } | RunEvent::EffectFinished { .. } | RunEvent::Boundary { .. } => TextStyle::Dim,
+        _ => TextStyle::Plain,
+    }
+}
+
 /// Describes what an entry says beyond its kind and its subject.
 fn describe_event(run_event: &RunEvent) -> String {
     match run_event {
-        RunEvent::RunStarted { workflow, version, build, settings, .. } => {
-            format!("{workflow} {version} of {} by {build}", settings.subject.title())
+        RunEvent::RunStarted { version, build, order, parent, .. } => {
+            let parent_text = parent.as_ref().map(|parent| format!(", child {} of {}", parent.name, parent.run));
+            let parent_text = parent_text.unwrap_or_default();
+            format!("{} {version} of {} by {build}{parent_text}", order.kind_name(), order.title())
         }
         RunEvent::RunResumed { life: start_number } => format!("process {start_number}"),
         RunEvent::EffectStarted { effect, .. } => describe_effect(effect),
         RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => {
             let outcome_word = summary.outcome.map_or("stopped", |outcome| outcome.as_str());
-            format!("{outcome_word}, {} · {}", phrases::describe_ending(summary), phrases::describe_spending(summary))
+            format!("{outcome_word}, {} · {}", phrases::describe_ending(summary), describe_spending(summary))
         }
-        RunEvent::LevelChosen { level, why: reason, .. } => format!("{level}: {reason}"),
-        RunEvent::RoundStarted { of: max_rounds, .. } => format!("of at most {max_rounds}"),
-        RunEvent::SeatAnswered { agent: agent_name, raised: raised_count, usage, .. } => {
-            format!("{}, {agent_name}{}", phrases::describe_raised(*raised_count), describe_call_usage(usage))
-        }
-        RunEvent::SeatIncomplete { fault, .. } | RunEvent::FixerFailed { fault, .. } => fault.detail.clone(),
-        RunEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, fault, .. } => match fault {
-            Some(fault) => fault.detail.clone(),
-            None => format!(
-                "{agent_name} on {}{}",
-                phrases::format_count(*finding_count, "finding"),
-                describe_call_usage(usage)
-            ),
-        },
-        RunEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
-            let round_text = phrases::describe_round(*new_findings, *is_dry, counts);
-            format!("{round_text} · {}", phrases::describe_counts(counts))
-        }
-        RunEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
-        RunEvent::Session(session_event) => session_text::describe_session_event(session_event),
-        other_event => describe_finding_event(other_event),
-    }
-}
-
-/// Describes events about findings, patches, decisions and files.
-fn describe_finding_event(run_event: &RunEvent) -> String {
-    match run_event {
-        RunEvent::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
-        RunEvent::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
-        RunEvent::FindingMoved { transition, .. } => {
-            format!("{}: {}", transition.to.as_str(), transition.note)
-        }
-        RunEvent::FindingRuled { ruled, severity, voices, .. } => {
-            let voice_texts = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
-            format!("{ruled}, {severity}: {}", voice_texts.collect::<Vec<_>>().join(", "))
-        }
-        RunEvent::FixersDealt { hands, .. } => {
-            // A bar separates the fixers.
-            let hand_texts: Vec<String> = hands.iter().map(|fixer_findings| join_ids(fixer_findings)).collect();
-            hand_texts.join(" | ")
-        }
-        RunEvent::PatchLanded { findings: finding_ids, lines: line_count, .. } => {
-            format!("{} ({})", join_ids(finding_ids), phrases::format_count(*line_count, "line"))
-        }
-        RunEvent::PatchRefused { findings: finding_ids, why: PatchRefusal::Check { command, .. }, .. } => {
-            format!("{}: check `{command}` failed", join_ids(finding_ids))
-        }
-        RunEvent::PatchRefused { findings: finding_ids, why: reason, .. } => {
-            format!("{}: {}", join_ids(finding_ids), phrases::describe_refusal(reason))
-        }
+        RunEvent::ChildStarted { name, child, .. } => format!("{name}, run {child}"),
         RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),
         RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
-        RunEvent::FileWritten { path: file_path, .. } => file_path.clone(),
         RunEvent::Warned { text: warning_text } => warning_text.clone(),
-        // Events without a text of their own are fully described by kind and subject.
-        _ => String::new(),
+        RunEvent::Session(session_event) => describe_session_event(session_event),
+        RunEvent::Workflow(event) => kind_table::describe_event(event),
+        // These are fully described by kind and subject; the reply of an effect is described with its duration.
+        RunEvent::SettingsChanged { .. }
+        | RunEvent::EffectFinished { .. }
+        | RunEvent::Boundary { .. }
+        | RunEvent::Patched { .. }
+        | RunEvent::Unknown(_) => String::new(),
     }
 }
 
@@ -210,6 +169,7 @@ fn describe_effect(effect: &Effect) -> String {
             let until_stamp = Timestamp { wall_ms: *until_ms, awake_ms: 0 };
             format!("wait for {agent} until {} UTC", until_stamp.format_utc())
         }
+        Effect::RunChild(RunChild { name, order, .. }) => format!("run child {name}: {}", describe_run(order)),
     }
 }
 
@@ -227,7 +187,7 @@ fn describe_reply(effect_reply: &Reply, elapsed_ms: Option<u64>) -> String {
     };
     // The duration is unknown if the start of the effect was not seen.
     let elapsed_text = elapsed_ms.map(|elapsed_ms| format!(" · {elapsed_ms} ms")).unwrap_or_default();
-    format!("{result_text}{elapsed_text}{}", usage.map(describe_call_usage).unwrap_or_default())
+    format!("{result_text}{elapsed_text}{}", usage.map(phrases::describe_call_usage).unwrap_or_default())
 }
 
 /// Describes the result of an effect that did not fail.
@@ -257,6 +217,7 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Post(PostOutcome::Posted) => "posted".into(),
         Reply::Inbox(inbox) | Reply::Wait(inbox) => phrases::format_count(inbox.requests.len() as u32, "request"),
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
+        Reply::RunChild(outcome) => ChildResult::from_outcome(outcome).text,
         // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })
         | Reply::Ask(AskOutcome::Failed(_))
@@ -282,14 +243,4 @@ fn describe_answer(agent_reply: &AgentReply) -> String {
         0 => content_text,
         remark_count => format!("{content_text}, {}", phrases::format_count(remark_count as u32, "remark")),
     }
-}
-
-/// Describes the usage of one call, or nothing if the agent reported none.
-fn describe_call_usage(usage: &AgentUsage) -> String {
-    if *usage == AgentUsage::default() {
-        return String::new();
-    }
-    let estimate_prefix = if usage.estimated { "about " } else { "" };
-    let cost_text = usage.cost.map(|cost| format!(" · {}", phrases::format_cost(cost))).unwrap_or_default();
-    format!(" · {estimate_prefix}{} tokens{cost_text}", phrases::group_thousands(usage.weighted_tokens()))
 }

@@ -16,11 +16,11 @@ pub mod project;
 pub mod session;
 mod workspaces;
 
-pub use engine::host::RunUpdate;
 pub use engine::rate_limit::CallRate;
 pub use engine::run::{RunError, RunHold, Runner};
 pub use engine::run_names::new_batch_id;
 pub use engine::shared_state::SharedState;
 pub use engine::stop_level::StopLevel;
+pub use engine::updates::{RunUpdate, UpdateCallback, UpdateSink};
 pub use landing::merging::LineRange;
 pub use project::Project;

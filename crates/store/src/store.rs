@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        event::{JournalEntry, RunEvent},
+        event::{JournalEntry, RunEvent, UnknownEvent},
         ids::{Hash, RunId},
         timestamp::Timestamp,
     },
@@ -248,13 +248,13 @@ impl Store {
             Ok(entry) => Ok(entry),
             // A newer build may have written an event that this one does not know; the envelope is still readable.
             Err(_) => serde_json::from_slice::<EntryEnvelope>(&bytes)
-                .map(|EntryEnvelope { v, run: run_id, seq, id, at }| JournalEntry {
+                .map(|EntryEnvelope { v, run: run_id, seq, id, at, kind }| JournalEntry {
                     v,
                     run: run_id,
                     seq,
                     id,
                     at,
-                    event: RunEvent::Unknown,
+                    event: RunEvent::Unknown(UnknownEvent { kind, ..UnknownEvent::default() }),
                 })
                 .map_err(|cause| StoreError::UnreadableEntry { run: run_id.to_string(), seq, cause }),
         }
@@ -388,6 +388,8 @@ struct EntryEnvelope {
     seq: u64,
     id: String,
     at: Timestamp,
+    #[serde(default)]
+    kind: String,
 }
 
 /// An entry as its row contains it: the text itself or, if it is long, the hash of a blob.

@@ -11,6 +11,7 @@ use tribunal_core::{
     },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
+        event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         level::AgentRole,
     },
@@ -26,15 +27,16 @@ pub const COUNTER_QUOTE: &str = "SMS and telephone calls, for responders as well
 /// refuted, F4 goes from medium to low, and for F5, which is critical, the user has to decide.
 pub fn challenged_journal() -> Vec<JournalEntry> {
     let recorded = parse_entries(SAMPLE_JOURNAL);
-    let is_round_end = |entry: &JournalEntry| matches!(entry.event, RunEvent::RoundEnded { .. });
+    let is_round_end =
+        |entry: &JournalEntry| matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. }));
     let end_index = recorded.iter().position(is_round_end).unwrap_or_default();
     let mut builder =
         ChallengeJournal { sample_ask: find_sample_ask(&recorded), entries: recorded[..end_index].to_vec() };
     let disputed: Vec<Finding> = builder
         .current_view()
-        .findings
-        .into_values()
+        .all_findings()
         .filter(|candidate| candidate.status.is_open() && candidate.raisers.len() == 1)
+        .cloned()
         .collect();
     // Two challengers disagree on F2 and F5, so a third one is asked about these.
     let third_opinion: Vec<Finding> =
@@ -47,7 +49,7 @@ pub fn challenged_journal() -> Vec<JournalEntry> {
     builder.record_answer("3/1", "third", &third_opinion);
     disputed.iter().for_each(|finding| builder.record_ruling(finding));
     let counts = builder.current_view().finding_counts();
-    builder.record_event(RunEvent::RoundEnded { round: 1, new: 8, dry: false, counts });
+    builder.record_review(ReviewEvent::RoundEnded { round: 1, new: 8, dry: false, counts });
     builder.entries
 }
 
@@ -58,10 +60,13 @@ struct ChallengeJournal {
     entries: Vec<JournalEntry>,
 }
 
-/// Finds the first call of an agent in the recorded journal.
+/// Finds the first call of an agent in the recorded journal. It panics if there is none.
 fn find_sample_ask(recorded: &[JournalEntry]) -> RunEvent {
     let is_ask = |event: &&RunEvent| matches!(event, RunEvent::EffectStarted { effect: Effect::Ask(_), .. });
-    recorded.iter().map(|entry| &entry.event).find(is_ask).cloned().unwrap_or(RunEvent::Unknown)
+    match recorded.iter().map(|entry| &entry.event).find(is_ask) {
+        Some(event) => event.clone(),
+        None => panic!("the recorded journal calls no agent"),
+    }
 }
 
 fn challenge_key(challenge_name: &str) -> Key {
@@ -90,6 +95,10 @@ impl ChallengeJournal {
         self.entries.push(JournalEntry { seq, id, event, ..last_entry });
     }
 
+    fn record_review(&mut self, event: ReviewEvent) {
+        self.record_event(RunEvent::from_workflow(event));
+    }
+
     fn record_ask(&mut self, challenge_name: &str, agent_name: &str, findings: &[Finding]) {
         let mut event = self.sample_ask.clone();
         if let RunEvent::EffectStarted { key: event_key, effect: Effect::Ask(AskAgent { task }), .. } = &mut event {
@@ -115,7 +124,7 @@ impl ChallengeJournal {
         }
         self.record_event(RunEvent::EffectFinished { key: challenge_key(challenge_name), stretch: 1, reply });
         let (agent, finding_count) = (AgentName::new(agent_name), findings.len() as u32);
-        self.record_event(RunEvent::ChallengerAnswered {
+        self.record_review(ReviewEvent::ChallengerAnswered {
             key: challenge_key(challenge_name),
             agent,
             findings: finding_count,
@@ -137,7 +146,7 @@ impl ChallengeJournal {
         let ruled = decide_result(&voices);
         // Doubt lowers the severity of F4 by one step.
         let severity = if finding_id.0 == 4 { Severity::Low } else { finding.severity };
-        self.record_event(RunEvent::FindingRuled { finding: finding_id, ruled, severity, voices: voices.clone() });
+        self.record_review(ReviewEvent::FindingRuled { finding: finding_id, ruled, severity, voices: voices.clone() });
         match ruled {
             ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}
             ChallengeResult::Invalid => {
@@ -177,6 +186,6 @@ impl ChallengeJournal {
     }
 
     fn record_move(&mut self, finding: FindingId, transition: StatusTransition) {
-        self.record_event(RunEvent::FindingMoved { finding, transition });
+        self.record_review(ReviewEvent::FindingMoved { finding, transition });
     }
 }

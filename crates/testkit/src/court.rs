@@ -16,9 +16,14 @@ mod world;
 use std::thread;
 
 use tribunal_core::{
-    engine::settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
+    engine::{
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
+        tier::ProcessTier,
+    },
     review::{
-        level::{ReviewLevel, ReviewTier},
+        level::ReviewLevel,
+        order::{PanelSettings, ReviewOrder},
         subject::Subject,
     },
 };
@@ -30,7 +35,7 @@ pub use tally::{CourtTally, DefectCounts, FalseFindings, TrueFindings};
 use crate::{
     dice::Dice,
     samples,
-    trial::{TrialOutcome, TrialRun, review_workflow},
+    trial::{TrialOutcome, TrialRun, ordered_workflow},
 };
 pub use world::AgentCalls;
 use world::{AGENTS, Courtroom};
@@ -59,29 +64,28 @@ pub const VARIANTS: [CourtVariant; 5] = [
 ];
 
 impl CourtVariant {
-    fn settings(&self, section: Option<&str>) -> Settings {
+    fn plan(&self, section: Option<&str>) -> RunPlan<ReviewOrder> {
         let agents = AGENTS
             .iter()
             .take(self.providers)
             .map(|name| AgentSpec::new(*name, DriverSpec::Command { argv: vec![(*name).into()] }));
-        Settings {
-            subject: Subject::from_path("plan.md", section.map(String::from)),
-            tier: ReviewTier::new(self.tier).unwrap_or_default(),
-            level: self.level,
-            tasks: TaskSettings::default(),
-            agents: agents.collect(),
-            ..samples::sample_settings()
-        }
+        samples::sample_plan().with_change(|plan| {
+            plan.settings.tier = ProcessTier::new(self.tier).unwrap_or_default();
+            plan.settings.agents = agents.collect();
+            plan.order.subject = Subject::from_path("plan.md", section.map(String::from));
+            plan.order.level = self.level;
+            plan.order.panel = PanelSettings::default();
+        })
     }
 
     /// Simulates one run. The same seed gives the same document for every variant.
     pub fn run_once(&self, seed: u64) -> CourtTally {
         let world = Courtroom::new(seed);
-        let settings = self.settings(world.document.section);
-        let mut trial = TrialRun::new(settings, world, seed);
+        let plan = self.plan(world.document.section);
+        let mut trial = TrialRun::new(plan, world, seed);
         trial.tick_ms = TICK_MS;
         trial.keeps_raw_entries = true;
-        let end_reason = match trial.run_workflow(review_workflow, Some(MAX_ENTRIES)) {
+        let end_reason = match trial.run_workflow(ordered_workflow, Some(MAX_ENTRIES)) {
             TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => Some(ending.reason),
             TrialOutcome::Killed | TrialOutcome::Stuck | TrialOutcome::Diverged(_) => None,
         };

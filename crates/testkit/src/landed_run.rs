@@ -4,8 +4,10 @@ use tribunal_core::{
     engine::{
         event::RunEvent,
         ids::{FindingId, Key},
+        plan::RunPlan,
     },
     review::{
+        event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         subject::{CodeChange, Subject},
     },
@@ -20,17 +22,22 @@ pub fn landing_key(landing_index: usize) -> Key {
 
 /// The events of a run that has landed one change for each list of findings and has fixed those findings; no event follows.
 pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<RunEvent> {
-    let mut settings = samples::sample_settings();
-    settings.subject = Subject::Change(Box::new(CodeChange { range: "work tree".into(), ..CodeChange::default() }));
-    let (workflow, build) = ("review".to_string(), String::new());
-    let mut events = vec![RunEvent::RunStarted { workflow, version: 1, build, settings, batch: None }];
-    let all_findings = landings.iter().flatten();
-    events.extend(all_findings.map(|finding_id| RunEvent::FindingRaised { finding: sample_finding(*finding_id) }));
+    let code_change = CodeChange { range: "work tree".into(), ..CodeChange::default() };
+    let RunPlan { settings, order } = samples::sample_plan()
+        .with_change(|plan| plan.order.subject = Subject::Change(Box::new(code_change)))
+        .into_run();
+    let (version, build) = (order.workflow_version(), String::new());
+    let mut events = vec![RunEvent::RunStarted { version, build, settings, order, parent: None, batch: None }];
+    let raised_event = |finding_id: &FindingId| {
+        RunEvent::from_workflow(ReviewEvent::FindingRaised { finding: sample_finding(*finding_id) })
+    };
+    events.extend(landings.iter().flatten().map(raised_event));
     for (landing_index, findings) in landings.iter().enumerate() {
         let (key, findings) = (landing_key(landing_index), findings.clone());
-        events.push(RunEvent::PatchLanded { key, findings: findings.clone(), lines: 1 });
+        events.push(RunEvent::from_workflow(ReviewEvent::PatchLanded { key, findings: findings.clone(), lines: 1 }));
         let transition = || StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, "landed");
-        let repaired_event = |finding| RunEvent::FindingMoved { finding, transition: transition() };
+        let repaired_event =
+            |finding| RunEvent::from_workflow(ReviewEvent::FindingMoved { finding, transition: transition() });
         events.extend(findings.into_iter().map(repaired_event));
     }
     events

@@ -10,7 +10,7 @@ use tribunal_core::{
     },
     engine::{
         effect::{
-            AskOutcome, Effect, Elapsed, FailedTask, LandOutcome, OwnFile, PostOutcome, Reply, Requests,
+            AskOutcome, Effect, EffectKind, Elapsed, FailedTask, LandOutcome, PostOutcome, Reply, Requests,
             RestoreOutcome, WriteOutcome,
         },
         files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
@@ -20,6 +20,7 @@ use tribunal_core::{
     review::{
         finding::{Evidence, Severity},
         level::AgentRole,
+        own_file::OwnFile,
     },
     tasks::{
         brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
@@ -383,6 +384,8 @@ impl SimulatedWorld for RandomWorld {
             }
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            // There are no child runs in this world.
+            Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
             Effect::Wait(wait) => {
                 let mut requests = self.user_requests();

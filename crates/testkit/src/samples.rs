@@ -6,14 +6,16 @@ use tribunal_core::{
         files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
         ids::{FindingId, Hash},
         limits::AgentUsage,
-        settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec, Settings},
+        tier::ProcessTier,
     },
     review::{
         confidence::{
             Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence,
         },
         finding::{Evidence, Severity},
-        level::ReviewTier,
+        order::{PanelSettings, ReviewOrder},
         subject::Subject,
     },
     tasks::{
@@ -34,13 +36,22 @@ pub fn flawed_text(flaws: usize) -> String {
     document_text
 }
 
+/// The settings of a run with one agent.
 pub fn sample_settings() -> Settings {
     Settings {
-        tasks: TaskSettings { required_issues: 0, ..TaskSettings::default() },
         agents: vec![AgentSpec::new("sample", DriverSpec::Command { argv: vec!["sample".into()] })],
         reviews: "reviews".into(),
-        ..Settings::new(Subject::from_path("plan.md", None))
+        ..Settings::default()
     }
+}
+
+/// A review of `plan.md` by one agent, which may find nothing.
+pub fn sample_plan() -> RunPlan<ReviewOrder> {
+    let order = ReviewOrder {
+        panel: PanelSettings { required_issues: 0, ..PanelSettings::default() },
+        ..ReviewOrder::new(Subject::from_path("plan.md", None))
+    };
+    RunPlan { settings: sample_settings(), order }
 }
 
 /// A confidence of 83: the checks passed, and two of three reviewers are content.
@@ -50,7 +61,7 @@ pub fn sample_confidence() -> Confidence {
         reviewers: SourceSignal::Consulted(ReviewerTally { content: 2, answered: 3 }),
         ..ConfidenceSignals::default()
     };
-    calculate_confidence(&signals, ReviewTier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
+    calculate_confidence(&signals, ProcessTier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
 /// A claim about the line `flaw N`.

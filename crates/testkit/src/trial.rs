@@ -11,13 +11,15 @@ use tribunal_core::{
         event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
         host::{Host, ParkedRun},
         ids::{Key, RunId},
+        kinds::RunOrder,
+        plan::RunPlan,
         reason::RunEnding,
         replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
-        settings::Settings,
         timestamp::Timestamp,
         view::RunView,
     },
-    review::run_review,
+    review::order::ReviewOrder,
+    workflows::{WorkflowFuture, start_workflow},
 };
 
 use crate::dice::Dice;
@@ -29,7 +31,6 @@ pub trait SimulatedWorld {
 
 /// The result of performing an effect.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly every result is a reply, and a simulation moves it once")]
 pub enum EffectResult {
     Reply(Reply),
     /// Only a user could answer: the run parks.
@@ -47,26 +48,27 @@ pub enum TrialOutcome<T> {
     Stuck,
 }
 
-/// A workflow as a function of a host and the state of the last boundary.
+/// A workflow as a function of a host, the order of the trial and the state of the last boundary.
 pub type TrialWorkflow<T> =
-    for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
+    for<'a> fn(&'a dyn Host, &'a RunOrder, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
 
-/// The review as a workflow for trials. It panics on an unreadable state, because a test must notice such a bug.
-pub fn review_workflow<'a>(
+/// The workflow of an order of any kind. It panics on an unreadable state, because a test must notice such a bug.
+pub fn ordered_workflow<'a>(
     host: &'a dyn Host,
+    order: &'a RunOrder,
     recorded_state: Option<Value>,
-) -> Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>> {
-    let review_state = match recorded_state.map(serde_json::from_value).transpose() {
-        Ok(read_state) => read_state.unwrap_or_default(),
+) -> WorkflowFuture<'a> {
+    match start_workflow(host, order, recorded_state) {
+        Ok(future) => future,
         Err(cause) => panic!("could not read a recorded state: {cause}"),
-    };
-    Box::pin(run_review(host, review_state))
+    }
 }
 
 /// A run in memory: its journal survives each execution.
 #[derive(Debug)]
 pub struct TrialRun<W> {
-    pub settings: Settings,
+    pub plan: RunPlan,
+    /// It begins with `run_started`.
     pub journal: Vec<JournalEntry>,
     pub world: W,
     /// Decides the order in which effects end.
@@ -83,9 +85,9 @@ pub struct TrialRun<W> {
 }
 
 impl<W: SimulatedWorld> TrialRun<W> {
-    pub fn new(settings: Settings, world: W, seed: u64) -> TrialRun<W> {
-        TrialRun {
-            settings,
+    pub fn new<O: Into<RunOrder>>(plan: RunPlan<O>, world: W, seed: u64) -> TrialRun<W> {
+        let mut trial = TrialRun {
+            plan: plan.into_run(),
             journal: Vec::new(),
             world,
             effect_order: Dice::new(seed),
@@ -93,18 +95,21 @@ impl<W: SimulatedWorld> TrialRun<W> {
             waited_ms: 0,
             mask_text: str::to_string,
             keeps_raw_entries: false,
-        }
+        };
+        trial.record_start();
+        trial
     }
 
     /// Executes the workflow until its end, a park, or the moment before write number `kill_at` of this execution (0 is the
-    /// first).
+    /// first). `run_started` is not one of these writes: as in the product, it is recorded before the workflow is called.
     pub fn run_workflow<T>(&mut self, workflow: TrialWorkflow<T>, kill_at: Option<usize>) -> TrialOutcome<T> {
+        let RunPlan { settings, order } = self.plan.clone();
         let history = ReplayHistory::from_entries(self.journal.clone());
         let state = history.state.clone();
-        let replayer = Replayer::new(self.settings.clone(), history);
+        let replayer = Replayer::new(settings, history);
         let mut active_trial =
             ActiveTrial { trial: self, replayer: &replayer, running_effects: Vec::new(), write_count: 0, kill_at };
-        let mut future = workflow(&replayer, state);
+        let mut future = workflow(&replayer, &order, state);
         loop {
             match replayer.poll_workflow(&mut future) {
                 WorkflowPoll::Diverged(divergence) => return TrialOutcome::Diverged(divergence),
@@ -121,14 +126,38 @@ impl<W: SimulatedWorld> TrialRun<W> {
                     Err(early_end) => return early_end.into(),
                     Ok(None) => {}
                     // As in every host, the recorded state counts after a boundary, not the one in memory.
-                    Ok(Some(recorded)) => future = workflow(&replayer, Some(recorded)),
+                    Ok(Some(recorded)) => future = workflow(&replayer, &order, Some(recorded)),
                 },
             }
         }
     }
 
+    /// The number of writes of all executions so far.
+    pub fn write_count(&self) -> usize {
+        self.journal.len().saturating_sub(1)
+    }
+
+    fn record_start(&mut self) {
+        let RunPlan { settings, order } = self.plan.clone();
+        let (version, build) = (order.workflow_version(), "trial".to_string());
+        let event = RunEvent::RunStarted { version, build, settings, order, parent: None, batch: None };
+        self.push_entry(EntryDraft { id: "run_started".into(), event });
+    }
+
+    fn push_entry(&mut self, draft: EntryDraft) -> &mut JournalEntry {
+        let entry = JournalEntry {
+            v: EVENT_VERSION,
+            run: RunId::new("trial"),
+            seq: self.journal.len() as u64 + 1,
+            id: draft.id,
+            at: self.current_timestamp(),
+            event: if self.keeps_raw_entries { draft.event } else { mask_event(draft.event, self.mask_text) },
+        };
+        self.journal.push_mut(entry)
+    }
+
     fn current_timestamp(&self) -> Timestamp {
-        let elapsed_ms = self.journal.len() as u64 * self.tick_ms + self.waited_ms;
+        let elapsed_ms = self.write_count() as u64 * self.tick_ms + self.waited_ms;
         Timestamp { wall_ms: 1_000_000 + elapsed_ms, awake_ms: elapsed_ms }
     }
 }
@@ -222,19 +251,7 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
             return Err(EarlyEnd::Killed);
         }
         self.write_count += 1;
-        let entry = JournalEntry {
-            v: EVENT_VERSION,
-            run: RunId::new("trial"),
-            seq: self.trial.journal.len() as u64 + 1,
-            id: draft.id,
-            at: self.trial.current_timestamp(),
-            event: if self.trial.keeps_raw_entries {
-                draft.event
-            } else {
-                mask_event(draft.event, self.trial.mask_text)
-            },
-        };
-        Ok(self.trial.journal.push_mut(entry))
+        Ok(self.trial.push_entry(draft))
     }
 }
 
@@ -254,7 +271,11 @@ fn mask_event(event: RunEvent, mask_text: fn(&str) -> String) -> RunEvent {
         mask_strings(&mut value, mask_text);
         value
     });
-    masked_value.and_then(serde_json::from_value).unwrap_or(event)
+    match masked_value.and_then(serde_json::from_value) {
+        Ok(masked_event) => masked_event,
+        // A run whose journal cannot be read could not be resumed, so a test must notice that.
+        Err(cause) => panic!("could not read an event back: {cause}: {event:?}"),
+    }
 }
 
 /// The keys of the effects that a journal records as started, in order.
@@ -267,10 +288,10 @@ pub fn started_keys(journal: &[JournalEntry]) -> Vec<Key> {
 }
 
 impl<W: SimulatedWorld> TrialRun<W> {
-    /// Executes a review once: how it ended or parked, and the view of the run at that point. Any other end is a bug that fails
-    /// the test.
-    pub fn run_review(&mut self) -> (RunEnding, RunView) {
-        match self.run_workflow(review_workflow, None) {
+    /// Executes the run once: how it ended or parked, and the view of it at that point. Any other end is a bug that fails the
+    /// test.
+    pub fn run_order(&mut self) -> (RunEnding, RunView) {
+        match self.run_workflow(ordered_workflow, None) {
             TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => (ending, RunView::from_entries(&self.journal)),
             unexpected => panic!("{unexpected:?}"),
         }
@@ -278,8 +299,8 @@ impl<W: SimulatedWorld> TrialRun<W> {
 }
 
 /// Executes a new review once, and returns the trial to continue with.
-pub fn run_first_review<W: SimulatedWorld>(settings: Settings, world: W) -> (RunEnding, RunView, TrialRun<W>) {
-    let mut trial = TrialRun::new(settings, world, 1);
-    let (ending, view) = trial.run_review();
+pub fn run_first_review<W: SimulatedWorld>(plan: RunPlan<ReviewOrder>, world: W) -> (RunEnding, RunView, TrialRun<W>) {
+    let mut trial = TrialRun::new(plan, world, 1);
+    let (ending, view) = trial.run_order();
     (ending, view, trial)
 }

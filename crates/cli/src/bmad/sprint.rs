@@ -235,10 +235,7 @@ fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<Ru
     let is_change =
         |subject: &Subject| subject.code_change().is_some_and(|change| change.story.as_deref() == Some(story_file));
     let last_run = |is_wanted: &dyn Fn(&Subject) -> bool| {
-        run_views
-            .iter()
-            .rev()
-            .find(|run_view| run_view.settings.as_ref().is_some_and(|settings| is_wanted(&settings.subject)))
+        run_views.iter().rev().find(|run_view| run_view.review_order().is_some_and(|order| is_wanted(&order.subject)))
     };
     let mut open_count = 0;
     let mut run_ids = Vec::new();

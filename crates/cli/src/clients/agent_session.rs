@@ -2,7 +2,7 @@
 
 use tribunal_agents::clients::session_variables;
 use tribunal_core::{
-    engine::{ids::RunId, settings::Settings},
+    engine::{ids::RunId, plan::RunPlan},
     session::{DEFAULT_MAX_REFUSALS, SessionAssignment, SessionBinding, SessionWork},
 };
 use tribunal_store::Store;
@@ -41,13 +41,13 @@ pub(crate) fn refuse_reviewed_session(
 }
 
 /// Binds a session that repairs what a review finds.
-pub(crate) fn bind_review_session(session_name: &str, settings: &Settings) -> SessionAssignment {
-    let subject_title = settings.subject.title();
+pub(crate) fn bind_review_session(session_name: &str, plan: &RunPlan) -> SessionAssignment {
+    let subject_title = plan.order.title();
     // The session must not edit our own files, or it could declare its own work resolved.
     let prompt = format!(
         "Fix the findings of the review of {subject_title}, directly in the files. Change nothing else. Do not touch \
          what Tribunal writes: .tribunal/, .claude/review-loop-state.yaml, {}/.",
-        settings.reviews
+        plan.settings.reviews
     );
     SessionAssignment {
         session: session_name.to_string(),

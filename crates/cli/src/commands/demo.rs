@@ -42,9 +42,9 @@ pub(crate) fn run(arguments: DemoArguments, context: &CommandContext) -> Result<
     // The user's settings are left out on purpose: the demo shows the same to every user. Only the pace can be
     // changed.
     let run_inputs = RunInputs { is_paced: RunInputs::from_environment(context).is_paced, ..RunInputs::default() };
-    let ResolvedSettings { settings, share, .. } =
+    let ResolvedSettings { plan, share, .. } =
         resolve_settings(&demo_dir, Subject::from_path(DEMO_SUBJECT, None), &run_inputs)?;
-    let job = RunJob::Start(Box::new(settings));
+    let job = RunJob::Start(Box::new(plan.into_run()));
     // From here on the demo is an ordinary run: the same executor, journal and reporters as a real review.
     let finished_run = execute_run(context, Project::from_root(&demo_dir), job, display_mode, share)?;
     if !context.wants_json && !context.is_silent() {

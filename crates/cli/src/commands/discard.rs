@@ -131,7 +131,7 @@ fn build_row(project: &Project, store: &Store, run_view: &RunView, run_is_live: 
     let landings = RunLandings::read_landings(project, store, &run_id);
     DiscardedRun {
         state: RunStanding { run_view, is_live: run_is_live }.state_name().to_string(),
-        subject: run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default(),
+        subject: run_view.title(),
         changed_files: landings.is_ok_and(|landings| matches!(landings.diff_landings(None), Ok(Some(_)))),
         can_resume: !matches!(run_view.phase, RunPhase::Finished(_)),
         run: run_id,

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
         [] => true,
         statuses => statuses.iter().any(|status_name| status_name == finding.status.as_str()),
     };
-    let findings: Vec<&Finding> = run_view.findings.values().filter(is_wanted).collect();
+    let findings: Vec<&Finding> = run_view.all_findings().filter(is_wanted).collect();
     let rulings = RulingIndex::from_entries(&journal_entries);
     let run_is_live = Runner::is_live(&project, &run_id);
     // The export is built only if one of the formats needs it.

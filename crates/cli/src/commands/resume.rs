@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, path::Path};
 use tribunal_core::{
     engine::{
         ids::{BatchId, RunId},
+        kinds::RunOrder,
+        plan::RunPlan,
         settings::Settings,
         view::{RunPhase, RunView},
     },
@@ -32,8 +34,8 @@ use crate::{
         run_verdict::{SeverityName, judge_and_print},
     },
     settings::{
-        EffectiveSettings, ResolvedSettings, RunInputs, SettingSources, chosen_progress, gather_settings,
-        gather_user_settings, resolve_settings, user_item_hashes,
+        EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
+        resolve_settings, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -67,7 +69,7 @@ struct PreparedResume {
     run_id: RunId,
     run_view: RunView,
     /// The settings as they are now, if they are to be used.
-    reloaded_settings: Option<Box<Settings>>,
+    reloaded_plan: Option<Box<RunPlan>>,
 }
 
 pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -107,12 +109,10 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     if prepared_runs.len() > 1 {
         let plan_resume = |prepared: PreparedResume| PlannedRun {
             project: project.clone(),
-            // A run without settings cannot be resumed, and the error names it.
-            subject: prepared
-                .run_view
-                .settings
-                .map_or_else(|| Subject::from_path(prepared.run_id.as_str(), None), |settings| settings.subject),
-            job: RunJob::Resume(prepared.run_id, prepared.reloaded_settings),
+            // A run without an order cannot be resumed, and the error names it.
+            title: prepared.run_view.order.as_ref().map_or_else(|| prepared.run_id.to_string(), RunOrder::title),
+            slug: prepared.run_view.order.as_ref().map_or_else(|| prepared.run_id.to_string(), RunOrder::file_slug),
+            job: RunJob::Resume(prepared.run_id, prepared.reloaded_plan),
             display_mode: progress_mode,
             fail_on,
         };
@@ -120,15 +120,15 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         let several_ends = execute_several(context, prepared_runs.into_iter().map(plan_resume).collect(), share, None)?;
         return answer_several(context, several_ends, share);
     }
-    let Some(PreparedResume { run_id, run_view, reloaded_settings }) = prepared_runs.into_iter().next() else {
+    let Some(PreparedResume { run_id, run_view, reloaded_plan }) = prepared_runs.into_iter().next() else {
         return Ok(0);
     };
     // A resume that is typed in a session means that this session wants to go on repairing.
-    let assignment = match (agent_session::current_session(context), &run_view.settings) {
-        (Some(session_id), Some(settings)) => Some(agent_session::bind_review_session(&session_id, settings)),
+    let assignment = match (agent_session::current_session(context), run_view.run_plan()) {
+        (Some(session_id), Some(plan)) => Some(agent_session::bind_review_session(&session_id, &plan)),
         _ => None,
     };
-    let job = RunJob::Resume(run_id, reloaded_settings).bind_session(assignment);
+    let job = RunJob::Resume(run_id, reloaded_plan).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, progress_mode.unwrap_or_default(), share)?;
     let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
     let answered_run = answer_in_place(context, stopped_run)?;
@@ -136,12 +136,12 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
 }
 
 impl PreparedResume {
-    /// The settings with which the run would start agents; `None` if it has finished and starts none.
-    fn settings_to_start(&self) -> Option<&Settings> {
+    /// The plan with which the run would start agents; `None` if it has finished and starts none.
+    fn plan_to_start(&self) -> Option<RunPlan> {
         match self.run_view.phase {
             RunPhase::Finished(_) => None,
             RunPhase::Running | RunPhase::Parked(_) => {
-                self.reloaded_settings.as_deref().or(self.run_view.settings.as_ref())
+                self.reloaded_plan.as_deref().cloned().or_else(|| self.run_view.run_plan())
             }
         }
     }
@@ -164,14 +164,14 @@ fn prepare_resume(
     for problem in Runner::unusable_answers(project, &run_view) {
         context.print_warning(&format!("ignoring an unusable answer: {problem}"))?;
     }
-    let reloaded = match (arguments.reload, &run_view.settings) {
-        (true, Some(pinned_settings)) => Some(resolve_reloaded(project.root(), pinned_settings, arguments, context)?),
+    let reloaded = match (arguments.reload, run_view.run_plan()) {
+        (true, Some(pinned_plan)) => Some(resolve_reloaded(project.root(), pinned_plan, arguments, context)?),
         _ => None,
     };
     require_run_trust(context, project, &run_view, reloaded.as_ref())?;
-    let reloaded_settings = reloaded.map(|reloaded| Box::new(reloaded.settings));
+    let reloaded_plan = reloaded.map(|reloaded| Box::new(reloaded.plan));
     // The store is closed here, before the run opens it for writing.
-    Ok(PreparedResume { run_id, run_view, reloaded_settings })
+    Ok(PreparedResume { run_id, run_view, reloaded_plan })
 }
 
 /// Adds the way out for a run whose agents are gone: it can go on with others.
@@ -193,8 +193,7 @@ fn require_startable(
     context: &CommandContext,
 ) -> Result<(), UserError> {
     for prepared in prepared_runs {
-        let settings = prepared.settings_to_start();
-        let planned_start = settings.map(|settings| PlannedStart { project, settings, is_new: false });
+        let planned_start = prepared.plan_to_start().map(|plan| PlannedStart { project, plan, is_new: false });
         preflight::require_startable(context, planned_start.into_iter())
             .map_err(|user_error| with_other_agent_step(user_error, &prepared.run_id, arguments.reload))?;
     }
@@ -229,7 +228,7 @@ fn require_run_trust(
     context: &CommandContext,
     project: &Project,
     run_view: &RunView,
-    reloaded: Option<&ResolvedSettings>,
+    reloaded: Option<&ReloadedPlan>,
 ) -> Result<(), UserError> {
     // A finished run starts no process, so there is nothing to trust.
     if matches!(run_view.phase, RunPhase::Finished(_)) {
@@ -255,29 +254,53 @@ fn find_foreign_items(pinned_settings: &Settings) -> Result<Vec<TrustItem>, User
     Ok(trust_items)
 }
 
+/// What a run continues with if its settings are read again.
+struct ReloadedPlan {
+    plan: RunPlan,
+    /// Items that would run something and came with the project.
+    items: Vec<TrustItem>,
+}
+
 /// Resolves agents, checks, limits and task settings as they are now; choices made at the start of the run are kept.
 fn resolve_reloaded(
     project_root: &Path,
-    pinned_settings: &Settings,
+    pinned_plan: RunPlan,
     arguments: &ResumeArguments,
     context: &CommandContext,
-) -> Result<ResolvedSettings, UserError> {
+) -> Result<ReloadedPlan, UserError> {
+    let RunPlan { settings: pinned_settings, order: pinned_order } = pinned_plan;
     // The pinned choices are passed like flags, which take precedence over every settings file.
     let pinned_origin = |setting_path: &str| format!("the run's own {setting_path}");
-    let run_inputs = RunInputs::from_environment(context)
-        .with_flag(&pinned_origin("tier"), "tier", Some(pinned_settings.tier.to_string()))
-        .with_flag(&pinned_origin("level"), "level", pinned_settings.level.map(|level| level.to_string()))
-        .with_flag(&pinned_origin("goal"), "goal", Some(pinned_settings.goal.to_string()))
-        .with_flag(&pinned_origin("fix"), "fix", Some(pinned_settings.fix.to_string()))
-        .with_flag("--agent", "agents.use", arguments.agent.clone())
-        .with_set_flags(&arguments.set)?;
-    let mut resolved = resolve_settings(project_root, pinned_settings.subject.clone(), &run_inputs)?;
+    let mut run_inputs = RunInputs::from_environment(context).with_flag(
+        &pinned_origin("tier"),
+        "tier",
+        Some(pinned_settings.tier.to_string()),
+    );
+    if let Some(review_order) = pinned_order.as_review() {
+        run_inputs = run_inputs
+            .with_flag(&pinned_origin("level"), "level", review_order.level.map(|level| level.to_string()))
+            .with_flag(&pinned_origin("goal"), "goal", Some(review_order.goal.to_string()))
+            .with_flag(&pinned_origin("fix"), "fix", Some(review_order.fix.to_string()));
+    }
+    let run_inputs =
+        run_inputs.with_flag("--agent", "agents.use", arguments.agent.clone()).with_set_flags(&arguments.set)?;
+    // Runs of other kinds have no subject, and of what is resolved for a review they use the settings alone.
+    let subject = pinned_order.as_review().map_or_else(|| Subject::from_path("", None), |order| order.subject.clone());
+    let resolved = resolve_settings(project_root, subject, &run_inputs)?;
     print_notes(resolved.notes.iter(), context)?;
     print_warnings(resolved.warnings.iter(), context)?;
-    // The tracker and the open questions have to stay where they are.
-    resolved.settings.reviews.clone_from(&pinned_settings.reviews);
-    resolved.settings.tasks.writing.in_session = pinned_settings.tasks.writing.in_session;
-    Ok(resolved)
+    let mut plan = resolved.plan;
+    // The tracker and the open questions have to stay where they are, and the share of a child is its parent's to give.
+    plan.settings.reviews.clone_from(&pinned_settings.reviews);
+    plan.settings.limits.share = pinned_settings.limits.share;
+    let order = match pinned_order {
+        RunOrder::Review(pinned_order) => {
+            plan.order.fixers.in_session = pinned_order.fixers.in_session;
+            RunOrder::Review(plan.order)
+        }
+        other_order => other_order,
+    };
+    Ok(ReloadedPlan { plan: RunPlan { settings: plan.settings, order }, items: resolved.items })
 }
 
 /// Finds the last run that can go on, and with it those that the same command started.

@@ -85,10 +85,10 @@ pub(super) fn list_batches(store: &Store) -> Result<BTreeMap<RunId, BatchId>, Us
 /// Whether a run failed or crashed and a later one reviewed the same: nothing about it needs attention any more.
 /// `later_runs` are those that follow it in the list.
 pub(super) fn is_superseded(run_standing: &RunStanding<'_>, later_runs: &[(RunView, bool)]) -> bool {
-    let Some(settings) = &run_standing.run_view.settings else { return false };
+    let Some(order) = run_standing.run_view.review_order() else { return false };
     let has_failed = matches!(run_standing.run_state(), RunState::Crashed | RunState::Ended(RunOutcome::Failed));
     let same_subject = |(later, _): &(RunView, bool)| {
-        later.settings.as_ref().is_some_and(|later_settings| later_settings.subject.is_same_as(&settings.subject))
+        later.review_order().is_some_and(|later_order| later_order.subject.is_same_as(&order.subject))
     };
     has_failed && later_runs.iter().any(same_subject)
 }

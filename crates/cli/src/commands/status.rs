@@ -233,7 +233,11 @@ fn apply_pending_requests(store: &Store, shown_run: &mut ShownRun) -> Result<(),
                 }
             }
             UserRequest::Say(message) => shown_run.details.undelivered.push(message),
-            UserRequest::Resume | UserRequest::Amend { .. } | UserRequest::Add { .. } => {}
+            UserRequest::Resume
+            | UserRequest::ContinueChild { .. }
+            | UserRequest::Stop { .. }
+            | UserRequest::Amend { .. }
+            | UserRequest::Add { .. } => {}
         }
     }
     Ok(())

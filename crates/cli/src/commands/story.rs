@@ -142,7 +142,7 @@ fn load_leftovers(
 ) -> Result<LeftoverFindings, UserError> {
     let (store, run_id) = context.find_requested_run(project, Some(run_id))?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-    let subject = run_view.settings.as_ref().map(|settings| &settings.subject);
+    let subject = run_view.review_order().map(|order| &order.subject);
     let is_about_story = subject.is_some_and(|subject| match subject.code_change() {
         Some(change) => change.story.as_deref() == Some(story_path),
         None => subject.file_paths().contains(&story_path),
@@ -157,7 +157,10 @@ fn load_leftovers(
         )?;
     }
     let is_left = |finding: &Finding| !matches!(finding.status, FindingStatus::Fixed | FindingStatus::Dismissed { .. });
-    Ok(LeftoverFindings { run_id, findings: run_view.findings.into_values().filter(is_left).collect() })
+    Ok(LeftoverFindings {
+        run_id,
+        findings: run_view.all_findings().filter(|finding| is_left(finding)).cloned().collect(),
+    })
 }
 
 /// A story's new text, with notes of what is different in it.

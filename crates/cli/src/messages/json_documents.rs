@@ -9,17 +9,14 @@ use serde::Serialize;
 use tribunal_core::{
     decisions::decision::Decision,
     engine::{
-        event::RunSummary,
         files::Patch,
         ids::{AgentName, FindingId, Hash, Key, RunId},
         limits::{AgentUsage, RunLimits},
-        timestamp::Timestamp,
     },
     review::{
-        confidence::Confidence,
-        counts::FindingCounts,
         finding::Finding,
         level::{AgentRole, ReviewLevel},
+        order::ReviewLimits,
         subject::Subject,
     },
     session::{ReleaseReason, SessionWork},
@@ -28,106 +25,17 @@ use tribunal_core::{
         fault::Fault,
     },
 };
-use tribunal_report::{
-    ActiveWork, escape_json,
-    tables::{RunDetails, RunStanding},
-};
+use tribunal_report::escape_json;
 
-/// A run in a list.
+pub(crate) use super::run_documents::{RunActivity, RunRow};
+
+/// The limits of a review: its own, and those of every run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunRow {
-    pub run: Option<RunId>,
-    /// The state: running, crashed, stopped, or the outcome.
-    pub state: String,
-    pub subject: Option<Subject>,
-    pub started: Timestamp,
-    pub rounds: u32,
-    pub findings: FindingCounts,
-    /// The confidence after the last round; none before the first round has ended.
-    pub confidence: Option<Confidence>,
-    pub tracker: Option<String>,
-    pub last: Option<RunSummary>,
-    /// Agents at their usage limit for which the run is waiting.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub awaits: Vec<AwaitedAgent>,
+pub(crate) struct PlanLimits {
     #[serde(flatten)]
-    pub now: RunActivity,
-    /// Commands that the user may want to type next.
-    pub next: Vec<String>,
-}
-
-/// What happens in a run right now; only in `tribunal status`.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct RunActivity {
-    /// What a running run is working on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub working: Vec<WorkRow>,
-    /// Messages of the user that no agent has got yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undelivered: Vec<String>,
-}
-
-/// A piece of work under way.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WorkRow {
-    /// What is done, in words.
-    pub description: String,
-    pub key: Key,
-    /// The agent; null if Tribunal works itself.
-    pub agent: Option<AgentName>,
-    pub role: Option<AgentRole>,
-    /// The findings that a fixer or a challenger works on.
-    pub findings: Vec<FindingId>,
-    /// When it was started, in milliseconds since 1970.
-    pub started_ms: u64,
-}
-
-impl RunActivity {
-    pub fn from_details(run_details: &RunDetails) -> RunActivity {
-        let to_row = |active_work: &ActiveWork| WorkRow {
-            description: active_work.description.clone(),
-            key: active_work.effect_key.clone(),
-            agent: active_work.agent.clone(),
-            role: active_work.role,
-            findings: active_work.findings.clone(),
-            started_ms: active_work.started_ms,
-        };
-        RunActivity {
-            working: run_details.active_work.iter().map(to_row).collect(),
-            undelivered: run_details.undelivered.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-/// An agent that cannot be asked yet.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AwaitedAgent {
-    pub agent: AgentName,
-    /// When it can be asked again, in milliseconds since 1970.
-    pub until_ms: u64,
-}
-
-impl RunRow {
-    pub fn from_standing(run_standing: &RunStanding<'_>, program_name: &str) -> RunRow {
-        let run_view = run_standing.run_view;
-        RunRow {
-            run: run_view.run_id.clone(),
-            state: run_standing.state_name().to_string(),
-            subject: run_view.settings.as_ref().map(|settings| settings.subject.clone()),
-            started: run_view.start_time,
-            rounds: run_view.rounds,
-            findings: run_view.finding_counts(),
-            confidence: run_view.confidence.clone(),
-            tracker: run_view.tracker_path.clone(),
-            last: run_view.run_summary().cloned(),
-            awaits: run_view
-                .limited_agents()
-                .map(|(agent, until_ms)| AwaitedAgent { agent: agent.clone(), until_ms })
-                .collect(),
-            now: RunActivity::default(),
-            next: tribunal_report::suggest_next_steps(run_standing, program_name),
-        }
-    }
+    pub review: ReviewLimits,
+    #[serde(flatten)]
+    pub run: RunLimits,
 }
 
 /// The document of `tribunal board move`.
@@ -288,7 +196,7 @@ pub(crate) struct ReviewPlan {
     pub panel: Vec<PlannedSeat>,
     /// The estimated size of the prompts of the first round.
     pub estimated_input_tokens: u64,
-    pub limits: RunLimits,
+    pub limits: PlanLimits,
     pub verify: Vec<String>,
     pub fix: bool,
     /// The size of the diff of a change; none for a file.

@@ -2,5 +2,6 @@
 
 pub(crate) mod help_texts;
 pub(crate) mod json_documents;
+mod run_documents;
 pub(crate) mod usage_errors;
 pub(crate) mod user_errors;

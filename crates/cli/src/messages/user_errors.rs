@@ -447,7 +447,12 @@ impl From<RunError> for UserError {
             RunError::Ended { run: run_id, .. } => UserError::usage(message)
                 .with_reason("There is nothing left to resume.")
                 .with_step(format!("show what it did: `tribunal log {run_id}`")),
-            RunError::IncompatibleVersion { .. } | RunError::UnknownEntry { .. } => {
+            RunError::DrivenBySession { run: run_id } => UserError::usage(message)
+                .with_reason("Its session continues by itself; Tribunal only holds it to its task.")
+                .with_step(format!("check how it stands: `tribunal status {run_id}`"))
+                .with_step(format!("if it asks something, answer it: `tribunal decisions {run_id}`")),
+            RunError::TooDeep { .. } => UserError::usage(message).with_reason("Nothing was started."),
+            RunError::IncompatibleVersion { .. } | RunError::UnknownEntry { .. } | RunError::UnknownKind { .. } => {
                 UserError::usage(message).with_step("finish the run with the version of Tribunal that started it")
             }
             RunError::SettingsDoNotFit { run: run_id, .. } => UserError::usage(message)

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::settings::{AgentSpec, DriverSpec, Settings},
+    engine::{
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec, Settings},
+    },
     tasks::client::{JobKind, JobPriority},
 };
 
@@ -83,16 +86,14 @@ fn find_probe<'a>(agent: &AgentSpec, probed_clients: &'a [ProbedClient]) -> Opti
 
 /// Examines the agents. One that cannot work is a fault only if it leaves a job without any agent.
 pub(super) fn examine_agents(
-    settings: &Settings,
+    plan: &RunPlan,
     project_root: &Path,
     env_variable: EnvLookup<'_>,
     probed_clients: &[ProbedClient],
 ) -> StartReport {
     let mut report = StartReport::default();
-    let all_states = read_agent_states(settings, project_root, env_variable, probed_clients);
-    // A session that repairs its findings itself leaves nothing to fixers.
-    let needs_fixers = settings.fix && !settings.tasks.writing.in_session;
-    let jobs: &[JobKind] = if needs_fixers { &[JobKind::Review, JobKind::Fix] } else { &[JobKind::Review] };
+    let all_states = read_agent_states(&plan.settings, project_root, env_variable, probed_clients);
+    let jobs = plan.order.needed_jobs();
     let can_do = |readiness: &AgentReadiness<'_>, job: JobKind| readiness.part_in_job(job) != JobPriority::Never;
     let is_unstaffed =
         |job: &JobKind| !all_states.iter().any(|readiness| readiness.state.can_work() && can_do(readiness, *job));
@@ -230,36 +231,37 @@ mod tests {
 
     #[test]
     fn a_client_of_another_build_is_an_error() {
-        let mut settings = tribunal_testkit::samples::sample_settings();
-        settings.agents = vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
-        let pinned_json = serde_json::to_value(&settings).unwrap();
-        let settings: Settings = serde_json::from_value(pinned_json).unwrap();
-        let report = examine_agents(&settings, Path::new("."), &|_| None, &[]);
+        let mut plan = tribunal_testkit::samples::sample_plan().into_run();
+        plan.settings.agents =
+            vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
+        let pinned_json = serde_json::to_value(&plan.settings).unwrap();
+        plan.settings = serde_json::from_value(pinned_json).unwrap();
+        let report = examine_agents(&plan, Path::new("."), &|_| None, &[]);
         assert_eq!((report.faults.len(), report.faults[0].exit_code), (1, 2));
         assert!(report.faults[0].to_string().contains("agent `theirs`: unknown client `client-of-tomorrow`"));
     }
 
     #[test]
     fn a_command_line_as_a_program_name_is_a_mistake_in_the_settings() {
-        let mut settings = tribunal_testkit::samples::sample_settings();
+        let mut plan = tribunal_testkit::samples::sample_plan().into_run();
         let argv = vec!["my agent --print".to_string()];
-        settings.agents = vec![AgentSpec::new("mine", DriverSpec::Command { argv })];
-        let report = examine_agents(&settings, Path::new("."), &|_| None, &[]);
+        plan.settings.agents = vec![AgentSpec::new("mine", DriverSpec::Command { argv })];
+        let report = examine_agents(&plan, Path::new("."), &|_| None, &[]);
         assert_eq!((report.faults.len(), report.faults[0].exit_code), (1, 2));
         assert!(report.faults[0].to_string().contains("`argv: [my, agent, --print]`"), "{}", report.faults[0]);
     }
 
     #[test]
     fn an_agent_that_is_not_needed_is_only_a_warning() {
-        let mut settings = tribunal_testkit::samples::sample_settings();
+        let mut plan = tribunal_testkit::samples::sample_plan().into_run();
         let missing_agent =
             |name: &str| AgentSpec::new(name, DriverSpec::Command { argv: vec![format!("/nowhere/{name}")] });
-        settings.agents = vec![missing_agent("one"), missing_agent("two")];
-        let report = examine_agents(&settings, Path::new("."), &|_| None, &[]);
+        plan.settings.agents = vec![missing_agent("one"), missing_agent("two")];
+        let report = examine_agents(&plan, Path::new("."), &|_| None, &[]);
         assert_eq!((report.faults.len(), report.warnings.len()), (2, 0));
         let script = DriverSpec::Replay { script: "script.yaml".into(), paced: false };
-        settings.agents.push(AgentSpec::new("three", script));
-        let report = examine_agents(&settings, Path::new("."), &|_| None, &[]);
+        plan.settings.agents.push(AgentSpec::new("three", script));
+        let report = examine_agents(&plan, Path::new("."), &|_| None, &[]);
         assert_eq!((report.faults.len(), report.warnings.len()), (0, 2));
     }
 }

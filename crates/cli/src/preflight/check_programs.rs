@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tribunal_core::engine::settings::Settings;
+use tribunal_core::{engine::plan::RunPlan, tasks::client::JobKind};
 
 use crate::{
     clients::programs::{EnvLookup, ProgramProblem, locate_program},
@@ -16,19 +16,16 @@ const SHELL_WORDS: &str = ". : [ [[ { } alias bg break builtin case cd command c
     shift source test then time times trap true type ulimit umask unalias unset until wait while";
 
 /// Finds verify commands that could not run. Without fixes there is nothing to verify.
-pub(super) fn find_check_faults(
-    settings: &Settings,
-    project_root: &Path,
-    env_variable: EnvLookup<'_>,
-) -> Vec<UserError> {
-    if !settings.fix || settings.verify.is_empty() {
+pub(super) fn find_check_faults(plan: &RunPlan, project_root: &Path, env_variable: EnvLookup<'_>) -> Vec<UserError> {
+    let verify_commands = &plan.settings.verify;
+    if !plan.order.needed_jobs().contains(&JobKind::Fix) || verify_commands.is_empty() {
         return Vec::new();
     }
     if let Err(problem) = locate_program(project_root, "sh", env_variable) {
         return vec![explain_check("sh", "sh", &problem)];
     }
     let mut faults = Vec::new();
-    for (command_index, command_line) in settings.verify.iter().enumerate() {
+    for (command_index, command_line) in verify_commands.iter().enumerate() {
         let Some(program) = first_program(command_line) else { continue };
         let Err(problem) = locate_program(project_root, &program, env_variable) else { continue };
         // An earlier command may create a program of the project, for instance by building it.
@@ -119,12 +116,12 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_reported_unless_it_could_be_built_or_is_not_needed() {
-        let mut settings = tribunal_testkit::samples::sample_settings();
-        settings.fix = true;
-        settings.verify = vec!["./out/first".into(), "no-such-program-here".into(), "./out/second".into()];
+        let mut plan = tribunal_testkit::samples::sample_plan();
+        plan.order.fix = true;
+        plan.settings.verify = vec!["./out/first".into(), "no-such-program-here".into(), "./out/second".into()];
         let directory = tempfile::tempdir().unwrap();
         let env_variable = |name: &str| std::env::var_os(name);
-        let faults = find_check_faults(&settings, directory.path(), &env_variable);
+        let faults = find_check_faults(&plan.clone().into_run(), directory.path(), &env_variable);
         let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
         assert_eq!(
             messages,
@@ -133,7 +130,7 @@ mod tests {
                 "check `no-such-program-here`: program `no-such-program-here` not found on PATH"
             ]
         );
-        settings.fix = false;
-        assert!(find_check_faults(&settings, directory.path(), &env_variable).is_empty());
+        plan.order.fix = false;
+        assert!(find_check_faults(&plan.into_run(), directory.path(), &env_variable).is_empty());
     }
 }

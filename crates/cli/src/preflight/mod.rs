@@ -10,7 +10,10 @@ mod check_programs;
 use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
-use tribunal_core::{engine::settings::Settings, review::level::AgentRole};
+use tribunal_core::{
+    engine::{plan::RunPlan, settings::Settings},
+    review::level::AgentRole,
+};
 use tribunal_runner::{Project, Runner};
 
 use crate::{
@@ -27,10 +30,10 @@ use crate::{
 pub(crate) use agents::{AgentReadiness, read_agent_states};
 
 /// A run that is about to be started or resumed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct PlannedStart<'a> {
     pub project: &'a Project,
-    pub settings: &'a Settings,
+    pub plan: RunPlan,
     /// Whether the settings are about to be recorded for the first time.
     pub is_new: bool,
 }
@@ -57,13 +60,13 @@ pub(crate) fn require_startable<'a>(
         }
         checked_roots.push(planned_start.project.root());
         // Clients take a moment to answer, so they are asked only if nothing else is in the way.
-        refuse_faults(find_place_faults(context, planned_start))?;
+        refuse_faults(find_place_faults(context, &planned_start))?;
         let client_programs =
-            collect_client_programs(context, planned_start.project, Some(planned_start.settings), &[]);
+            collect_client_programs(context, planned_start.project, Some(&planned_start.plan.settings), &[]);
         let env_variable = |variable_name: &str| context.env_variable(variable_name);
         let used_programs = client_programs.into_iter().filter(|program| !program.agent_names.is_empty()).collect();
         let probed_clients = probe_programs(&env_variable, used_programs, PROBE_TIMEOUT);
-        let StartReport { faults, warnings } = examine_work(context, planned_start, &probed_clients);
+        let StartReport { faults, warnings } = examine_work(context, &planned_start, &probed_clients);
         refuse_faults(faults)?;
         for warning in warnings {
             context.print_warning(&warning.to_single_line())?;
@@ -85,7 +88,7 @@ fn refuse_faults(faults: Vec<UserError>) -> Result<(), UserError> {
 /// Examines everything but settings and trust. The clients that agents use must be among the probed ones.
 pub(crate) fn examine_start(
     context: &CommandContext,
-    planned_start: PlannedStart<'_>,
+    planned_start: &PlannedStart<'_>,
     probed_clients: &[ProbedClient],
 ) -> StartReport {
     let mut faults = find_place_faults(context, planned_start);
@@ -95,28 +98,28 @@ pub(crate) fn examine_start(
 }
 
 /// Finds what is wrong with this machine and with the project's directory.
-fn find_place_faults(context: &CommandContext, planned_start: PlannedStart<'_>) -> Vec<UserError> {
-    let PlannedStart { project, settings, is_new } = planned_start;
+fn find_place_faults(context: &CommandContext, planned_start: &PlannedStart<'_>) -> Vec<UserError> {
+    let PlannedStart { project, plan, is_new } = planned_start;
     let mut faults: Vec<UserError> = check_system_limits().err().into_iter().collect();
     faults.extend(check_templates(project).err());
-    if is_new {
-        faults.extend(Runner::refuse_secrets(&context.secret_masker(), settings).err().map(UserError::from));
+    if *is_new {
+        faults.extend(Runner::refuse_secrets(&context.secret_masker(), plan).err().map(UserError::from));
     }
-    faults.extend(Runner::check_project(project, settings).err().map(UserError::from));
+    faults.extend(Runner::check_project(project, &plan.settings).err().map(UserError::from));
     faults
 }
 
 /// Finds what is wrong with the programs that a run would start.
 fn examine_work(
     context: &CommandContext,
-    planned_start: PlannedStart<'_>,
+    planned_start: &PlannedStart<'_>,
     probed_clients: &[ProbedClient],
 ) -> StartReport {
-    let PlannedStart { project, settings, .. } = planned_start;
+    let PlannedStart { project, plan, .. } = planned_start;
     let env_variable = |variable_name: &str| context.env_variable(variable_name);
-    let mut report = agents::examine_agents(settings, project.root(), &env_variable, probed_clients);
-    report.faults.extend(check_programs::find_check_faults(settings, project.root(), &env_variable));
-    report.warnings.extend(agents::find_missing_servers(settings, project.root(), &env_variable));
+    let mut report = agents::examine_agents(plan, project.root(), &env_variable, probed_clients);
+    report.faults.extend(check_programs::find_check_faults(plan, project.root(), &env_variable));
+    report.warnings.extend(agents::find_missing_servers(&plan.settings, project.root(), &env_variable));
     report
 }
 

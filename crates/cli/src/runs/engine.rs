@@ -9,13 +9,15 @@ use tokio::{
 use tribunal_core::{
     engine::{
         ids::{BatchId, RunId},
+        plan::RunPlan,
         reason::RunReason,
-        settings::Settings,
     },
     session::SessionAssignment,
 };
 use tribunal_report::DisplayMode;
-use tribunal_runner::{CallRate, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, masking::Masker};
+use tribunal_runner::{
+    CallRate, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, UpdateCallback, masking::Masker,
+};
 
 use crate::{
     build_info::VERSION,
@@ -27,9 +29,9 @@ use crate::{
 
 /// What is to be done with a run.
 pub(crate) enum RunJob {
-    Start(Box<Settings>),
+    Start(Box<RunPlan>),
     /// Resumes a run, with changed settings if there are any.
-    Resume(RunId, Option<Box<Settings>>),
+    Resume(RunId, Option<Box<RunPlan>>),
     /// Does one of the others with a session that repairs the findings.
     InSession(Box<SessionAssignment>, Box<RunJob>),
 }
@@ -85,14 +87,14 @@ impl RunEngine {
             .build()
             .map_err(|cause| UserError::new(EXIT_ENVIRONMENT, format!("cannot start the async runtime: {cause}")))?;
         let (stop_sender, _) = watch::channel(StopLevel::Continue);
+        let shared_limits = SharedState::new(concurrency.agents);
         {
             // Signals are handled from the first moment on, because taking locks and sweeping processes may take a while.
             let _inside = runtime.enter();
             if let Ok(stop_signals) = StopSignals::new() {
-                runtime.spawn(forward_signals(stop_signals, stop_sender.clone()));
+                runtime.spawn(forward_signals(stop_signals, stop_sender.clone(), shared_limits.clone()));
             }
         }
-        let shared_limits = SharedState::new(concurrency.agents);
         // Without a home directory calls cannot be counted across runs, and then the hourly limit does not apply.
         let shared_limits = match command_context.state_home() {
             Ok(state_home) => shared_limits
@@ -118,7 +120,7 @@ impl RunEngine {
         command_context: &CommandContext,
         project_job: ProjectJob,
         progress_view: &ProgressView,
-        observer: &mut dyn FnMut(&RunUpdate<'_>),
+        observer: &mut dyn FnMut(&RunId, &RunUpdate<'_>),
     ) -> Result<RunEnd, UserError> {
         let ProjectJob { project, job, batch_id } = project_job;
         // A session is unwrapped from around the job that it belongs to.
@@ -137,15 +139,15 @@ impl RunEngine {
             binding: session_binding,
             batch_id,
         };
-        let mut update_sink = |run_update: RunUpdate<'_>| {
-            observer(&run_update);
-            progress_view.show_update(&run_update);
-        };
+        let update_sink = UpdateCallback::new(|run_id: &RunId, run_update: RunUpdate<'_>| {
+            observer(run_id, &run_update);
+            progress_view.show_update(run_id, &run_update);
+        });
         let running = async {
             match run_job {
-                RunJob::Start(settings) => runner.start_run(*settings, &mut update_sink).await,
-                RunJob::Resume(run_id, changed_settings) => {
-                    runner.resume_run(&run_id, changed_settings.map(|settings| *settings), &mut update_sink).await
+                RunJob::Start(plan) => runner.start_run(*plan, &update_sink).await,
+                RunJob::Resume(run_id, changed_plan) => {
+                    runner.resume_run(&run_id, changed_plan.map(|plan| *plan), &update_sink).await
                 }
                 // Jobs are bound only once, so this cannot happen; an error is still better than a panic.
                 RunJob::InSession(..) => Err(RunError::NoRun { run: RunId::new("") }),
@@ -183,7 +185,7 @@ pub(crate) fn execute_run(
     let progress_view = ProgressView::new(command_context, display_mode);
     run_engine.block_on_all(async |run_engine| {
         let project_job = ProjectJob { project, job: run_job, batch_id: None };
-        run_engine.run_to_end(command_context, project_job, &progress_view, &mut |_| {}).await
+        run_engine.run_to_end(command_context, project_job, &progress_view, &mut |_, _| {}).await
     })
 }
 
@@ -196,6 +198,8 @@ struct StopSignals {
     terminate: Signal,
     hang_up: Signal,
     stop_request: Signal,
+    /// The user wants to stop a child run alone; its inbox says which and how.
+    child_stop_request: Signal,
 }
 
 impl StopSignals {
@@ -205,6 +209,7 @@ impl StopSignals {
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             stop_request: signal(SignalKind::user_defined1())?,
+            child_stop_request: signal(SignalKind::user_defined2())?,
         })
     }
 }
@@ -243,8 +248,9 @@ pub(crate) fn thread_panic_error(panic_payload: &(dyn std::any::Any + Send)) -> 
 
 /// Forwards signals. The first Ctrl-C, or `tribunal stop`, lets running agents finish; the second one, or a request to
 /// terminate, ends them now. After a hang-up the run goes on without a screen.
-async fn forward_signals(stop_signals: StopSignals, stop_sender: watch::Sender<StopLevel>) {
-    let StopSignals { mut interrupt, mut terminate, mut hang_up, mut stop_request } = stop_signals;
+async fn forward_signals(stop_signals: StopSignals, stop_sender: watch::Sender<StopLevel>, shared_state: SharedState) {
+    let StopSignals { mut interrupt, mut terminate, mut hang_up, mut stop_request, mut child_stop_request } =
+        stop_signals;
     loop {
         tokio::select! {
             _ = interrupt.recv() => {
@@ -258,6 +264,7 @@ async fn forward_signals(stop_signals: StopSignals, stop_sender: watch::Sender<S
             _ = terminate.recv() => {
                 stop_sender.send_replace(StopLevel::EndNow);
             }
+            _ = child_stop_request.recv() => shared_state.announce_stop_requests(),
             // The terminal is gone, but the run goes on.
             _ = hang_up.recv() => {}
         }

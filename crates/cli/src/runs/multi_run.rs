@@ -17,7 +17,7 @@ use tribunal_core::{
         ids::{BatchId, RunId},
         reason::RunReason,
     },
-    review::{finding::Severity, subject::Subject},
+    review::finding::Severity,
 };
 use tribunal_report::{
     DisplayMode, MultiRunEnding, MultiRunRow, RunLabel, escape_json,
@@ -37,7 +37,10 @@ use crate::{
 /// A run that is to be started or resumed.
 pub(crate) struct PlannedRun {
     pub project: Project,
-    pub subject: Subject,
+    /// What the run works on.
+    pub title: String,
+    /// A short name for what it works on.
+    pub slug: String,
     pub job: RunJob,
     /// How much of it is shown; `None` if neither the user nor the settings say so.
     pub display_mode: Option<DisplayMode>,
@@ -148,10 +151,10 @@ pub(crate) fn execute_several(
 }
 
 fn describe_subjects(planned_runs: &[PlannedRun]) -> Vec<MultiRunSubject> {
-    let subject_slugs: Vec<String> = planned_runs.iter().map(|planned_run| planned_run.subject.file_slug()).collect();
+    let subject_slugs: Vec<String> = planned_runs.iter().map(|planned_run| planned_run.slug.clone()).collect();
     let labels = RunLabel::for_subjects(&subject_slugs);
     let describe_subject =
-        |(planned_run, label): (&PlannedRun, RunLabel)| MultiRunSubject { title: planned_run.subject.title(), label };
+        |(planned_run, label): (&PlannedRun, RunLabel)| MultiRunSubject { title: planned_run.title.clone(), label };
     planned_runs.iter().zip(labels).map(describe_subject).collect()
 }
 
@@ -247,8 +250,11 @@ async fn execute_one(
         finished_run.run_id = Some(run_id.clone());
     }
     // The view draws the same updates; here only the id and the ending are remembered.
-    let mut note_update = |run_update: &RunUpdate<'_>| {
-        if let RunUpdate::NewEntry(journal_entry) = run_update {
+    let mut note_update = |_: &RunId, run_update: &RunUpdate<'_>| {
+        // Child runs are part of the run that the command started.
+        if let RunUpdate::NewEntry(journal_entry) = run_update
+            && finished_run.run_id.as_ref().is_none_or(|run_id| *run_id == journal_entry.run)
+        {
             finished_run.has_begun = true;
             finished_run.run_id.get_or_insert_with(|| journal_entry.run.clone());
             if let RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) = &journal_entry.event {

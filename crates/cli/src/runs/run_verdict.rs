@@ -85,7 +85,7 @@ fn judge_run(project: &Project, run_end: &RunEnd, fail_on: Option<Severity>) -> 
     let Some(threshold) = fail_on else {
         return Ok(RunVerdict { exit_code: run_end.exit_code(), notices, error_line: None });
     };
-    let verdict = judge_by_threshold(run_end.reason, threshold, run_view.findings.values());
+    let verdict = judge_by_threshold(run_end.reason, threshold, run_view.all_findings());
     let verdict_line = describe_verdict(run_id, threshold, verdict);
     if verdict.failing_count == 0 {
         notices.extend(verdict_line);

@@ -1,13 +1,13 @@
 //! Converts between the value of a setting and the field that it fills.
 //!
-//! A row of the table names a codec and a field: `field!(Seconds, run.tasks.fixer_timeout_ms)`. A test over all rows shows
+//! A row of the table names a codec and a field: `field!(Seconds, review.fixers.timeout_ms)`. A test over all rows shows
 //! that the kind of each row fits its codec.
 
 use std::{num::NonZeroUsize, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tribunal_core::{engine::limits::Cost, review::level::ReviewTier};
+use tribunal_core::engine::{limits::Cost, tier::ProcessTier};
 use tribunal_guard::WriteBounds;
 use tribunal_report::DisplayMode;
 
@@ -121,13 +121,13 @@ impl Codec<NonZeroUsize> for Plain {
     }
 }
 
-impl Codec<ReviewTier> for Plain {
-    fn encode(field_value: &ReviewTier) -> Option<SettingValue> {
+impl Codec<ProcessTier> for Plain {
+    fn encode(field_value: &ProcessTier) -> Option<SettingValue> {
         Some(SettingValue::Whole(field_value.number().into()))
     }
 
-    fn decode(setting_value: &SettingValue) -> Option<ReviewTier> {
-        ReviewTier::new(as_whole_number(setting_value)?.try_into().ok()?)
+    fn decode(setting_value: &SettingValue) -> Option<ProcessTier> {
+        ProcessTier::new(as_whole_number(setting_value)?.try_into().ok()?)
     }
 }
 

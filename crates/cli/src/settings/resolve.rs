@@ -4,8 +4,8 @@ use std::path::{Component, Path};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
-    engine::settings::Settings,
-    review::{finding::Severity, subject::Subject},
+    engine::plan::RunPlan,
+    review::{finding::Severity, order::ReviewOrder, subject::Subject},
 };
 use tribunal_report::DisplayMode;
 
@@ -25,7 +25,7 @@ use crate::{messages::user_errors::UserError, trust::trust_item::TrustItem};
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedSettings {
     /// What the run is pinned to.
-    pub settings: Settings,
+    pub plan: RunPlan<ReviewOrder>,
     /// How much is shown, if that is set; not pinned, since every start of a run may show as much as it likes.
     pub progress: Option<DisplayMode>,
     /// Which findings make the command fail; not pinned either.
@@ -62,7 +62,7 @@ pub(crate) fn survey_settings(project_root: &Path, effective: &EffectiveSettings
 }
 
 fn project_roster(project_root: &Path, typed_settings: &TypedSettings) -> PartyRoster {
-    roster::read_roster(project_root, typed_settings.run.tasks.plans.min_agents)
+    roster::read_roster(project_root, typed_settings.review.panel.plans.min_agents)
 }
 
 /// Resolves the settings for a review of `subject`.
@@ -78,20 +78,20 @@ pub(crate) fn resolve_settings(
     let PartyRoster { personas, warning: roster_warning } = project_roster(project_root, &typed_settings);
     let reviews_folder = resolve_reviews_folder(&effective, &typed_settings.folders)?;
     let progress = chosen_progress(&effective, &typed_settings);
-    let TypedSettings { run: mut settings, share: concurrency, fail_on, .. } = typed_settings;
+    let TypedSettings { run: mut settings, review: mut order, share: concurrency, fail_on, .. } = typed_settings;
     // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
-    settings.subject = subject;
+    order.subject = subject;
     settings.agents = agents;
     settings.reserves = reserves;
     settings.reviews = reviews_folder;
-    settings.tasks.plans.roster = personas;
-    settings.tasks.writing.seeds = resolve_seeds(&effective, &settings.tasks.writing.seeds)?;
+    order.panel.plans.roster = personas;
+    settings.seeds = resolve_seeds(&effective, &settings.seeds)?;
     // Items are collected last, because they depend on the agents that were chosen.
     let trust_list = project_items(&effective, &settings);
     warnings.extend(roster_warning);
     warnings.extend(effective.ignored_file_warning());
     Ok(ResolvedSettings {
-        settings,
+        plan: RunPlan { settings, order },
         progress,
         fail_on,
         share: concurrency,

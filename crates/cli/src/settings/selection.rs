@@ -13,8 +13,10 @@
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::settings::{AgentSpec, DriverSpec},
-    review::level::ReviewTier,
+    engine::{
+        settings::{AgentSpec, DriverSpec},
+        tier::ProcessTier,
+    },
     tasks::client::{JobDuty, JobKind, JobPriority},
 };
 
@@ -225,7 +227,7 @@ fn check_model_fit(taking_agents: &[&AgentSpec], setting_path: &str, model_name:
 }
 
 /// The complexity of a tier: low is 0 and 1, medium 2 and 3, high 4.
-fn tier_complexity(review_tier: ReviewTier) -> &'static str {
+fn tier_complexity(review_tier: ProcessTier) -> &'static str {
     match review_tier.number() {
         0 | 1 => "low",
         2 | 3 => "medium",
@@ -234,7 +236,7 @@ fn tier_complexity(review_tier: ReviewTier) -> &'static str {
 }
 
 /// The sections that apply to a task, the weakest first.
-fn config_sections(review_job: JobKind, review_tier: ReviewTier) -> [String; 5] {
+fn config_sections(review_job: JobKind, review_tier: ProcessTier) -> [String; 5] {
     let override_path = |complexity_name: &str| format!("agentConfig.complexityOverrides.{complexity_name}");
     let (named_section, numbered_section) =
         (override_path(tier_complexity(review_tier)), override_path(&review_tier.to_string()));
@@ -249,7 +251,7 @@ fn config_sections(review_job: JobKind, review_tier: ReviewTier) -> [String; 5] 
 }
 
 /// Reads who does a kind of task.
-fn read_job_choice(effective: &EffectiveSettings, review_job: JobKind, review_tier: ReviewTier) -> JobChoice {
+fn read_job_choice(effective: &EffectiveSettings, review_job: JobKind, review_tier: ProcessTier) -> JobChoice {
     let mut job_choice =
         JobChoice { fallback: read_fallback(effective, DEFAULT_FALLBACK_PATH), ..JobChoice::default() };
     for section in config_sections(review_job, review_tier) {

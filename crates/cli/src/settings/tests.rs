@@ -8,10 +8,12 @@ use std::fs;
 use tribunal_core::{
     engine::{
         limits::RunLimits,
-        settings::{AgentSpec, Settings, TaskSettings, WritingSettings},
+        plan::RunPlan,
+        settings::{AgentSpec, TaskSettings},
     },
     review::{
         level::{ReviewGoal, ReviewLevel},
+        order::{PanelSettings, ReviewOrder},
         subject::Subject,
     },
 };
@@ -45,10 +47,10 @@ fn effective_settings(files: &[(&str, &str)]) -> EffectiveSettings {
         .unwrap_or_else(|user_error| panic!("{user_error}"))
 }
 
-fn resolved_run_settings(files: &[(&str, &str)]) -> Settings {
+fn resolved_plan(files: &[(&str, &str)]) -> RunPlan<ReviewOrder> {
     let directory = project_with_files(files);
     let resolution = resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
-    resolution.unwrap_or_else(|user_error| panic!("{user_error}")).settings
+    resolution.unwrap_or_else(|user_error| panic!("{user_error}")).plan
 }
 
 const AGENT_YAML: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
@@ -166,12 +168,14 @@ fn every_setting_out_of_range_is_refused_with_its_line() {
 
 #[test]
 fn without_settings_a_run_has_the_defaults_of_core() {
-    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]);
-    assert_eq!(run_settings.limits, RunLimits::default());
-    assert_eq!(run_settings.tasks, TaskSettings::default());
-    assert_eq!((run_settings.tier.number(), run_settings.level, run_settings.goal), (2, None, ReviewGoal::ZeroOpen));
-    assert!(run_settings.fix && run_settings.verify.is_empty());
-    assert_eq!(run_settings.reviews, ".tribunal/reviews");
+    let RunPlan { settings, order } = resolved_plan(&[(SETTINGS_FILE, AGENT_YAML)]);
+    assert_eq!(order, ReviewOrder::new(Subject::from_path("plan.md", None)));
+    let RunLimits { share, .. } = &settings.limits;
+    assert_eq!((&settings.limits, share), (&RunLimits::default(), &None));
+    assert_eq!(settings.tasks, TaskSettings::default());
+    assert_eq!((settings.tier.number(), order.level, order.goal), (2, None, ReviewGoal::ZeroOpen));
+    assert!(order.fix && settings.verify.is_empty() && settings.seeds.is_empty());
+    assert_eq!(settings.reviews, ".tribunal/reviews");
 }
 
 /// The block as its documentation shows it: indented, because it belongs under a key.
@@ -223,15 +227,15 @@ const REVIEW_LOOP_YAML: &str = r#"
       save_fix_patterns: true
 "#;
 
-fn assert_pasted_settings(run_settings: &Settings, output_folder: &str) {
-    let (limits, tasks) = (&run_settings.limits, &run_settings.tasks);
+fn assert_pasted_settings(plan: &RunPlan<ReviewOrder>, output_folder: &str) {
+    let ReviewOrder { limits, panel, fixers, .. } = &plan.order;
     assert_eq!((limits.rounds, limits.fix_iterations), (2, 1));
-    assert_eq!((tasks.reviewer_timeout_ms, tasks.party_timeout_ms), (120_000, 180_000));
-    assert_eq!((tasks.elicitation_timeout_ms, tasks.fixer_timeout_ms), (Some(130_000), 140_000));
-    assert_eq!((tasks.required_issues, tasks.max_issues_per_agent, tasks.max_concurrent_fixers), (4, 6, 4));
-    let plans = &tasks.plans;
+    assert_eq!((panel.reviewer_timeout_ms, panel.party_timeout_ms), (120_000, 180_000));
+    assert_eq!((panel.elicitation_timeout_ms, fixers.timeout_ms), (Some(130_000), 140_000));
+    assert_eq!((panel.required_issues, fixers.max_issues_per_agent, fixers.max_concurrent), (4, 6, 4));
+    let plans = &panel.plans;
     assert_eq!((plans.min_agents, plans.max_rounds, plans.min_methods), (5, 1, 4));
-    assert_eq!(run_settings.reviews, format!("{output_folder}/found"));
+    assert_eq!(plan.settings.reviews, format!("{output_folder}/found"));
 }
 
 #[test]
@@ -250,12 +254,12 @@ fn the_review_loop_block_is_read_alone_and_under_automation_and_in_the_bmad_file
     let strict_reading = read_settings(SETTINGS_FILE, &nested_yaml, ReadMode::Strict);
     assert_eq!(strict_reading.problems.len(), 1, "only the unknown key: {:?}", strict_reading.problems);
     let nested_yaml = nested_yaml.replace("  progress: {}\n", "");
-    assert_pasted_settings(&resolved_run_settings(&[(SETTINGS_FILE, &nested_yaml)]), ".tribunal");
+    assert_pasted_settings(&resolved_plan(&[(SETTINGS_FILE, &nested_yaml)]), ".tribunal");
 
     let bmad_yaml =
         format!("output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP_YAML}");
     assert_pasted_settings(
-        &resolved_run_settings(&[("_bmad/bmm/config.yaml", &bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]),
+        &resolved_plan(&[("_bmad/bmm/config.yaml", &bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]),
         "_out",
     );
 }
@@ -306,19 +310,19 @@ progress_display:
 "
     );
     assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, &yaml_text)]).tier.number(),
+        resolved_plan(&[(SETTINGS_FILE, &yaml_text)]).settings.tier.number(),
         3,
         "the default tier, where it is left to us"
     );
     assert_eq!(effective_settings(&[(SETTINGS_FILE, &yaml_text)]).to_typed().progress, DisplayMode::Silent);
     let chosen_tier_yaml = yaml_text.replace("auto-suggest", "1");
     assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, &chosen_tier_yaml)]).tier.number(),
+        resolved_plan(&[(SETTINGS_FILE, &chosen_tier_yaml)]).settings.tier.number(),
         1,
         "the tier wins over the default tier"
     );
     let small_yaml = format!("{AGENT_YAML}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
-    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, &small_yaml)]).tier.number(), 4);
+    assert_eq!(resolved_plan(&[(SETTINGS_FILE, &small_yaml)]).settings.tier.number(), 4);
 }
 
 #[test]
@@ -330,19 +334,16 @@ fn a_redefined_agent_is_not_mixed_with_the_earlier_one() {
         SettingSources { user_file: Some(user_directory.path().join("user.yaml")), ..SettingSources::default() };
     let inputs = RunInputs { sources, ..RunInputs::default() };
     let resolution = resolve_settings(project_directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap();
-    assert_eq!(resolution.settings.level, Some(ReviewLevel::Dual));
+    assert_eq!(resolution.plan.order.level, Some(ReviewLevel::Dual));
     assert_eq!(resolution.items.len(), 1, "the project's command is the one that would run");
 }
 
 #[test]
 fn seeds_and_approval_can_be_set() {
-    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).tasks.writing, WritingSettings::default());
     let settings_yaml = format!("{AGENT_YAML}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
-    let writing = resolved_run_settings(&[(SETTINGS_FILE, &settings_yaml)]).tasks.writing;
-    assert_eq!(
-        writing,
-        WritingSettings { approve_each: true, seeds: vec![".env".into(), "vendor".into()], in_session: false }
-    );
+    let plan = resolved_plan(&[(SETTINGS_FILE, &settings_yaml)]);
+    assert!(plan.order.fixers.approve_each && !plan.order.fixers.in_session);
+    assert_eq!(plan.settings.seeds, [".env", "vendor"]);
     let refusal_of = |seed_path: &str| {
         let directory =
             project_with_files(&[(SETTINGS_FILE, &format!("{AGENT_YAML}copies:\n  seed: [{seed_path}]\n"))]);
@@ -376,7 +377,7 @@ fn a_stronger_agent_that_is_not_used_is_in_reserve_with_its_own_reserve() {
     let spec_names = |agent_specs: &[AgentSpec]| -> Vec<String> {
         agent_specs.iter().map(|agent_spec| format!("{} of {}", agent_spec.name, agent_spec.provider_name())).collect()
     };
-    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, LADDER_YAML)]);
+    let run_settings = resolved_plan(&[(SETTINGS_FILE, LADDER_YAML)]).settings;
     assert_eq!(spec_names(&run_settings.agents), ["fast of acme"]);
     assert_eq!(spec_names(&run_settings.reserves), ["big of acme", "huge of huge"]);
     let stronger_name = |agent_spec: &AgentSpec| agent_spec.stronger.as_ref().map(ToString::to_string);
@@ -384,7 +385,7 @@ fn a_stronger_agent_that_is_not_used_is_in_reserve_with_its_own_reserve() {
     assert_eq!(stronger_name(&run_settings.reserves[0]).as_deref(), Some("huge"));
 
     let several_yaml = LADDER_YAML.replace("use: [fast]", "use: [idle, fast, huge]");
-    let run_settings = resolved_run_settings(&[(SETTINGS_FILE, &several_yaml)]);
+    let run_settings = resolved_plan(&[(SETTINGS_FILE, &several_yaml)]).settings;
     assert_eq!(spec_names(&run_settings.agents), ["idle of idle", "fast of acme", "huge of huge"]);
     assert_eq!(spec_names(&run_settings.reserves), ["big of acme"], "once, and not those who take part anyway");
 }
@@ -472,22 +473,22 @@ fn the_project_roster_is_pinned_and_a_bad_one_is_only_a_warning() {
         resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default()).unwrap()
     };
     let good_result = resolve_with("name,title,role\na,Clerk,bills\nb,Cook,food\nc,Pilot,charts\n");
-    let pinned_roster = &good_result.settings.tasks.plans.roster;
+    let pinned_roster = &good_result.plan.order.panel.plans.roster;
     assert_eq!(
         pinned_roster.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         "Clerk (bills), Cook (food), Pilot (charts)"
     );
     assert_eq!(good_result.warnings, [""; 0]);
     let bad_result = resolve_with("this is no manifest");
-    assert_eq!(bad_result.settings.tasks, TaskSettings::default());
+    assert_eq!(bad_result.plan.order.panel, PanelSettings::default());
     assert_eq!(bad_result.warnings.len(), 1, "{:?}", bad_result.warnings);
 }
 
 #[test]
 fn the_target_confidence_is_pinned_only_if_it_is_set() {
-    assert_eq!(resolved_run_settings(&[(SETTINGS_FILE, AGENT_YAML)]).target_confidence, None);
+    assert_eq!(resolved_plan(&[(SETTINGS_FILE, AGENT_YAML)]).order.target_confidence, None);
     assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, &format!("{AGENT_YAML}target_confidence: 80\n"))]).target_confidence,
+        resolved_plan(&[(SETTINGS_FILE, &format!("{AGENT_YAML}target_confidence: 80\n"))]).order.target_confidence,
         Some(80)
     );
 }
@@ -535,7 +536,7 @@ fn folders_stay_inside_the_project() {
         let resolution = resolve_settings(directory.path(), Subject::from_path("plan.md", None), &RunInputs::default());
         match (resolution, expected_folder) {
             (Ok(resolution), Some(expected_folder)) => {
-                assert_eq!(resolution.settings.reviews, expected_folder)
+                assert_eq!(resolution.plan.settings.reviews, expected_folder)
             }
             (Err(user_error), None) => {
                 assert!(user_error.message.contains("tribunal.yaml:2: `output_folder`"), "{user_error}")
@@ -545,13 +546,13 @@ fn folders_stay_inside_the_project() {
     }
     let bmad_yaml = "project_name: x\n";
     assert_eq!(
-        resolved_run_settings(&[("_bmad/bmm/config.yaml", bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]).reviews,
+        resolved_plan(&[("_bmad/bmm/config.yaml", bmad_yaml), (SETTINGS_FILE, AGENT_YAML)]).settings.reviews,
         "_bmad-output/reviews"
     );
     // BMAD's value matters only if no stronger layer sets one.
     let corrected_yaml = format!("{AGENT_YAML}output_folder: out\n");
     let directory = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (SETTINGS_FILE, corrected_yaml.as_str())];
-    assert_eq!(resolved_run_settings(&directory).reviews, "out/reviews");
+    assert_eq!(resolved_plan(&directory).settings.reviews, "out/reviews");
 }
 
 #[test]
@@ -559,7 +560,7 @@ fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
     let yaml_text =
         format!("{AGENT_YAML}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n");
     assert_eq!(
-        resolved_run_settings(&[(SETTINGS_FILE, &yaml_text)]).verify,
+        resolved_plan(&[(SETTINGS_FILE, &yaml_text)]).settings.verify,
         ["make test && make lint", r"cargo test -- 'it'\''s a name' ''"]
     );
 }

@@ -9,7 +9,7 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{
     engine::settings::Settings,
-    review::{finding::Severity, subject::Subject},
+    review::{finding::Severity, order::ReviewOrder, subject::Subject},
 };
 use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
@@ -17,8 +17,10 @@ use tribunal_report::DisplayMode;
 /// All settings as typed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TypedSettings {
-    /// What a run is pinned to. [`super::resolve`] adds its subject, its agents and the directory of its trackers.
+    /// What every run is pinned to. [`super::resolve`] adds its agents and the directory of its files.
     pub run: Settings,
+    /// What a review is pinned to in addition. [`super::resolve`] adds its subject.
+    pub review: ReviewOrder,
     /// Limits of the command, not of the run; they are not pinned.
     pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
@@ -33,8 +35,9 @@ pub(crate) struct TypedSettings {
 impl Default for TypedSettings {
     fn default() -> Self {
         TypedSettings {
+            run: Settings::default(),
             // The subject is a placeholder; resolving replaces it.
-            run: Settings::new(Subject::from_path("", None)),
+            review: ReviewOrder::new(Subject::from_path("", None)),
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             fail_on: None,

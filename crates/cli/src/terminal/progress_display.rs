@@ -4,6 +4,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     convert::Infallible,
     future::pending,
     io::{self, Stderr, Stdout, Write, stderr, stdout},
@@ -13,6 +14,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::watch;
+use tribunal_core::engine::{event::RunEvent, ids::RunId};
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, LiveReporter, MultiRunReporter, Reporter, RunLabel, Screen,
     live::{LiveScreen, ViewControls},
@@ -57,7 +59,11 @@ enum RunDisplay {
     /// Nothing: only errors are shown.
     Nothing,
     /// Line after line, for users or programs.
-    Lines(Box<dyn Reporter>),
+    Lines {
+        reporter: Box<dyn Reporter>,
+        /// Events for programs instead of lines for users.
+        is_json: bool,
+    },
     Live(Box<LiveReporter<Stderr>>),
     /// One of several runs: labelled lines; for programs events, and labelled lines only for notices that are no events.
     MultiRun {
@@ -102,6 +108,10 @@ pub(crate) struct ProgressView {
     /// How much is shown at first; keys can change it.
     initial_mode: DisplayMode,
     last_entry_clock: Cell<Option<EntryClock>>,
+    /// The run that the command started or resumed: the first that reported something.
+    root_run: RefCell<Option<RunId>>,
+    /// Draw the child runs, each with its name in front of its lines.
+    child_reporters: RefCell<BTreeMap<RunId, MultiRunReporter<Vec<u8>>>>,
 }
 
 impl ProgressView {
@@ -109,13 +119,18 @@ impl ProgressView {
         let screen = command_context.progress_screen.clone();
         let display = match terminal::screen_size().filter(|_| command_context.can_repaint) {
             // Programs get events even on a terminal.
-            _ if command_context.wants_json => RunDisplay::Lines(Box::new(JsonReporter::new(stdout()))),
+            _ if command_context.wants_json => {
+                RunDisplay::Lines { reporter: Box::new(JsonReporter::new(stdout())), is_json: true }
+            }
             _ if mode == DisplayMode::Silent => RunDisplay::Nothing,
             Some((_, screen_rows)) => {
                 let controls = ViewControls { mode, ..ViewControls::default() };
                 RunDisplay::Live(Box::new(LiveReporter::new(stderr(), screen.clone(), screen_rows, controls)))
             }
-            None => RunDisplay::Lines(Box::new(LineReporter::new(stderr(), screen.clone(), mode))),
+            None => RunDisplay::Lines {
+                reporter: Box::new(LineReporter::new(stderr(), screen.clone(), mode)),
+                is_json: false,
+            },
         };
         let progress_view = ProgressView::from_display(display, screen, mode);
         // A command that was started in the background must not paint over the shell.
@@ -141,16 +156,71 @@ impl ProgressView {
     }
 
     fn from_display(display: RunDisplay, screen: Screen, initial_mode: DisplayMode) -> ProgressView {
-        ProgressView { display: RefCell::new(display), screen, initial_mode, last_entry_clock: Cell::default() }
+        ProgressView {
+            display: RefCell::new(display),
+            screen,
+            initial_mode,
+            last_entry_clock: Cell::default(),
+            root_run: RefCell::default(),
+            child_reporters: RefCell::default(),
+        }
     }
 
-    /// Draws an update of the run.
-    pub fn show_update(&self, run_update: &RunUpdate<'_>) {
+    /// Draws an update of the run, or of a child of it.
+    pub fn show_update(&self, run_id: &RunId, run_update: &RunUpdate<'_>) {
+        let is_child = *self.root_run.borrow_mut().get_or_insert_with(|| run_id.clone()) != *run_id;
+        let is_shared = matches!(&*self.display.borrow(), RunDisplay::SharedView { .. });
+        if is_child && (is_shared || self.draws_lines()) {
+            // A row of a shared view shows one run alone.
+            let _ = if is_shared { Ok(()) } else { self.draw_child_update(run_id, run_update) };
+            return;
+        }
         if let Some(entry_clock) = EntryClock::from_update(run_update) {
             self.last_entry_clock.set(Some(entry_clock));
         }
         // A screen that is gone must not stop a run: everything is in the journal.
         let _ = self.draw_update(run_update);
+    }
+
+    /// Whether lines are written; programs get the events of all runs alike, and a row of a shared view has no room.
+    fn draws_lines(&self) -> bool {
+        match &*self.display.borrow() {
+            RunDisplay::Lines { is_json, .. } => !is_json,
+            RunDisplay::Live(_) => true,
+            RunDisplay::MultiRun { json_reporter, .. } => json_reporter.is_none(),
+            RunDisplay::Nothing | RunDisplay::SharedView { .. } => false,
+        }
+    }
+
+    /// Draws an update of a child run: its lines, behind the name that its parent gave it.
+    fn draw_child_update(&self, child_id: &RunId, run_update: &RunUpdate<'_>) -> io::Result<()> {
+        let mut child_reporters = self.child_reporters.borrow_mut();
+        if let RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) = run_update
+            && let RunEvent::RunStarted { parent: Some(parent), .. } = &journal_entry.event
+        {
+            let child_label = RunLabel::for_subjects(std::slice::from_ref(&parent.name)).into_iter().next();
+            if let Some(child_label) = child_label {
+                let mode = self.current_mode();
+                let reporter = MultiRunReporter::new(Vec::new(), self.screen.clone(), mode, child_label);
+                child_reporters.insert(child_id.clone(), reporter);
+            }
+        }
+        let Some(reporter) = child_reporters.get_mut(child_id) else { return Ok(()) };
+        match run_update {
+            RunUpdate::ReplayedEntry(journal_entry) => reporter.note_past_entry(journal_entry),
+            RunUpdate::NewEntry(journal_entry) => reporter.report_entry(journal_entry)?,
+            // What an agent does right now is shown for the run itself; here it would only repeat.
+            _ => {
+                if let Some(notice_text) = describe_notice(run_update) {
+                    reporter.write_notice(&notice_text)?;
+                }
+            }
+        }
+        let lines = reporter.take_output();
+        match &mut *self.display.borrow_mut() {
+            RunDisplay::Live(live_reporter) => live_reporter.write_lines(&lines),
+            _ => stderr().write_all(&lines),
+        }
     }
 
     fn draw_update(&self, run_update: &RunUpdate<'_>) -> io::Result<()> {
@@ -165,7 +235,7 @@ impl ProgressView {
                 multi_run_view.show_update(*run_index, run_update);
                 return Ok(());
             }
-            RunDisplay::Lines(line_reporter) => line_reporter.as_mut(),
+            RunDisplay::Lines { reporter, .. } => reporter.as_mut(),
             RunDisplay::Live(live_reporter) => live_reporter.as_mut(),
             RunDisplay::MultiRun { labelled_lines, json_reporter } => match (json_reporter, run_update) {
                 (Some(json_reporter), RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry)) => {
@@ -200,7 +270,7 @@ impl ProgressView {
                 }
                 live_reporter.write_notice(notice_text)
             }
-            RunDisplay::Lines(_) => writeln!(stderr(), "{notice_text}"),
+            RunDisplay::Lines { .. } => writeln!(stderr(), "{notice_text}"),
             RunDisplay::MultiRun { labelled_lines, .. } => labelled_lines.write_notice(notice_text),
             RunDisplay::SharedView { multi_run_view, run_index } => {
                 multi_run_view.show_update(*run_index, run_update);
@@ -216,7 +286,7 @@ impl ProgressView {
             RunDisplay::SharedView { multi_run_view, run_index } => {
                 multi_run_view.write_notice(*run_index, &user_error.to_string())
             }
-            RunDisplay::Nothing | RunDisplay::Live(_) | RunDisplay::Lines(_) => write!(stderr(), "{user_error}"),
+            RunDisplay::Nothing | RunDisplay::Live(_) | RunDisplay::Lines { .. } => write!(stderr(), "{user_error}"),
         };
     }
 
@@ -230,7 +300,7 @@ impl ProgressView {
         match &*self.display.borrow() {
             RunDisplay::Live(live_reporter) => live_reporter.controls().mode,
             RunDisplay::Nothing
-            | RunDisplay::Lines(_)
+            | RunDisplay::Lines { .. }
             | RunDisplay::MultiRun { .. }
             | RunDisplay::SharedView { .. } => self.initial_mode,
         }

@@ -7,42 +7,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::{
-        files::{Patch, StrayEdit},
-        ids::{DecisionId, FindingId, Hash, Key},
-    },
-    review::level::words,
+    engine::{files::StrayEdit, ids::DecisionId, kinds::WorkflowTopic},
+    review::topic::ReviewTopic,
+    text::word_table::words,
 };
 
 /// What a decision is about. This also defines what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum DecisionTopic {
-    /// A fixer could not repair this finding.
-    Blocked { finding: FindingId },
-    /// Challengers could not agree on this critical finding.
-    Disputed { finding: FindingId },
-    /// A patch waits for the user's approval.
-    Patch {
-        by: Key,
-        patch: Hash,
-        /// The masked difference for users, as a blob.
-        diff: Hash,
-        findings: Vec<FindingId>,
-        /// The decision in which the user rejected exactly this patch before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rejected_in: Option<DecisionId>,
-    },
     /// Files changed while agents were at work, and not by a landing.
     Strayed { strays: Vec<StrayEdit> },
-    /// The user's session was to repair these.
-    Session { findings: Vec<FindingId> },
-    /// A loop in a session was released before it was done.
-    Loop,
     /// A limit ended the run before all work was done.
     Limit,
-    /// All findings are settled, but the confidence is below the target.
-    Confidence,
+    /// A question that only this kind of run asks.
+    #[serde(untagged)]
+    Workflow(WorkflowTopic),
+}
+
+impl DecisionTopic {
+    /// Returns the topic of a review; `None` if it is another one.
+    pub fn review_topic(&self) -> Option<&ReviewTopic> {
+        match self {
+            DecisionTopic::Workflow(WorkflowTopic::Review(topic)) => Some(topic),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -151,85 +141,6 @@ impl DecisionAnswer {
 }
 
 impl Decision {
-    pub fn for_blocked_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
-        let offered = build_choices(&[
-            (ChoiceKey::Retry, "let a fixer try again (your note is passed on)"),
-            (ChoiceKey::Dismiss, "not an issue"),
-            (ChoiceKey::Defer, "a real issue, but not now"),
-        ]);
-        Decision {
-            id: decision_id,
-            about: DecisionTopic::Blocked { finding },
-            owner: "product owner".into(),
-            question,
-            choices: offered,
-            answer: None,
-        }
-    }
-
-    pub fn for_disputed_finding(decision_id: DecisionId, finding: FindingId, question: String) -> Decision {
-        let offered = build_choices(&[
-            (ChoiceKey::Uphold, "a real issue; let a fixer fix it"),
-            (ChoiceKey::Dismiss, "not an issue"),
-            (ChoiceKey::Defer, "a real issue, but not now"),
-        ]);
-        Decision {
-            id: decision_id,
-            about: DecisionTopic::Disputed { finding },
-            owner: "product owner".into(),
-            question,
-            choices: offered,
-            answer: None,
-        }
-    }
-
-    /// Asks whether a patch may land. `task_key` is the key of the task that made it. A patch that the user has rejected
-    /// before is marked with [`Decision::mark_rejected_before`].
-    pub fn for_patch(
-        decision_id: DecisionId,
-        task_key: &Key,
-        patch: &Patch,
-        findings: Vec<FindingId>,
-        question: String,
-    ) -> Decision {
-        let offered = build_choices(&[
-            (ChoiceKey::Approve, "apply the patch, if it still applies and the checks pass"),
-            (ChoiceKey::Reject, "let a fixer try again (your note is passed on)"),
-            (ChoiceKey::Dismiss, "not an issue"),
-            (ChoiceKey::Defer, "a real issue, but not now"),
-        ]);
-        // The hash names the exact patch: landing refuses a workspace that has changed since.
-        let topic = DecisionTopic::Patch {
-            by: task_key.clone(),
-            patch: patch.hash.clone(),
-            diff: patch.diff.clone(),
-            findings,
-            rejected_in: None,
-        };
-        Decision {
-            id: decision_id,
-            about: topic,
-            owner: "the user who set `approve: each`".into(),
-            question,
-            choices: offered,
-            answer: None,
-        }
-    }
-
-    /// Marks the patch as one that the user rejected in an earlier decision.
-    pub fn mark_rejected_before(mut self, earlier_decision: Option<DecisionId>) -> Decision {
-        if let DecisionTopic::Patch { rejected_in, .. } = &mut self.about {
-            *rejected_in = earlier_decision;
-        }
-        self
-    }
-
-    /// Returns whether the user rejected exactly this patch here.
-    pub fn has_rejected_patch(&self, patch_hash: &Hash) -> bool {
-        let is_rejection = self.answer.as_ref().is_some_and(|answer| answer.choice_key() == Some(ChoiceKey::Reject));
-        is_rejection && matches!(&self.about, DecisionTopic::Patch { patch, .. } if patch == patch_hash)
-    }
-
     /// Asks about stray edits. Either all of them can be restored, or none.
     pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
         let keep_choice = (ChoiceKey::Keep, "keep the change (it was you, or it is fine as it is)");
@@ -249,47 +160,6 @@ impl Decision {
             choices: offered,
             answer: None,
         }
-    }
-
-    pub fn for_low_confidence(decision_id: DecisionId, question: String) -> Decision {
-        let offered = build_choices(&[
-            (ChoiceKey::Accept, "good enough; end the run"),
-            (ChoiceKey::More, "review once more (without new signals the confidence will not change)"),
-        ]);
-        Decision {
-            id: decision_id,
-            about: DecisionTopic::Confidence,
-            owner: "the user who set `target_confidence`".into(),
-            question,
-            choices: offered,
-            answer: None,
-        }
-    }
-
-    pub fn for_session(decision_id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
-        let offered = build_choices(&[
-            (ChoiceKey::Fixers, "stop waiting for the session; let fixers fix what is open"),
-            (ChoiceKey::Accept, "defer the open findings and end the run"),
-        ]);
-        let owner = "the user of the session".into();
-        Decision {
-            id: decision_id,
-            about: DecisionTopic::Session { findings },
-            owner,
-            question,
-            choices: offered,
-            answer: None,
-        }
-    }
-
-    pub fn for_loop(decision_id: DecisionId, question: String) -> Decision {
-        let offered = build_choices(&[
-            // A loop belongs to no review, so its answers only concern the session.
-            (ChoiceKey::More, "let the session continue, with its limit granted once more"),
-            (ChoiceKey::End, "stop here"),
-        ]);
-        let owner = "the user who started the loop".into();
-        Decision { id: decision_id, about: DecisionTopic::Loop, owner, question, choices: offered, answer: None }
     }
 
     pub fn for_limit(decision_id: DecisionId, question: String) -> Decision {
@@ -313,7 +183,7 @@ impl Decision {
     }
 }
 
-fn build_choices(labelled_keys: &[(ChoiceKey, &str)]) -> Vec<DecisionChoice> {
+pub(crate) fn build_choices(labelled_keys: &[(ChoiceKey, &str)]) -> Vec<DecisionChoice> {
     labelled_keys
         .iter()
         .map(|(choice_key, label)| DecisionChoice { key: *choice_key, label: (*label).into() })

@@ -1,4 +1,5 @@
 //! Questions to the user, and what the user requests from a run.
 
 pub mod decision;
+pub mod dialog;
 pub mod user_request;

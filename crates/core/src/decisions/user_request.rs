@@ -23,6 +23,13 @@ pub enum UserRequest {
     Answer { decision: DecisionId, answer: DecisionAnswer },
     /// Continue after the run was parked.
     Resume,
+    /// Continue a child run that waited: the user has answered it.
+    ContinueChild { child: String },
+    /// Stop a child run alone. The host takes it; no workflow sees it.
+    Stop {
+        /// End its agents as well.
+        now: bool,
+    },
     /// Pass a remark on to the next briefs.
     Say(UserRemark),
     /// Change the status or the severity of a finding.

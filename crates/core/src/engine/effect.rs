@@ -19,12 +19,14 @@ use crate::{
     decisions::decision::Decision,
     decisions::user_request::UserRequest,
     engine::{
+        children::ChildReport,
         files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
         ids::{AgentName, Hash, Key},
-        limits::AgentUsage,
+        kinds::RunOrder,
+        limits::{AgentUsage, LimitShare},
         reason::RunEnding,
     },
-    review::subject::Subject,
+    review::{own_file::OwnFile, subject::Subject},
     tasks::{
         brief::{AgentReply, AgentTask},
         fault::Fault,
@@ -120,6 +122,7 @@ effects! {
     Wait = "wait": WaitForUser -> Requests;
     Sleep = "sleep": Sleep -> Elapsed;
     AwaitReset = "await_reset": AwaitReset -> Elapsed;
+    RunChild = "run_child": RunChild -> ChildOutcome;
 }
 
 /// Makes one frozen copy of the subject and what it needs, for all reviewers of a round.
@@ -194,15 +197,14 @@ pub struct AwaitReset {
     pub why: String,
 }
 
-/// A file that Tribunal owns; its name is chosen by the runner's rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "file", rename_all = "snake_case")]
-pub enum OwnFile {
-    /// Carries a stamp of its own content, so that edits by the user are noticed and kept.
-    Tracker,
-    Metrics {
-        unix_seconds: u64,
-    },
+/// Runs another run as a child of this one, or continues it, until it ends or waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunChild {
+    /// Unique among the children of a run: the same name continues the same child.
+    pub name: String,
+    pub order: RunOrder,
+    /// What the child may use in its whole life. A child that is continued may be given more.
+    pub share: LimitShare,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -328,6 +330,20 @@ pub enum PostOutcome {
     },
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ChildOutcome {
+    /// The child has finished.
+    Ended(ChildReport),
+    /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
+    Waiting(ChildReport),
+    /// The child could not be started or continued.
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
 /// What the user sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requests {
@@ -349,6 +365,7 @@ impl Reply {
             EffectKind::Restore => Some(Reply::Restore(fault.into())),
             EffectKind::Write => Some(Reply::Write(fault.into())),
             EffectKind::Post => Some(Reply::Post(fault.into())),
+            EffectKind::RunChild => Some(Reply::RunChild(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox ends with an error of its own.
             EffectKind::Inbox | EffectKind::Wait | EffectKind::Sleep | EffectKind::AwaitReset => None,
         }
@@ -364,7 +381,8 @@ impl Reply {
             | Reply::TakeIn(LandOutcome::Failed { fault })
             | Reply::Restore(RestoreOutcome::Failed { fault })
             | Reply::Write(WriteOutcome::Failed { fault })
-            | Reply::Post(PostOutcome::Failed { fault }) => Some(fault),
+            | Reply::Post(PostOutcome::Failed { fault })
+            | Reply::RunChild(ChildOutcome::Failed { fault }) => Some(fault),
             _ => None,
         }
     }
@@ -383,7 +401,7 @@ macro_rules! failed_with_a_fault {
     };
 }
 
-failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome);
+failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome, ChildOutcome);
 
 impl From<Fault> for AskOutcome {
     fn from(fault: Fault) -> AskOutcome {
@@ -399,7 +417,8 @@ impl From<Fault> for AskOutcome {
 
 impl Effect {
     /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task: the user
-    /// may raise a limit and resume. A file of Tribunal's own counts as the same however a newer build words it.
+    /// may raise a limit and resume, which also changes the share of a child. A file of Tribunal's own counts as the same
+    /// however a newer build words it.
     pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
         match (self, recorded_effect) {
             (Effect::Ask(AskAgent { task: own_task }), Effect::Ask(AskAgent { task: recorded_task })) => {
@@ -408,6 +427,9 @@ impl Effect {
                 *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }
             }
             (Effect::Write(own_write), Effect::Write(recorded_write)) => own_write.file == recorded_write.file,
+            (Effect::RunChild(own_child), Effect::RunChild(recorded_child)) => {
+                own_child.name == recorded_child.name && own_child.order == recorded_child.order
+            }
             (own_effect, recorded_effect) => own_effect == recorded_effect,
         }
     }

@@ -3,7 +3,6 @@
 //! The version of a [`JournalEntry`] (`v`) begins at 1; until the first release the format changes without a new number.
 
 use alloc::{
-    format,
     string::{String, ToString},
     vec::Vec,
 };
@@ -14,23 +13,17 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decisions::decision::{Decision, DecisionAnswer},
     engine::{
-        effect::{Effect, OwnFile, Reply},
-        files::PatchRefusal,
-        ids::{AgentName, BatchId, DecisionId, FindingId, Hash, Key, RunId},
-        limits::{AgentUsage, Cost, RemainingLimits},
+        effect::{Effect, Reply},
+        ids::{BatchId, DecisionId, Hash, Key, RunId},
+        kinds::{RunOrder, WorkflowEvent, WorkflowSummary},
+        limits::{Cost, RemainingLimits},
         reason::{RunOutcome, RunReason},
         settings::Settings,
         timestamp::Timestamp,
     },
-    review::{
-        challenge_rules::{ChallengeResult, ChallengerVoice},
-        confidence::Confidence,
-        counts::FindingCounts,
-        finding::{Finding, FindingRaiser, Severity, StatusTransition},
-        level::{AgentRole, ReviewLevel},
-    },
+    review::event::ReviewEvent,
     session::event::SessionEvent,
-    tasks::{failure_cause::FailureCause, fault::Fault},
+    tasks::failure_cause::FailureCause,
 };
 
 /// The version this build writes.
@@ -57,192 +50,180 @@ pub struct EntryDraft {
     pub event: RunEvent,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum RunEvent {
-    // The run itself.
-    RunStarted {
-        workflow: String,
-        version: u32,
-        build: String,
-        settings: Settings,
-        /// The command that started this run, if it started several.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        batch: Option<BatchId>,
-    },
-    RunResumed {
-        life: u32,
-    },
-    /// The user's changed settings were read; they hold from here on.
-    SettingsChanged {
-        settings: Settings,
-    },
-    EffectStarted {
-        key: Key,
-        stretch: u32,
-        fingerprint: Hash,
-        effect: Effect,
-    },
-    EffectFinished {
-        key: Key,
-        stretch: u32,
-        reply: Reply,
-    },
-    Boundary {
-        key: Key,
-        stretch: u32,
-        state: serde_json::Value,
-    },
-    Patched {
-        change: String,
-    },
-    RunParked(RunSummary),
-    RunFinished(RunSummary),
+/// Makes the enum of events, and the part of it that serde reads by itself.
+macro_rules! run_events {
+    ($($common_events:tt)*) => {
+        /// Something that happened in a run.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum RunEvent {
+            $($common_events)*
+            /// What the workflow of this kind of run records as it proceeds.
+            #[serde(untagged)]
+            Workflow(WorkflowEvent),
+            /// An event of a newer build. A run that has one can be read, but not resumed.
+            #[serde(untagged)]
+            Unknown(UnknownEvent),
+        }
 
-    // What a review records as it proceeds.
-    LevelChosen {
-        level: ReviewLevel,
-        why: String,
-        panel: Vec<AgentRole>,
-    },
-    RoundStarted {
-        round: u32,
-        of: u32,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<RunReason>,
-    },
-    SeatAnswered {
-        round: u32,
-        role: AgentRole,
-        agent: AgentName,
-        raised: u32,
-        usage: AgentUsage,
-    },
-    SeatIncomplete {
-        round: u32,
-        role: AgentRole,
-        agent: AgentName,
-        fault: Fault,
-    },
-    FindingRaised {
-        finding: Finding,
-    },
-    FindingJoined {
-        finding: FindingId,
-        severity: Severity,
-        raiser: FindingRaiser,
-    },
-    FindingMoved {
-        finding: FindingId,
-        #[serde(flatten)]
-        transition: StatusTransition,
-    },
-    /// A challenger answered for its batch, or failed to.
-    ChallengerAnswered {
-        key: Key,
-        agent: AgentName,
-        findings: u32,
-        usage: AgentUsage,
-        /// The findings that the challenger did not mention.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        silent: Vec<FindingId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fault: Option<Fault>,
-    },
-    FindingRuled {
-        finding: FindingId,
-        ruled: ChallengeResult,
-        /// The severity from now on.
-        severity: Severity,
-        voices: Vec<ChallengerVoice>,
-    },
-    FixersDealt {
-        round: u32,
-        iteration: u32,
-        wave: u32,
-        hands: Vec<Vec<FindingId>>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<RunReason>,
-    },
-    FixerFailed {
-        key: Key,
-        agent: AgentName,
-        fault: Fault,
-    },
-    PatchLanded {
-        key: Key,
-        findings: Vec<FindingId>,
-        lines: u32,
-    },
-    PatchRefused {
-        key: Key,
-        findings: Vec<FindingId>,
-        why: PatchRefusal,
-    },
-    DecisionPosted {
-        decision: Decision,
-    },
-    DecisionAnswered {
-        decision: DecisionId,
-        answer: DecisionAnswer,
-    },
-    RoundEnded {
-        round: u32,
-        new: u32,
-        dry: bool,
-        counts: FindingCounts,
-    },
-    ConfidenceCalculated {
-        round: u32,
-        confidence: Confidence,
-    },
-    FileWritten {
-        #[serde(flatten)]
-        file: OwnFile,
-        path: String,
-    },
-    Warned {
-        text: String,
-    },
-    /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
-    Session(SessionEvent),
-    /// An event of a newer build. A run that has one can be read, but not resumed.
-    #[serde(other)]
-    Unknown,
+        /// Reads the events that every run has.
+        #[derive(Deserialize)]
+        #[serde(remote = "RunEvent", tag = "kind", rename_all = "snake_case")]
+        enum CommonEvent {
+            $($common_events)*
+        }
+    };
 }
 
+run_events! {
+        // The run itself.
+        RunStarted {
+            version: u32,
+            build: String,
+            settings: Settings,
+            #[serde(flatten)]
+            order: RunOrder,
+            /// The run that started this one, if it is a child.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            parent: Option<ParentRun>,
+            /// The command that started this run, if it started several.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            batch: Option<BatchId>,
+        },
+        RunResumed {
+            life: u32,
+        },
+        /// The user's changed settings were read; they hold from here on.
+        SettingsChanged {
+            settings: Settings,
+            #[serde(flatten)]
+            order: RunOrder,
+        },
+        EffectStarted {
+            key: Key,
+            stretch: u32,
+            fingerprint: Hash,
+            effect: Effect,
+        },
+        EffectFinished {
+            key: Key,
+            stretch: u32,
+            reply: Reply,
+        },
+        Boundary {
+            key: Key,
+            stretch: u32,
+            state: serde_json::Value,
+        },
+        Patched {
+            change: String,
+        },
+        RunParked(RunSummary),
+        RunFinished(RunSummary),
+
+        /// A child run was given its id. The host records it before the child starts, so that a later process finds the child.
+        ChildStarted {
+            key: Key,
+            name: String,
+            child: RunId,
+        },
+        DecisionPosted {
+            decision: Decision,
+        },
+        DecisionAnswered {
+            decision: DecisionId,
+            answer: DecisionAnswer,
+        },
+        Warned {
+            text: String,
+        },
+        /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
+        Session(SessionEvent),
+}
+
+impl<'de> Deserialize<'de> for RunEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<RunEvent, D::Error> {
+        let json = serde_json::Value::deserialize(deserializer)?;
+        let text_of = |name: &str| json.get(name).and_then(serde_json::Value::as_str).unwrap_or_default().to_string();
+        let (kind, workflow) = (text_of("kind"), text_of("workflow"));
+        let is_unknown_workflow = !workflow.is_empty() && !RunOrder::kind_names().contains(&workflow.as_str());
+        if WorkflowEvent::has_kind_name(&kind) {
+            return WorkflowEvent::from_json(&kind, json).map(RunEvent::Workflow).map_err(serde::de::Error::custom);
+        }
+        if kind.is_empty() {
+            return Err(serde::de::Error::missing_field("kind"));
+        }
+        if !COMMON_KIND_NAMES.contains(&kind.as_str()) || is_unknown_workflow {
+            return Ok(RunEvent::Unknown(UnknownEvent { kind, workflow }));
+        }
+        CommonEvent::deserialize(json).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The run that started another one, and the name it gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ParentRun {
+    pub run: RunId,
+    /// The run that the user started, which is the parent itself or one above it.
+    pub root: RunId,
+    /// Unique among the children of the parent.
+    pub name: String,
+    /// 1 for a child of the root.
+    pub depth: u32,
+}
+
+/// An event that this build does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnknownEvent {
+    pub kind: String,
+    /// The kind of run, if the event is the start of a run that this build does not have.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workflow: String,
+}
+
+/// The `kind` of every event that does not depend on the kind of run.
+const COMMON_KIND_NAMES: [&str; 14] = [
+    "run_started",
+    "run_resumed",
+    "settings_changed",
+    "effect_started",
+    "effect_finished",
+    "boundary",
+    "patched",
+    "run_parked",
+    "run_finished",
+    "child_started",
+    "decision_posted",
+    "decision_answered",
+    "warned",
+    "session",
+];
+
 impl RunEvent {
+    /// Makes the event of a workflow.
+    pub fn from_workflow(event: impl Into<WorkflowEvent>) -> RunEvent {
+        RunEvent::Workflow(event.into())
+    }
+
     /// Names what the event is about. Together with the kind it forms a name that does not depend on other events.
     pub fn subject_name(&self) -> String {
         match self {
             RunEvent::EffectStarted { key, .. }
             | RunEvent::EffectFinished { key, .. }
             | RunEvent::Boundary { key, .. }
-            | RunEvent::ChallengerAnswered { key, .. }
-            | RunEvent::FixerFailed { key, .. }
-            | RunEvent::PatchLanded { key, .. }
-            | RunEvent::PatchRefused { key, .. } => key.to_string(),
+            | RunEvent::ChildStarted { key, .. } => key.to_string(),
             // A build may mark several changes at one point.
             RunEvent::Patched { change } => change.clone(),
-            // One role has at most one seat in a round.
-            RunEvent::SeatAnswered { role, .. } | RunEvent::SeatIncomplete { role, .. } => role.to_string(),
-            RunEvent::FindingRaised { finding } => finding.id.to_string(),
-            RunEvent::FindingJoined { finding: finding_id, .. }
-            | RunEvent::FindingMoved { finding: finding_id, .. }
-            | RunEvent::FindingRuled { finding: finding_id, .. } => finding_id.to_string(),
             RunEvent::DecisionPosted { decision } => decision.id.to_string(),
             RunEvent::DecisionAnswered { decision: decision_id, .. } => decision_id.to_string(),
-            RunEvent::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
-            RunEvent::RoundStarted { round, .. }
-            | RunEvent::RoundEnded { round, .. }
-            | RunEvent::ConfidenceCalculated { round, .. } => format!("{round}"),
+            RunEvent::Workflow(event) => event.subject_name(),
             // The remaining kinds occur once in a run, or their order alone tells them apart.
             _ => String::new(),
         }
     }
 
     /// Returns the `kind` as it is written in JSON.
-    pub fn kind_name(&self) -> &'static str {
+    pub fn kind_name(&self) -> &str {
         match self {
             // These must be the names that serde writes for the variants.
             RunEvent::RunStarted { .. } => "run_started",
@@ -254,27 +235,21 @@ impl RunEvent {
             RunEvent::Patched { .. } => "patched",
             RunEvent::RunParked(_) => "run_parked",
             RunEvent::RunFinished(_) => "run_finished",
-            RunEvent::LevelChosen { .. } => "level_chosen",
-            RunEvent::RoundStarted { .. } => "round_started",
-            RunEvent::SeatAnswered { .. } => "seat_answered",
-            RunEvent::SeatIncomplete { .. } => "seat_incomplete",
-            RunEvent::FindingRaised { .. } => "finding_raised",
-            RunEvent::FindingJoined { .. } => "finding_joined",
-            RunEvent::FindingMoved { .. } => "finding_moved",
-            RunEvent::ChallengerAnswered { .. } => "challenger_answered",
-            RunEvent::FindingRuled { .. } => "finding_ruled",
-            RunEvent::FixersDealt { .. } => "fixers_dealt",
-            RunEvent::FixerFailed { .. } => "fixer_failed",
-            RunEvent::PatchLanded { .. } => "patch_landed",
-            RunEvent::PatchRefused { .. } => "patch_refused",
+            RunEvent::ChildStarted { .. } => "child_started",
             RunEvent::DecisionPosted { .. } => "decision_posted",
             RunEvent::DecisionAnswered { .. } => "decision_answered",
-            RunEvent::RoundEnded { .. } => "round_ended",
-            RunEvent::ConfidenceCalculated { .. } => "confidence_calculated",
-            RunEvent::FileWritten { .. } => "file_written",
             RunEvent::Warned { .. } => "warned",
             RunEvent::Session(_) => "session",
-            RunEvent::Unknown => "unknown",
+            RunEvent::Workflow(event) => event.kind_name(),
+            RunEvent::Unknown(event) => &event.kind,
+        }
+    }
+
+    /// Returns the event of a review; `None` if it is another one.
+    pub fn review_event(&self) -> Option<&ReviewEvent> {
+        match self {
+            RunEvent::Workflow(WorkflowEvent::Review(event)) => Some(event),
+            _ => None,
         }
     }
 }
@@ -286,8 +261,9 @@ pub struct RunSummary {
     pub outcome: Option<RunOutcome>,
     pub reason: RunReason,
     pub detail: String,
-    pub rounds: u32,
-    pub findings: FindingCounts,
+    /// What only this kind of run has to say.
+    #[serde(flatten)]
+    pub result: WorkflowSummary,
     pub cost: Cost,
     /// The part of the cost that a subscription paid.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]

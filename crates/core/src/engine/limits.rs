@@ -107,21 +107,28 @@ impl AgentUsage {
     }
 }
 
+/// The limits of every kind of run. Limits that only one kind has are in its order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLimits {
-    pub rounds: u32,
-    /// The most fix iterations in one round.
-    pub fix_iterations: u32,
     /// The most agent tasks that may fail in a row.
     pub failures: u32,
-    /// The most distinct valid findings: open, blocked or fixed.
-    pub findings: u32,
     /// The most awake time, without the waits for usage limits.
     pub runtime_ms: u64,
     pub cost: Cost,
     /// The most weighted tokens, counted for calls whose cost was not reported or that a subscription paid.
     pub tokens: u64,
     pub waits: WaitLimits,
+    /// What the parent of a child run lets it use. The user's grants do not raise it: only the parent does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<LimitShare>,
+}
+
+/// The part of a run's limits that a child of it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitShare {
+    pub runtime_ms: u64,
+    pub cost: Cost,
+    pub tokens: u64,
 }
 
 /// How a run handles agents that may not be asked for a while.
@@ -142,14 +149,12 @@ impl Default for WaitLimits {
 impl Default for RunLimits {
     fn default() -> Self {
         RunLimits {
-            rounds: 3,
-            fix_iterations: 3,
             failures: 5,
-            findings: 50,
             runtime_ms: 2 * 3_600_000,
             cost: Cost(5_000_000),
             tokens: 1_000_000,
             waits: WaitLimits::default(),
+            share: None,
         }
     }
 }
@@ -174,6 +179,37 @@ pub struct RunUsage {
     pub limited: BTreeMap<AgentName, u64>,
     #[serde(default, skip_serializing_if = "WaitTotal::is_zero")]
     pub waited: WaitTotal,
+}
+
+/// What a run has used in all, for its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UsageTotals {
+    pub cost: Cost,
+    /// The part of the cost that a subscription paid.
+    #[serde(skip_serializing_if = "Cost::is_zero")]
+    pub notional: Cost,
+    pub tokens: u64,
+    /// Tokens of calls whose cost was not reported or that a subscription paid.
+    pub uncosted_tokens: u64,
+}
+
+impl UsageTotals {
+    /// Returns the cost that is really paid.
+    pub fn paid_cost(&self) -> Cost {
+        Cost(self.cost.0.saturating_sub(self.notional.0))
+    }
+
+    /// Returns what was used since an earlier total.
+    #[must_use]
+    pub fn used_since(&self, earlier: &UsageTotals) -> UsageTotals {
+        UsageTotals {
+            cost: Cost(self.cost.0.saturating_sub(earlier.cost.0)),
+            notional: Cost(self.notional.0.saturating_sub(earlier.notional.0)),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            uncosted_tokens: self.uncosted_tokens.saturating_sub(earlier.uncosted_tokens),
+        }
+    }
 }
 
 /// The time in which a run only waited until an agent could be asked again.
@@ -242,9 +278,21 @@ impl RunUsage {
         *self.failing.entry(agent.clone()).or_default() += added_failures;
     }
 
-    /// Returns the cost that is really paid.
+    /// Adds what a child run used.
+    pub fn add_child(&mut self, child_usage: &UsageTotals) {
+        self.cost += child_usage.cost;
+        self.notional += child_usage.notional;
+        self.tokens = self.tokens.saturating_add(child_usage.tokens);
+        self.uncosted_tokens = self.uncosted_tokens.saturating_add(child_usage.uncosted_tokens);
+    }
+
+    pub fn usage_totals(&self) -> UsageTotals {
+        let RunUsage { cost, notional, tokens, uncosted_tokens, .. } = *self;
+        UsageTotals { cost, notional, tokens, uncosted_tokens }
+    }
+
     fn paid_cost(&self) -> Cost {
-        Cost(self.cost.0.saturating_sub(self.notional.0))
+        self.usage_totals().paid_cost()
     }
 
     /// Returns how often each limit may be used: once, and once more for each grant.
@@ -266,51 +314,69 @@ pub fn backoff_ms(failures: u32) -> u64 {
 /// What is left of every limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemainingLimits {
-    pub rounds: u32,
-    /// What is left in this round.
-    pub fix_iterations: u32,
     pub failures: u32,
     pub seconds: u64,
-    pub findings: u32,
     pub cost: Cost,
     /// Weighted tokens for calls whose cost is not reported or that a subscription pays.
     pub tokens: u64,
-}
-
-/// How far a review has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReviewProgress {
-    pub rounds: u32,
-    /// Fix iterations in the last round.
-    pub iterations: u32,
+    /// What is left of the limits that only this kind of run has, by their names, for instance `rounds`.
+    #[serde(flatten)]
+    pub counts: BTreeMap<String, u32>,
 }
 
 impl RemainingLimits {
-    pub fn calculate(
-        limits: &RunLimits,
-        run_usage: &RunUsage,
-        awake_ms: u64,
-        findings: u32,
-        progress: ReviewProgress,
-    ) -> RemainingLimits {
-        let granted = run_usage.granted_shares();
-        let granted_u64 = u64::from(granted);
+    pub fn calculate(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> RemainingLimits {
         RemainingLimits {
-            rounds: limits.rounds.saturating_mul(granted).saturating_sub(progress.rounds),
-            // Iterations and failures are counted anew after a grant, so grants do not multiply them.
-            fix_iterations: limits.fix_iterations.saturating_sub(progress.iterations),
+            // Failures are counted anew after a grant, so grants do not multiply them.
             failures: limits.failures.saturating_sub(run_usage.failures_in_a_row),
-            seconds: runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)) / 1000,
-            findings: limits.findings.saturating_mul(granted).saturating_sub(findings),
+            seconds: remaining_runtime_ms(limits, run_usage, awake_ms) / 1000,
             cost: remaining_cost(limits, run_usage),
-            tokens: limits.tokens.saturating_mul(granted_u64).saturating_sub(run_usage.uncosted_tokens),
+            tokens: token_limit(limits, run_usage).saturating_sub(run_usage.uncosted_tokens),
+            counts: BTreeMap::new(),
         }
+    }
+
+    /// Adds what is left of a limit that only this kind of run has.
+    #[must_use]
+    pub fn with_count(mut self, name: &str, remaining: u32) -> RemainingLimits {
+        self.counts.insert(String::from(name), remaining);
+        self
     }
 }
 
 /// Returns the cost that may still be spent.
 pub fn remaining_cost(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
-    Cost(limits.cost.0.saturating_mul(u64::from(run_usage.granted_shares())).saturating_sub(run_usage.paid_cost().0))
+    Cost(cost_limit(limits, run_usage).0.saturating_sub(run_usage.paid_cost().0))
+}
+
+/// Returns what is left of the limits that a run can pass on to a child.
+pub fn remaining_share(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> LimitShare {
+    LimitShare {
+        runtime_ms: remaining_runtime_ms(limits, run_usage, awake_ms),
+        cost: remaining_cost(limits, run_usage),
+        tokens: token_limit(limits, run_usage).saturating_sub(run_usage.uncosted_tokens),
+    }
+}
+
+/// Returns the limit with every grant of the user, but not more than the share of a child run.
+fn granted_limit(run_usage: &RunUsage, own_limit: u64, share: Option<u64>) -> u64 {
+    own_limit.saturating_mul(u64::from(run_usage.granted_shares())).min(share.unwrap_or(u64::MAX))
+}
+
+fn cost_limit(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
+    Cost(granted_limit(run_usage, limits.cost.0, limits.share.map(|share| share.cost.0)))
+}
+
+fn token_limit(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
+    granted_limit(run_usage, limits.tokens, limits.share.map(|share| share.tokens))
+}
+
+fn runtime_limit_ms(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
+    granted_limit(run_usage, limits.runtime_ms, limits.share.map(|share| share.runtime_ms))
+}
+
+fn remaining_runtime_ms(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> u64 {
+    runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms))
 }
 
 /// The part of the runtime that a run keeps to close in good order.
@@ -321,13 +387,8 @@ const MIN_TASK_MS: u64 = 1_000;
 /// Returns the time that a task may take: its own timeout within the remaining runtime.
 pub fn task_timeout_ms(own_timeout_ms: u64, limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> u64 {
     // The reserve leaves time to write the tracker and the summary after the last task.
-    let remaining_ms =
-        runtime_limit_ms(limits, run_usage).saturating_sub(worked_ms(run_usage, awake_ms)).saturating_sub(RESERVED_MS);
+    let remaining_ms = remaining_runtime_ms(limits, run_usage, awake_ms).saturating_sub(RESERVED_MS);
     own_timeout_ms.min(remaining_ms.max(MIN_TASK_MS))
-}
-
-fn runtime_limit_ms(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
-    limits.runtime_ms.saturating_mul(u64::from(run_usage.granted_shares()))
 }
 
 /// Returns the awake time without the time spent waiting for usage limits.
@@ -335,9 +396,13 @@ fn worked_ms(run_usage: &RunUsage, awake_ms: u64) -> u64 {
     awake_ms.saturating_sub(run_usage.waited.ms)
 }
 
-/// Checks all limits before a step and returns the ending for the first that is used up.
-pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64, findings: u32) -> Option<RunEnding> {
-    let granted = run_usage.granted_shares();
+/// Checks the limits of every kind of run before a step and returns the ending for the first that is used up.
+pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> Option<RunEnding> {
+    check_effort(limits, run_usage, awake_ms).or_else(|| check_budget(limits, run_usage))
+}
+
+/// Checks failures and time only.
+pub fn check_effort(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> Option<RunEnding> {
     let halt_with = |reason, used_amount: String, allowed_amount: String| {
         Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
     };
@@ -356,22 +421,13 @@ pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64, fin
         let minutes = |ms: u64| format!("{}", ms / 60_000);
         return halt_with(RunReason::Runtime, minutes(awake_ms), minutes(runtime_limit));
     }
-    // So many findings need a look by the user before money is spent on fixing them.
-    if findings > limits.findings.saturating_mul(granted) {
-        return halt_with(
-            RunReason::Findings,
-            format!("{findings}"),
-            format!("at most {}", limits.findings.saturating_mul(granted)),
-        );
-    }
-    check_budget(limits, run_usage)
+    None
 }
 
 /// Checks cost and tokens only.
 pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEnding> {
-    let granted = u64::from(run_usage.granted_shares());
-    let cost_limit = Cost(limits.cost.0.saturating_mul(granted));
-    let token_limit = limits.tokens.saturating_mul(granted);
+    let cost_limit = cost_limit(limits, run_usage);
+    let token_limit = token_limit(limits, run_usage);
     // Tokens limit only the calls that the cost does not cover, so that no call counts twice.
     let (reason, used_amount, allowed_amount) = if run_usage.paid_cost() >= cost_limit {
         (RunReason::Cost, format!("${}", run_usage.paid_cost()), format!("${cost_limit}"))
@@ -387,7 +443,6 @@ fn limit_unit(reason: RunReason) -> &'static str {
     match reason {
         RunReason::Failures => "failures",
         RunReason::Runtime => "minutes",
-        RunReason::Findings => "findings",
         RunReason::Cost => "spent",
         RunReason::Tokens => "weighted tokens (in calls without a reported cost)",
         _ => "",
@@ -400,25 +455,18 @@ mod tests {
 
     use super::*;
 
-    fn halt_reason(run_usage: RunUsage, awake_ms: u64, findings: u32) -> Option<RunReason> {
-        check_limits(&RunLimits::default(), &run_usage, awake_ms, findings).map(|ending| ending.reason)
+    fn halt_reason(run_usage: RunUsage, awake_ms: u64) -> Option<RunReason> {
+        check_limits(&RunLimits::default(), &run_usage, awake_ms).map(|ending| ending.reason)
     }
 
     #[test]
     fn each_limit_holds_by_itself() {
         let fresh_usage = RunUsage::default;
-        assert_eq!(halt_reason(fresh_usage(), 0, 50), None);
-        assert_eq!(halt_reason(fresh_usage(), 0, 51), Some(RunReason::Findings));
-        assert_eq!(halt_reason(fresh_usage(), 7_200_000, 0), Some(RunReason::Runtime));
-        assert_eq!(halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0, 0), Some(RunReason::Failures));
-        assert_eq!(
-            halt_reason(RunUsage { cost: Cost::from_amount(5.0), ..fresh_usage() }, 0, 0),
-            Some(RunReason::Cost)
-        );
-        assert_eq!(
-            halt_reason(RunUsage { uncosted_tokens: 1_000_000, ..fresh_usage() }, 0, 0),
-            Some(RunReason::Tokens)
-        );
+        assert_eq!(halt_reason(fresh_usage(), 0), None);
+        assert_eq!(halt_reason(fresh_usage(), 7_200_000), Some(RunReason::Runtime));
+        assert_eq!(halt_reason(RunUsage { failures_in_a_row: 5, ..fresh_usage() }, 0), Some(RunReason::Failures));
+        assert_eq!(halt_reason(RunUsage { cost: Cost::from_amount(5.0), ..fresh_usage() }, 0), Some(RunReason::Cost));
+        assert_eq!(halt_reason(RunUsage { uncosted_tokens: 1_000_000, ..fresh_usage() }, 0), Some(RunReason::Tokens));
     }
 
     #[test]
@@ -431,15 +479,8 @@ mod tests {
     fn remaining_limits_count_grants_and_never_fall_below_zero() {
         let run_usage =
             RunUsage { cost: Cost::from_amount(6.5), uncosted_tokens: 10, grants: 1, ..RunUsage::default() };
-        let remaining = RemainingLimits::calculate(
-            &RunLimits::default(),
-            &run_usage,
-            60_000,
-            200,
-            ReviewProgress { rounds: 4, iterations: 3 },
-        );
-        assert_eq!((remaining.rounds, remaining.fix_iterations, remaining.failures), (2, 0, 5));
-        assert_eq!((remaining.seconds, remaining.findings), (4 * 3600 - 60, 0));
+        let remaining = RemainingLimits::calculate(&RunLimits::default(), &run_usage, 60_000);
+        assert_eq!((remaining.failures, remaining.seconds), (5, 4 * 3600 - 60));
         assert_eq!((remaining.cost, remaining.tokens), (Cost::from_amount(3.5), 1_999_990));
     }
 
@@ -450,16 +491,34 @@ mod tests {
         assert_eq!(timeout_at(0), 900_000);
         assert_eq!(timeout_at(7_200_000 - 100_000), 90_000);
         assert_eq!(timeout_at(7_200_000), 1_000);
-        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_001, 0), None);
-        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_000, 0), Some(RunReason::Runtime));
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_001), None);
+        assert_eq!(halt_reason(RunUsage::default(), 7_200_000 - 10_000), Some(RunReason::Runtime));
         assert_eq!(task_timeout_ms(900_000, &limits, &RunUsage { grants: 1, ..run_usage }, 7_200_000), 900_000);
     }
 
     #[test]
     fn a_grant_gives_every_amount_once_more() {
         let run_usage = RunUsage { cost: Cost::from_amount(5.0), grants: 1, ..RunUsage::default() };
-        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
-        assert_eq!(halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0, 0), Some(RunReason::Cost));
+        assert_eq!(halt_reason(run_usage.clone(), 0), None);
+        assert_eq!(halt_reason(RunUsage { cost: Cost::from_amount(10.0), ..run_usage }, 0), Some(RunReason::Cost));
+    }
+
+    #[test]
+    fn a_grant_does_not_raise_the_share_of_a_child() {
+        let share = LimitShare { runtime_ms: 60_000, cost: Cost::from_amount(6.0), tokens: 10 };
+        let limits = RunLimits { share: Some(share), ..RunLimits::default() };
+        let run_usage = RunUsage { cost: Cost::from_amount(5.5), grants: 3, ..RunUsage::default() };
+        assert_eq!(remaining_cost(&limits, &run_usage), Cost::from_amount(0.5));
+        assert_eq!(
+            remaining_share(&limits, &run_usage, 10_000),
+            LimitShare { runtime_ms: 50_000, cost: Cost::from_amount(0.5), tokens: 10 }
+        );
+        let halted =
+            |run_usage: &RunUsage, awake_ms| check_limits(&limits, run_usage, awake_ms).map(|ending| ending.reason);
+        assert_eq!(halted(&run_usage, 0), None);
+        assert_eq!(halted(&run_usage, 55_000), Some(RunReason::Runtime));
+        assert_eq!(halted(&RunUsage { uncosted_tokens: 10, ..run_usage.clone() }, 0), Some(RunReason::Tokens));
+        assert_eq!(halted(&RunUsage { cost: Cost::from_amount(6.0), ..run_usage }, 0), Some(RunReason::Cost));
     }
 
     #[test]
@@ -495,10 +554,10 @@ mod tests {
             ..AgentUsage::default()
         };
         run_usage.add_usage(&subscription_usage(600_000));
-        assert_eq!(halt_reason(run_usage.clone(), 0, 0), None);
+        assert_eq!(halt_reason(run_usage.clone(), 0), None);
         assert_eq!(remaining_cost(&RunLimits::default(), &run_usage), RunLimits::default().cost);
         run_usage.add_usage(&subscription_usage(600_000));
-        assert_eq!(halt_reason(run_usage, 0, 0), Some(RunReason::Tokens));
+        assert_eq!(halt_reason(run_usage, 0), Some(RunReason::Tokens));
     }
 
     #[test]
@@ -509,8 +568,8 @@ mod tests {
         run_usage.waited.add_interval(hours_in_ms(2), hours_in_ms(5));
         run_usage.waited.add_interval(hours_in_ms(1), hours_in_ms(4));
         assert_eq!(run_usage.waited.ms, hours_in_ms(4));
-        assert_eq!(halt_reason(run_usage.clone(), hours_in_ms(5), 0), None);
-        assert_eq!(halt_reason(run_usage, hours_in_ms(6), 0), Some(RunReason::Runtime));
+        assert_eq!(halt_reason(run_usage.clone(), hours_in_ms(5)), None);
+        assert_eq!(halt_reason(run_usage, hours_in_ms(6)), Some(RunReason::Runtime));
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! What holds for every kind of run: the host, the replay rule, effects, common events, keys, limits and the view of a run.
 
+pub mod children;
 pub mod effect;
 pub mod event;
+pub mod failure_log;
 pub mod files;
 pub mod host;
 pub mod ids;
 pub mod keys;
+pub mod kind_view;
+pub mod kinds;
 pub mod limits;
+pub mod plan;
 pub mod progress;
 pub mod reason;
 pub mod replayer;
+pub mod run_kind;
 pub mod settings;
+pub mod tier;
 pub mod timestamp;
 pub mod view;

@@ -6,7 +6,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::limits::RemainingLimits, review::level::words};
+use crate::{engine::limits::RemainingLimits, text::word_table::words};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

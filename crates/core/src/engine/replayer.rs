@@ -73,6 +73,8 @@ impl ReplayHistory {
                 | RunEvent::SettingsChanged { .. }
                 | RunEvent::RunParked(_)
                 | RunEvent::RunFinished(_)
+                // The host records it, not the workflow.
+                | RunEvent::ChildStarted { .. }
                 // Hooks write session events at any time; the workflow itself never emits them.
                 | RunEvent::Session(_) => {}
                 RunEvent::Boundary { state, stretch, .. } => {

@@ -2,8 +2,8 @@
 //! the user reloads them.
 //!
 //! The binary reads files, merges layers and suggests corrections; this module has the result. The default of every setting
-//! that a run is pinned to is defined here or in [`crate::engine::limits`], and nowhere else: in [`Settings::new`] and in the
-//! `Default` implementations of its parts.
+//! that a run is pinned to is defined here or in [`crate::engine::limits`], and nowhere else: in the
+//! `Default` implementations of [`Settings`] and its parts.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -11,61 +11,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::{ids::AgentName, limits::RunLimits},
-    review::{
-        level::{ReviewGoal, ReviewLevel, ReviewTier},
-        seat_plan::Persona,
-        subject::Subject,
-    },
+    engine::{ids::AgentName, limits::RunLimits, tier::ProcessTier},
     tasks::client::{ClientSpec, JobDuty, JobKind},
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The settings of every kind of run. What only one kind needs is in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    pub subject: Subject,
-    pub tier: ReviewTier,
-    /// The level that the user chose; `None` derives it from the tier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<ReviewLevel>,
-    pub goal: ReviewGoal,
-    /// Whether findings are fixed; if false, the run only reviews.
-    pub fix: bool,
+    pub tier: ProcessTier,
     pub limits: RunLimits,
     pub tasks: TaskSettings,
     /// The agents, never empty; the seats of a panel use them in turn.
     pub agents: Vec<AgentSpec>,
-    /// Commands that must pass before a patch lands.
-    pub verify: Vec<String>,
-    /// The directory of trackers and metrics, relative to the project's root.
-    pub reviews: String,
     /// Agents that are used only as the stronger replacement of another agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserves: Vec<AgentSpec>,
-    /// The confidence that a review needs to count as resolved; `None` if it is only displayed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_confidence: Option<u32>,
+    /// Commands that must pass before a patch lands.
+    pub verify: Vec<String>,
+    /// Ignored files and directories that agents and checks need in their workspaces, relative to the project's root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<String>,
+    /// The directory of the files that Tribunal writes for users, relative to the project's root.
+    pub reviews: String,
 }
 
 impl Settings {
-    /// Returns the defaults for a review of `subject`. Agents and the tracker directory have no default: the caller sets them.
-    pub fn new(subject: Subject) -> Settings {
-        Settings {
-            subject,
-            // These values apply wherever no layer of the settings says otherwise.
-            tier: ReviewTier::default(),
-            level: None,
-            goal: ReviewGoal::default(),
-            fix: true,
-            limits: RunLimits::default(),
-            tasks: TaskSettings::default(),
-            agents: Vec::new(),
-            verify: Vec::new(),
-            reviews: String::new(),
-            reserves: Vec::new(),
-            target_confidence: None,
-        }
-    }
-
     pub fn find_agent(&self, agent_name: &AgentName) -> Option<&AgentSpec> {
         // Reserves are looked up as well: a stronger agent is named by agents but not listed among them.
         self.agents.iter().chain(&self.reserves).find(|agent_spec| agent_spec.name == *agent_name)
@@ -78,92 +48,19 @@ impl Settings {
     }
 }
 
+/// How tasks and checks are run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSettings {
-    /// The least number of findings that a reviewer should raise in round 1.
-    pub required_issues: u32,
-    pub max_concurrent_fixers: u32,
-    pub max_issues_per_agent: u32,
-    pub reviewer_timeout_ms: u64,
-    pub party_timeout_ms: u64,
-    /// `None` uses the timeout of the other reviewers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elicitation_timeout_ms: Option<u64>,
-    pub fixer_timeout_ms: u64,
     pub check_timeout_ms: u64,
     /// How long an agent may produce no output at all.
     pub idle_timeout_ms: u64,
     /// The pause before a failed task is retried.
     pub retry_after_ms: u64,
-    #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
-    pub plans: PlanSettings,
-    #[serde(default, skip_serializing_if = "WritingSettings::is_default")]
-    pub writing: WritingSettings,
-}
-
-/// Where agents write, and when their changes land.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WritingSettings {
-    /// The user approves each patch before it lands.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub approve_each: bool,
-    /// The user's open session repairs the findings directly in the user's files; no fixers are started.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub in_session: bool,
-    /// Ignored files and directories that agents and checks need, relative to the project's root.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seeds: Vec<String>,
-}
-
-impl WritingSettings {
-    fn is_default(&self) -> bool {
-        *self == WritingSettings::default()
-    }
-}
-
-/// How parties and elicitations work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlanSettings {
-    /// The least number of personas in a party.
-    pub min_agents: u32,
-    /// The most rounds of cross-examination in a party.
-    pub max_rounds: u32,
-    /// The least number of methods in an elicitation.
-    pub min_methods: u32,
-    /// The personas of the project; empty uses the built-in ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roster: Vec<Persona>,
-}
-
-impl Default for PlanSettings {
-    fn default() -> Self {
-        PlanSettings { min_agents: 3, max_rounds: 3, min_methods: 3, roster: Vec::new() }
-    }
-}
-
-impl PlanSettings {
-    fn is_default(&self) -> bool {
-        *self == PlanSettings::default()
-    }
 }
 
 impl Default for TaskSettings {
     fn default() -> Self {
-        TaskSettings {
-            required_issues: 3,
-            max_concurrent_fixers: 3,
-            max_issues_per_agent: 5,
-            // Agents read and think for minutes; a party also discusses, so it gets more time.
-            reviewer_timeout_ms: 15 * 60_000,
-            party_timeout_ms: 20 * 60_000,
-            elicitation_timeout_ms: None,
-            fixer_timeout_ms: 15 * 60_000,
-            check_timeout_ms: 10 * 60_000,
-            idle_timeout_ms: 10 * 60_000,
-            retry_after_ms: 5_000,
-            plans: PlanSettings::default(),
-            writing: WritingSettings::default(),
-        }
+        TaskSettings { check_timeout_ms: 10 * 60_000, idle_timeout_ms: 10 * 60_000, retry_after_ms: 5_000 }
     }
 }
 

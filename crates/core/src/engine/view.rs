@@ -5,14 +5,19 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use crate::{
     decisions::decision::Decision,
     engine::{
-        effect::{AskOutcome, AwaitReset, Effect, LandOutcome, OwnFile, Reply},
-        event::{JournalEntry, RunEvent, RunSummary},
+        children::ChildStanding,
+        effect::{AskOutcome, AwaitReset, Effect, Reply},
+        event::{JournalEntry, ParentRun, RunEvent, RunSummary},
         ids::{AgentName, FindingId, RunId},
+        kind_view::{KindView, ViewedKind},
+        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         limits::RunUsage,
+        plan::RunPlan,
         settings::Settings,
         timestamp::Timestamp,
     },
-    review::{confidence::Confidence, counts::FindingCounts, finding::Finding},
+    review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, view::ReviewView},
+    session::{event::SessionEvent, view::SessionView},
 };
 
 /// The phase of a run according to its journal. The journal cannot know whether a process still works on it.
@@ -28,20 +33,84 @@ pub enum RunPhase {
 pub struct RunView {
     pub run_id: Option<RunId>,
     pub settings: Option<Settings>,
+    /// What the run was asked to do.
+    pub order: Option<RunOrder>,
+    pub parent: Option<ParentRun>,
     pub start_time: Timestamp,
     pub last_time: Timestamp,
     pub phase: RunPhase,
-    /// The number of rounds that were held.
-    pub rounds: u32,
-    /// The confidence after the last round.
-    pub confidence: Option<Confidence>,
     pub life_count: u32,
-    pub findings: BTreeMap<FindingId, Finding>,
     pub decisions: Vec<Decision>,
-    /// The path of the tracker, once it was written.
-    pub tracker_path: Option<String>,
+    /// What the run's own agent calls used.
     pub usage: RunUsage,
+    /// The child runs by their names.
+    pub children: BTreeMap<String, ChildStanding>,
+    /// The part that depends on the kind of run; `None` until the run has started.
+    pub detail: Option<WorkflowView>,
 }
+
+/// Makes the enum of the views of all kinds.
+macro_rules! workflow_views {
+    ($($(#[$attribute:meta])* $kind:ident($order:ty);)*) => {
+        /// The part of a run's view that depends on its kind.
+        #[derive(Clone, Debug)]
+        pub enum WorkflowView {
+            $($(#[$attribute])* $kind(<$order as ViewedKind>::View),)*
+        }
+
+        impl WorkflowView {
+            fn from_order(order: &RunOrder) -> WorkflowView {
+                match order {
+                    $($(#[$attribute])* RunOrder::$kind(order) => {
+                        let mut view = <$order as ViewedKind>::View::default();
+                        view.apply_order(order);
+                        WorkflowView::$kind(view)
+                    })*
+                }
+            }
+
+            /// Applies a changed order. An order of another kind is ignored: a run never changes its kind.
+            fn apply_order(&mut self, order: &RunOrder) {
+                match (self, order) {
+                    $($(#[$attribute])* (WorkflowView::$kind(view), RunOrder::$kind(order)) => view.apply_order(order),)*
+                    _ => {}
+                }
+            }
+
+            fn apply_event(&mut self, event: &WorkflowEvent, at: Timestamp) {
+                match (self, event) {
+                    $($(#[$attribute])* (WorkflowView::$kind(view), WorkflowEvent::$kind(event)) => view.apply_event(event, at),)*
+                    _ => {}
+                }
+            }
+
+            fn apply_reply(&mut self, reply: &Reply) {
+                match self { $($(#[$attribute])* WorkflowView::$kind(view) => view.apply_reply(reply),)* }
+            }
+
+            fn apply_session(&mut self, event: &SessionEvent, at: Timestamp) {
+                match self { $($(#[$attribute])* WorkflowView::$kind(view) => view.apply_session(event, at),)* }
+            }
+
+            fn apply_summary(&mut self, summary: &WorkflowSummary) {
+                match (self, summary) {
+                    $($(#[$attribute])* (WorkflowView::$kind(view), WorkflowSummary::$kind(summary)) => {
+                        view.apply_summary(summary);
+                    })*
+                    _ => {}
+                }
+            }
+
+            pub fn build_summary(&self) -> WorkflowSummary {
+                match self {
+                    $($(#[$attribute])* WorkflowView::$kind(view) => WorkflowSummary::$kind(view.build_summary()),)*
+                }
+            }
+        }
+    };
+}
+
+for_each_kind!(workflow_views);
 
 impl RunView {
     pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> RunView {
@@ -56,9 +125,12 @@ impl RunView {
     pub fn apply_entry(&mut self, journal_entry: &JournalEntry) {
         self.last_time = journal_entry.at;
         match &journal_entry.event {
-            RunEvent::RunStarted { settings, .. } => {
+            RunEvent::RunStarted { settings, order, parent, .. } => {
                 self.run_id = Some(journal_entry.run.clone());
                 self.settings = Some(settings.clone());
+                self.detail = Some(WorkflowView::from_order(order));
+                self.order = Some(order.clone());
+                self.parent.clone_from(parent);
                 self.start_time = journal_entry.at;
                 self.life_count = 1;
             }
@@ -70,22 +142,24 @@ impl RunView {
                 let wall_ms = journal_entry.at.wall_ms;
                 self.usage.limited.retain(|_, until_ms| *until_ms > wall_ms);
             }
-            RunEvent::SettingsChanged { settings } => self.settings = Some(settings.clone()),
+            RunEvent::SettingsChanged { settings, order } => {
+                self.settings = Some(settings.clone());
+                self.order = Some(order.clone());
+                self.update_detail(|detail| detail.apply_order(order));
+            }
             RunEvent::RunParked(summary) => {
-                self.rounds = summary.rounds;
+                self.update_detail(|detail| detail.apply_summary(&summary.result));
                 self.phase = RunPhase::Parked(summary.clone());
             }
             RunEvent::RunFinished(summary) => {
-                self.rounds = summary.rounds;
+                self.update_detail(|detail| detail.apply_summary(&summary.result));
                 self.phase = RunPhase::Finished(summary.clone());
             }
-            // A round counts when it has ended; one that is under way may still be held again.
-            RunEvent::RoundEnded { round, .. } => self.rounds = *round,
-            RunEvent::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
-            RunEvent::EffectStarted { effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }), .. } => {
-                self.usage.limited.insert(agent.clone(), *until_ms);
-            }
+            RunEvent::EffectStarted { effect, .. } => self.apply_effect(effect),
             RunEvent::EffectFinished { reply, .. } => self.apply_reply(reply),
+            RunEvent::ChildStarted { name, child, .. } => {
+                self.children.entry(name.clone()).or_insert_with(|| ChildStanding::new(child.clone()));
+            }
             RunEvent::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             // Withdrawn decisions are answered, too, so they no longer count as open.
             RunEvent::DecisionAnswered { decision: decision_id, answer } => {
@@ -95,33 +169,26 @@ impl RunView {
                     known_decision.answer = Some(answer.clone());
                 }
             }
-            RunEvent::FileWritten { file: OwnFile::Tracker, path } => self.tracker_path = Some(path.clone()),
-            finding_event => self.apply_finding_event(finding_event, journal_entry.at),
+            RunEvent::Session(event) => self.update_detail(|detail| detail.apply_session(event, journal_entry.at)),
+            RunEvent::Workflow(event) => self.update_detail(|detail| detail.apply_event(event, journal_entry.at)),
+            RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Warned { .. } | RunEvent::Unknown(_) => {}
         }
     }
 
-    fn apply_finding_event(&mut self, event: &RunEvent, timestamp: Timestamp) {
-        match event {
-            RunEvent::FindingRaised { finding } => {
-                self.findings.insert(finding.id, finding.clone());
+    fn update_detail(&mut self, update: impl FnOnce(&mut WorkflowView)) {
+        if let Some(detail) = &mut self.detail {
+            update(detail);
+        }
+    }
+
+    fn apply_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::AwaitReset(AwaitReset { agent, until_ms, .. }) => {
+                self.usage.limited.insert(agent.clone(), *until_ms);
             }
-            RunEvent::FindingJoined { finding: finding_id, severity, raiser } => {
-                if let Some(known_finding) = self.findings.get_mut(finding_id) {
-                    known_finding.severity = *severity;
-                    // An entry that is applied twice must not add the raiser twice.
-                    if !known_finding.raisers.contains(raiser) {
-                        known_finding.raisers.push(raiser.clone());
-                    }
-                }
-            }
-            RunEvent::FindingRuled { finding: finding_id, severity, .. } => {
-                if let Some(known_finding) = self.findings.get_mut(finding_id) {
-                    known_finding.severity = *severity;
-                }
-            }
-            RunEvent::FindingMoved { finding: finding_id, transition } => {
-                if let Some(known_finding) = self.findings.get_mut(finding_id) {
-                    known_finding.apply_transition(transition.clone(), timestamp);
+            Effect::RunChild(run_child) => {
+                if let Some(standing) = self.children.get_mut(&run_child.name) {
+                    standing.report = None;
                 }
             }
             _ => {}
@@ -137,23 +204,56 @@ impl RunView {
                 let wall_ms = self.last_time.wall_ms;
                 self.usage.limited.retain(|_, until_ms| *until_ms > wall_ms);
             }
-            Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
-                // Places in a single file move with the lines above them. The hunks of a change are with its files and are not
-                // applied here.
-                let hunks = &landed.hunks;
-                for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
-                    place.shift_lines(hunks);
-                }
+            Reply::RunChild(outcome) => {
+                self.children.values_mut().for_each(|standing| standing.apply_outcome(outcome));
             }
             _ => {}
         }
+        self.update_detail(|detail| detail.apply_reply(reply));
     }
 
-    /// Returns the counts of the run's summary, or counts the findings if the run has not ended.
-    pub fn finding_counts(&self) -> FindingCounts {
-        match self.run_summary() {
-            Some(summary) => summary.findings.clone(),
-            None => FindingCounts::from_findings(self.findings.values()),
+    /// Returns what the run and its children used together.
+    pub fn total_usage(&self) -> RunUsage {
+        let mut total_usage = self.usage.clone();
+        for standing in self.children.values() {
+            total_usage.add_child(&standing.usage);
+        }
+        total_usage
+    }
+
+    /// The name of the kind of run, for instance `review`.
+    pub fn kind_name(&self) -> &'static str {
+        self.order.as_ref().map_or("", RunOrder::kind_name)
+    }
+
+    /// Names what the run works on.
+    pub fn title(&self) -> String {
+        self.order.as_ref().map(RunOrder::title).unwrap_or_default()
+    }
+
+    /// The name of a child run for users: `PARENT/name`.
+    pub fn child_alias(&self) -> Option<String> {
+        self.parent.as_ref().map(|parent| [parent.run.as_str(), &parent.name].join("/"))
+    }
+
+    /// The view of a review; `None` if the run is of another kind.
+    pub fn as_review(&self) -> Option<&ReviewView> {
+        match &self.detail {
+            Some(WorkflowView::Review(view)) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// The order of a review; `None` if the run is of another kind.
+    pub fn review_order(&self) -> Option<&ReviewOrder> {
+        self.order.as_ref()?.as_review()
+    }
+
+    /// The view of a loop in a session; `None` if the run is of another kind.
+    pub fn as_session(&self) -> Option<&SessionView> {
+        match &self.detail {
+            Some(WorkflowView::Session(view)) => Some(view),
+            _ => None,
         }
     }
 
@@ -161,6 +261,33 @@ impl RunView {
         match &self.phase {
             RunPhase::Running => None,
             RunPhase::Parked(summary) | RunPhase::Finished(summary) => Some(summary),
+        }
+    }
+
+    /// What the run is pinned to; `None` until it has started.
+    pub fn run_plan(&self) -> Option<RunPlan> {
+        Some(RunPlan { settings: self.settings.clone()?, order: self.order.clone()? })
+    }
+
+    pub fn find_finding(&self, finding_id: FindingId) -> Option<&Finding> {
+        self.as_review()?.findings.get(&finding_id)
+    }
+
+    /// Builds the part of a summary that depends on the kind of run.
+    pub fn build_result(&self) -> Option<WorkflowSummary> {
+        self.detail.as_ref().map(WorkflowView::build_summary)
+    }
+
+    /// Returns the findings of a review; other runs have none.
+    pub fn all_findings(&self) -> impl Iterator<Item = &Finding> {
+        self.as_review().into_iter().flat_map(|view| view.findings.values())
+    }
+
+    /// Returns the finding counts of the run's summary, or counts the findings if the run has not ended.
+    pub fn finding_counts(&self) -> FindingCounts {
+        match self.run_summary().map(|summary| &summary.result) {
+            Some(WorkflowSummary::Review(summary)) => summary.findings.clone(),
+            _ => FindingCounts::from_findings(self.all_findings()),
         }
     }
 

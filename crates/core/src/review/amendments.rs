@@ -4,26 +4,26 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{DecisionAnswer, DecisionTopic},
-        user_request::{FindingChange, FindingSnapshot},
-    },
-    engine::{event::RunEvent, host::Host, ids::FindingId},
+    decisions::user_request::{FindingChange, FindingSnapshot},
+    engine::{event::RunEvent, ids::FindingId},
     review::{
         ReviewState,
         challenge_rules::ChallengeResult,
+        event::ReviewEvent,
         finding::{
             DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
             TransitionCause,
         },
         level::ReviewGoal,
+        review_host::ReviewHost,
+        topic::ReviewTopic,
         tracker::format_status,
     },
     text::fold_case_and_spaces,
 };
 
 pub(super) fn amend_finding(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     finding_id: FindingId,
     snapshot: Option<FindingSnapshot>,
@@ -82,7 +82,7 @@ pub(super) fn amend_finding(
 
 /// Changes the severity of a finding, which may move it in or out of the goal.
 fn change_severity(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     finding_id: FindingId,
     snapshot: Option<FindingSnapshot>,
@@ -107,14 +107,14 @@ fn change_severity(
         format!("severity set to {new_severity} by the user"),
     );
     finding.apply_transition(severity_transition, host.last_timestamp());
-    host.note_event(RunEvent::FindingRuled {
+    host.note_review(ReviewEvent::FindingRuled {
         finding: finding_id,
         ruled: ChallengeResult::Person,
         severity: new_severity,
         voices: vec![],
     });
     let outside_goal = FindingStatus::Deferred { why: DeferralReason::Goal };
-    match (host.settings().goal, new_severity) {
+    match (host.order.goal, new_severity) {
         (ReviewGoal::CriticalOnly, Severity::Critical) if current_status == outside_goal => {
             state.iteration = 0;
             let note_text = "severity set to critical by the user";
@@ -138,19 +138,18 @@ fn change_severity(
 }
 
 /// Withdraws questions about a finding that the user has settled by other means.
-fn withdraw_questions_about(host: &dyn Host, state: &mut ReviewState, finding_id: FindingId) {
-    for decision in state.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
-        if matches!(&decision.about, DecisionTopic::Blocked { finding } | DecisionTopic::Disputed { finding } if *finding == finding_id)
-        {
-            let withdrawal = DecisionAnswer::new_withdrawn(format!("{finding_id} was settled by the user"));
-            decision.answer = Some(withdrawal.clone());
-            host.note_event(RunEvent::DecisionAnswered { decision: decision.id.clone(), answer: withdrawal });
-        }
-    }
+fn withdraw_questions_about(host: &ReviewHost<'_>, state: &mut ReviewState, finding_id: FindingId) {
+    let note = format!("{finding_id} was settled by the user");
+    state.dialog.withdraw_decisions(host.run_host(), &note, |topic| {
+        matches!(
+            topic.review_topic(),
+            Some(ReviewTopic::Blocked { finding } | ReviewTopic::Disputed { finding }) if *finding == finding_id
+        )
+    });
 }
 
 pub(super) fn add_user_finding(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     severity: Severity,
     description: String,
@@ -185,7 +184,7 @@ pub(super) fn add_user_finding(
     state.accepted = false;
     state.iteration = 0;
     state.findings.push(finding.clone());
-    host.note_event(RunEvent::FindingRaised { finding });
+    host.note_review(ReviewEvent::FindingRaised { finding });
 }
 
 fn user_reason(given_reason: String) -> String {

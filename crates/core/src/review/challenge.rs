@@ -11,7 +11,7 @@ use crate::{
     decisions::decision::Decision,
     engine::{
         event::RunEvent,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{AgentName, FindingId, Key},
         limits::{AgentUsage, RunUsage, check_limits},
         reason::{RunEnding, RunReason},
@@ -22,10 +22,12 @@ use crate::{
             ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
             describe_voices, is_settled, lower_severity, needs_challenge,
         },
+        event::ReviewEvent,
         finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         ground::EvidenceScope,
         level::AgentRole,
-        stray_edits, user_requests,
+        review_host::ReviewHost,
+        stray_edits,
     },
     tasks::{
         answer_words::{VERDICT_WORDS, describe_unknown_words},
@@ -56,7 +58,7 @@ pub(super) struct ChallengeInput<'g> {
 
 /// Selects the findings to challenge. `overlapping` has those that several reviewers support with the same words.
 pub(super) fn select_due(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &ReviewState,
     candidates: &[FindingId],
     overlapping: &[FindingId],
@@ -79,7 +81,7 @@ pub(super) enum ChallengeCompletion {
 
 /// Challenges findings and applies the results.
 pub(super) async fn challenge_findings(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     challenge_input: ChallengeInput<'_>,
     due_findings: Vec<FindingId>,
@@ -125,8 +127,8 @@ pub(super) async fn challenge_findings(
 }
 
 /// Checks the limits that concern challenges. The number of findings is checked after the challenge, which dismisses some.
-fn find_limit(host: &dyn Host, state: &ReviewState) -> Option<RunEnding> {
-    check_limits(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms, 0)
+fn find_limit(host: &ReviewHost<'_>, state: &ReviewState) -> Option<RunEnding> {
+    check_limits(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms)
 }
 
 /// One challenger with its findings.
@@ -139,7 +141,7 @@ struct ChallengeBatch {
 
 fn plan_batches(
     state: &ReviewState,
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     open_findings: &[FindingId],
     voice_number: u32,
     voices_by_finding: &VoicesByFinding,
@@ -171,7 +173,7 @@ fn plan_batches(
 
 /// Asks batches in parallel and records the voices.
 async fn hear_batches(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     challenge_input: &ChallengeInput<'_>,
     batches: Vec<ChallengeBatch>,
@@ -228,7 +230,7 @@ async fn hear_batches(
 
 fn challenger_task(
     state: &ReviewState,
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     challenge_input: &ChallengeInput<'_>,
     batch: &ChallengeBatch,
 ) -> AgentTask {
@@ -240,12 +242,12 @@ fn challenger_task(
         .map(FindingToChallenge::from_finding);
     let brief = TaskBrief {
         disputed: disputed_findings.collect(),
-        said: state.remark_lines(),
+        said: state.dialog.remark_lines(),
         surroundings: state.task_background(settings),
-        ..TaskBrief::new(AgentRole::Challenger, state.reviewed_subject(settings), state.round)
+        ..TaskBrief::new(AgentRole::Challenger, state.reviewed_subject(host.order), state.round)
     };
     let workspace = WorkspaceKind::Frozen { by: challenge_input.freeze_key.clone() };
-    AgentTask::new(batch.agent.clone(), brief, workspace, settings.tasks.reviewer_timeout_ms)
+    AgentTask::new(batch.agent.clone(), brief, workspace, host.order.panel.reviewer_timeout_ms)
 }
 
 /// The answer of one challenger.
@@ -256,7 +258,7 @@ struct ChallengerAnswer {
 }
 
 async fn ask_challenger(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     task_key: Key,
     agent_task: AgentTask,
     spent: &RunUsage,
@@ -264,8 +266,10 @@ async fn ask_challenger(
     let agent_name = agent_task.agent.clone();
     let finding_count = agent_task.brief.disputed.len() as u32;
     let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|finding| finding.id).collect();
-    let consultation =
-        consult_agent(host, &task_key, agent_task, spent, |content| find_ruling_problem(content, &wanted_ids)).await?;
+    let consultation = consult_agent(host.run_host(), &task_key, agent_task, spent, |content| {
+        find_ruling_problem(content, &wanted_ids)
+    })
+    .await?;
     let mut rulings: Option<Vec<ChallengerRuling>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         // An unknown verdict is none: the challenger counts as not heard about that finding.
@@ -293,7 +297,7 @@ async fn ask_challenger(
                 .unwrap_or_else(|| Fault::new(FaultKind::Malformed, format!("{agent_name} returned no verdicts"))),
         ),
     };
-    host.note_event(RunEvent::ChallengerAnswered {
+    host.note_review(ReviewEvent::ChallengerAnswered {
         key: task_key,
         agent: agent_name,
         findings: finding_count,
@@ -355,7 +359,7 @@ fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceSco
 
 /// Applies the result of the voices to one finding.
 async fn settle_finding(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     challenge_key: &Key,
     finding_id: FindingId,
@@ -371,7 +375,7 @@ async fn settle_finding(
     }
     let severity = finding.severity;
     let refutation = describe_voices(&voices, ChallengeVerdict::Invalid);
-    host.note_event(RunEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
+    host.note_review(ReviewEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
     match result {
         // The finding stays as it is: it was upheld, or no challenger was heard.
         ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}
@@ -400,7 +404,7 @@ async fn settle_finding(
 
 /// Asks the user about a critical finding on which challengers disagree.
 async fn ask_user(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     challenge_key: &Key,
     finding_id: FindingId,
@@ -408,9 +412,11 @@ async fn ask_user(
 ) -> Result<(), ParkedRun> {
     let Some(finding) = state.find_finding(finding_id) else { return Ok(()) };
     let question = format!("{finding_id}: {} (challengers: {doubt_text})", describe_finding(finding));
-    let decision_id = state.next_decision_id();
+    let decision_id = state.dialog.next_decision_id();
     let user_decision = Decision::for_disputed_finding(decision_id.clone(), finding_id, question);
-    user_requests::post_decision(host, state, &challenge_key.child_key(&format!("ask-{finding_id}")), user_decision)
+    state
+        .dialog
+        .post_decision(host.run_host(), &challenge_key.child_key(&format!("ask-{finding_id}")), user_decision)
         .await?;
     let note_text = format!("challengers could not settle this critical finding: {doubt_text}");
     state.transition_finding(

@@ -23,12 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::{ids::AgentName, settings::Settings},
-    review::{
-        finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
-        level::words,
-    },
+    review::finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
     tasks::brief::ChallengeVerdict,
-    text::truncate_chars,
+    text::{truncate_chars, word_table::words},
 };
 
 /// How many challengers are asked at once.

@@ -22,7 +22,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::review::level::{ReviewTier, words};
+use crate::{engine::tier::ProcessTier, text::word_table::words};
 
 pub use signals::{
     ConfidenceSignals, ImpossibleSignals, MemoryMatch, PartyAgreement, ReviewerTally, SignalSource, SourceSignal,
@@ -138,7 +138,7 @@ impl ConfidenceCaveat {
     }
 }
 
-pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ReviewTier) -> Result<Confidence, ImpossibleSignals> {
+pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ProcessTier) -> Result<Confidence, ImpossibleSignals> {
     let shares = signals.source_shares()?;
     let counted = || shares.iter().filter_map(|share| Some((share.source, share.counted_points()?)));
     let total_points: u32 = counted().map(|(_, points)| points).sum();
@@ -169,7 +169,7 @@ fn scale_rounded(portion: u32, total: u32, scale: u32) -> u32 {
     (2 * portion * scale + total) / (2 * total)
 }
 
-fn tier_deduction(tier: ReviewTier) -> u32 {
+fn tier_deduction(tier: ProcessTier) -> u32 {
     match tier.number() {
         0 | 1 => 0,
         2 => 5,
@@ -263,7 +263,7 @@ impl SourceShare {
 }
 
 impl Confidence {
-    fn new(score: u32, tier: ReviewTier) -> Confidence {
+    fn new(score: u32, tier: ProcessTier) -> Confidence {
         let deduction = tier_deduction(tier);
         let for_gates = score.saturating_sub(deduction);
         Confidence {
@@ -283,7 +283,7 @@ impl Confidence {
     }
 
     /// Returns the score after a failed calculation: 30, or 25 if the previous one had failed as well.
-    pub fn for_failed_calculation(tier: ReviewTier, previous: Option<&Confidence>) -> Confidence {
+    pub fn for_failed_calculation(tier: ProcessTier, previous: Option<&Confidence>) -> Confidence {
         let failure_caveats = [Some(ConfidenceCaveat::Miscalculated), Some(ConfidenceCaveat::MiscalculatedTwice)];
         let (score, caveat) = match previous {
             Some(previous) if failure_caveats.contains(&previous.edge) => (25, ConfidenceCaveat::MiscalculatedTwice),

@@ -7,15 +7,17 @@
 use alloc::string::ToString;
 
 use crate::{
-    engine::{event::RunEvent, host::Host},
+    engine::event::RunEvent,
     review::{
         ReviewState,
         confidence::{
             Confidence, ConfidenceSignals, PartyAgreement, ReviewerTally, SourceSignal, ValidationResult,
             calculate_confidence,
         },
+        event::ReviewEvent,
         finding::{DeferralReason, Finding, FindingRaiser, FindingStatus},
         level::AgentRole,
+        review_host::ReviewHost,
     },
 };
 
@@ -23,7 +25,7 @@ impl ReviewState {
     /// Calculates the confidence after a round in which these seats answered. It only decides where the settings set a target.
     pub(super) fn calculate_confidence(
         &mut self,
-        host: &dyn Host,
+        host: &ReviewHost<'_>,
         answering_seats: &[FindingRaiser],
         party_agreement: Option<PartyAgreement>,
     ) {
@@ -34,7 +36,7 @@ impl ReviewState {
                 host.note_event(RunEvent::Warned { text: impossible.to_string() });
                 Confidence::for_failed_calculation(tier, self.confidence.as_ref())
             });
-        host.note_event(RunEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
+        host.note_review(ReviewEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
         self.confidence = Some(confidence);
     }
 

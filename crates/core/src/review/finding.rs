@@ -14,8 +14,9 @@ use crate::{
         ids::{AgentName, DecisionId, FindingId},
         timestamp::Timestamp,
     },
-    review::level::{AgentRole, words},
+    review::level::AgentRole,
     tasks::answer_words::{SEVERITY_WORDS, find_exact_word},
+    text::word_table::words,
 };
 
 /// Name and version of the finding format.

@@ -11,19 +11,21 @@ use crate::{
     engine::{
         event::RunEvent,
         files::Patch,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{AgentName, FindingId, Hash, Key},
-        limits::{RunUsage, check_limits},
+        limits::RunUsage,
     },
     review::{
         FixLogEntry, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
+        event::ReviewEvent,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
         land::{land_approved, land_or_ask},
         level::AgentRole,
         next_stage::fix_trigger,
+        review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
         stray_edits, user_requests,
         waves::plan_waves,
@@ -45,8 +47,12 @@ const CIRCLING_CORRECTION: &str = "it repeated an earlier answer, and nothing ha
                       say what the user would have to decide";
 
 /// Offers every open finding to a fixer once.
-pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
-    let settings = host.settings();
+pub(super) async fn fix_iteration(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    iteration: u32,
+) -> Result<(), StageExit> {
+    let _settings = host.settings();
     let iteration_key = Key::for_fix_iteration(state.round, iteration);
     user_requests::read_inbox(host, state, &iteration_key).await?;
     land_approved(host, state, &iteration_key).await?;
@@ -58,7 +64,7 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
     // All waves compare with the state at the start of the iteration.
     let state_hash = state.tries.compute_state_hash(&state.findings);
     let mut fixer_number = 0;
-    for (wave_index, fix_wave) in plan_waves(&open_findings, &settings.tasks).into_iter().enumerate() {
+    for (wave_index, fix_wave) in plan_waves(&open_findings, &host.order.fixers).into_iter().enumerate() {
         let mut fix_wave = fix_wave;
         // The limits before the first wave were checked when the stage was chosen.
         if wave_index > 0 {
@@ -66,7 +72,7 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
             fix_wave = prepare_later_wave(host, state, &wave_key, fix_wave).await?;
         }
         // This is noted before the fixers start, so that reports can show who works on what.
-        host.note_event(RunEvent::FixersDealt {
+        host.note_review(ReviewEvent::FixersDealt {
             round: state.round,
             iteration,
             wave: wave_index as u32 + 1,
@@ -79,7 +85,7 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
             fixer_number += 1;
             let fixer_key = iteration_key.fixer_key(fixer_number as u32);
             assign_findings(host, state, &assigned_ids, fixer_number);
-            let mut agent_task = fixer_task(state, settings.tasks.fixer_timeout_ms, &assigned_ids, agent_name, host);
+            let mut agent_task = fixer_task(state, host.order.fixers.timeout_ms, &assigned_ids, agent_name, host);
             // The host compares the new output with these and reports how much is repeated.
             agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
             complete_task(&mut agent_task, host, state, iteration);
@@ -102,13 +108,12 @@ pub(super) async fn fix_iteration(host: &dyn Host, state: &mut ReviewState, iter
 
 /// Checks the limits and reads the inbox before a later wave. Returns what is left of the wave.
 async fn prepare_later_wave(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     wave_key: &Key,
     fix_wave: Vec<Vec<FindingId>>,
 ) -> Result<Vec<Vec<FindingId>>, StageExit> {
-    let limits = &host.settings().limits;
-    if let Some(ending) = check_limits(limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count()) {
+    if let Some(ending) = state.check_limits(host) {
         return Err(ending.into());
     }
     user_requests::read_inbox(host, state, wave_key).await?;
@@ -117,7 +122,7 @@ async fn prepare_later_wave(
 }
 
 /// Records that these findings are given to a fixer.
-fn assign_findings(host: &dyn Host, state: &mut ReviewState, assigned_ids: &[FindingId], fixer_number: usize) {
+fn assign_findings(host: &ReviewHost<'_>, state: &mut ReviewState, assigned_ids: &[FindingId], fixer_number: usize) {
     for finding_id in assigned_ids {
         let note_text = format!("assigned to fixer {fixer_number}");
         state.transition_finding(
@@ -129,14 +134,18 @@ fn assign_findings(host: &dyn Host, state: &mut ReviewState, assigned_ids: &[Fin
 }
 
 /// Challenges the findings that a limit or a failure had left unchallenged, before they are repaired.
-async fn challenge_unheard(host: &dyn Host, state: &mut ReviewState, iteration_key: &Key) -> Result<(), StageExit> {
+async fn challenge_unheard(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    iteration_key: &Key,
+) -> Result<(), StageExit> {
     let due_findings = challenge::select_due(host, state, &state.unheard, &[]);
     if due_findings.is_empty() {
         state.unheard.clear();
         return Ok(());
     }
     let frozen = freeze_subject(host, state, iteration_key.freeze_key()).await?;
-    let Some(scope) = frozen.full_scope(host.settings()) else { return Ok(()) };
+    let Some(scope) = frozen.full_scope(host.order) else { return Ok(()) };
     // Findings that remain unchallenged again are added anew.
     state.unheard.clear();
     let challenge_input =
@@ -163,16 +172,17 @@ fn keep_open(state: &ReviewState, fix_wave: Vec<Vec<FindingId>>) -> Vec<Vec<Find
 }
 
 async fn ask_fixer(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     fixer_key: Key,
     agent_task: AgentTask,
     assigned_ids: Vec<FindingId>,
     run_usage: RunUsage,
 ) -> Result<FixerResult, ParkedRun> {
     let agent_name = agent_task.agent.clone();
-    let consultation =
-        consult_agent(host, &fixer_key, agent_task, &run_usage, |content| find_claim_problem(content, &assigned_ids))
-            .await?;
+    let consultation = consult_agent(host.run_host(), &fixer_key, agent_task, &run_usage, |content| {
+        find_claim_problem(content, &assigned_ids)
+    })
+    .await?;
     Ok(FixerResult { fixer_key, agent: agent_name, assigned_ids, consultation })
 }
 
@@ -196,7 +206,7 @@ fn fixer_task(
     timeout_ms: u64,
     assigned_ids: &[FindingId],
     agent_name: AgentName,
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
 ) -> AgentTask {
     let assigned_findings =
         assigned_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).map(|finding| AssignedFinding {
@@ -210,22 +220,21 @@ fn fixer_task(
         });
     let brief = TaskBrief {
         assigned: assigned_findings.collect(),
-        said: state.remark_lines(),
-        ..TaskBrief::new(AgentRole::Fixer, state.reviewed_subject(host.settings()), state.round)
+        said: state.dialog.remark_lines(),
+        ..TaskBrief::new(AgentRole::Fixer, state.reviewed_subject(host.order), state.round)
     };
     AgentTask::new(agent_name, brief, WorkspaceKind::Private, timeout_ms)
 }
 
 /// Adds what a fixer should know about the run: its progress, earlier attempts, and whether it repeats itself.
-fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewState, iteration: u32) {
+fn complete_task(agent_task: &mut AgentTask, host: &ReviewHost<'_>, state: &ReviewState, iteration: u32) {
     let settings = host.settings();
-    let limits = &settings.limits;
     let mut stable_text = format!(
         "Round {} of at most {}, fix iteration {iteration} of at most {}; the goal is {}.",
         state.round,
-        limits.rounds.saturating_mul(state.spent.granted_shares()),
-        limits.fix_iterations,
-        settings.goal,
+        host.order.limits.rounds.saturating_mul(state.spent.granted_shares()),
+        host.order.limits.fix_iterations,
+        host.order.goal,
     );
     if !settings.verify.is_empty() {
         stable_text.push_str(&format!(
@@ -244,7 +253,12 @@ fn complete_task(agent_task: &mut AgentTask, host: &dyn Host, state: &ReviewStat
 
 /// Chooses the fixer: the next in turn, another agent than the last one if that one made no progress, and none that keeps
 /// failing.
-fn choose_fixer(host: &dyn Host, state: &ReviewState, assigned_ids: &[FindingId], fixer_number: usize) -> AgentName {
+fn choose_fixer(
+    host: &ReviewHost<'_>,
+    state: &ReviewState,
+    assigned_ids: &[FindingId],
+    fixer_number: usize,
+) -> AgentName {
     let settings = host.settings();
     let failure_counts = &state.spent.failing;
     let next_agent = selection::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
@@ -270,7 +284,7 @@ fn last_failure_note(finding: &Finding) -> String {
 
 /// Applies the answer of a fixer.
 async fn settle_answer(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     fixer_result: FixerResult,
     state_hash: &Hash,
@@ -320,7 +334,7 @@ async fn settle_answer(
 
 /// Reopens the findings that a fixer calls not fixed, and those whose status is still an unknown word.
 fn reopen_unfixed(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     unfixed_claims: &[FixClaim],
     unknown_words: &[UnknownWord],
@@ -339,12 +353,12 @@ fn reopen_unfixed(
 }
 
 /// Reopens the findings of a fixer that gave no readable answer, and reports its fault.
-fn handle_missing_answer(host: &dyn Host, state: &mut ReviewState, fixer_result: FixerResult) -> WorkResult {
+fn handle_missing_answer(host: &ReviewHost<'_>, state: &mut ReviewState, fixer_result: FixerResult) -> WorkResult {
     let FixerResult { fixer_key, agent, assigned_ids, consultation } = fixer_result;
     let note_text = consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
     state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, &truncate_chars(note_text, 300));
     let Some(fault) = consultation.fault else { return WorkResult::Done };
-    host.note_event(RunEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
+    host.note_review(ReviewEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
     match fault.is_environment() {
         true => WorkResult::EnvironmentFailed(fault),
         false => WorkResult::Done,
@@ -353,7 +367,7 @@ fn handle_missing_answer(host: &dyn Host, state: &mut ReviewState, fixer_result:
 
 /// Lands the patch behind the claims. Without a patch only claims are accepted for which nothing is left to change.
 async fn settle_fixed_claims(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     reply_key: &Key,
     patch: Option<Patch>,
@@ -377,7 +391,7 @@ async fn settle_fixed_claims(
 }
 
 /// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them.
-fn accept_fixes_along(host: &dyn Host, state: &mut ReviewState, reply_key: &Key, fixed_claims: &[FixClaim]) {
+fn accept_fixes_along(host: &ReviewHost<'_>, state: &mut ReviewState, reply_key: &Key, fixed_claims: &[FixClaim]) {
     for claim in fixed_claims {
         if !state.tries.gone.contains(&claim.id) {
             continue;
@@ -401,7 +415,7 @@ fn summarize_claims(claims: &[FixClaim]) -> String {
 /// Handles a fixer that repeated an earlier answer without progress. Its findings get one changed attempt; after the second
 /// time the user is asked.
 async fn handle_circling(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     fixer_key: &Key,
     repeated_ids: &[FindingId],
@@ -411,7 +425,7 @@ async fn handle_circling(
         state.find_finding(**finding_id).is_some_and(|finding| finding.status == FindingStatus::Open)
     };
     // In the last iteration there is no further attempt to announce.
-    let is_last_iteration = state.iteration + 1 >= host.settings().limits.fix_iterations;
+    let is_last_iteration = state.iteration + 1 >= host.order.limits.fix_iterations;
     let (circling_again, circling_first): (Vec<FindingId>, Vec<FindingId>) = repeated_ids
         .iter()
         .filter(is_open)

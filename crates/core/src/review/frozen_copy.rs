@@ -6,12 +6,10 @@ use crate::{
     engine::{
         effect::{Freeze, FreezeOutcome, FrozenSubject},
         files::FrozenFile,
-        host::Host,
         ids::{Hash, Key},
         reason::{RunEnding, RunReason},
-        settings::Settings,
     },
-    review::{ReviewState, ground::EvidenceScope, run_stage::StageExit},
+    review::{ReviewState, ground::EvidenceScope, order::ReviewOrder, review_host::ReviewHost, run_stage::StageExit},
 };
 
 pub(super) struct FrozenCopy {
@@ -26,12 +24,12 @@ pub(super) struct FrozenCopy {
 
 /// Freezes the subject. If this fails, the stage ends.
 pub(super) async fn freeze_subject(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &ReviewState,
     freeze_key: Key,
 ) -> Result<FrozenCopy, StageExit> {
     // Files that repairs have added are frozen as well.
-    let subject = state.reviewed_subject(host.settings());
+    let subject = state.reviewed_subject(host.order);
     match host.perform(freeze_key.clone(), Freeze { subject }).await? {
         FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => {
             Ok(FrozenCopy { freeze_key, subject_text: text, subject_hash: hash, frozen_files: files, remarks })
@@ -42,8 +40,8 @@ pub(super) async fn freeze_subject(
 
 impl FrozenCopy {
     /// Returns what is under review. `Err` if its section no longer exists.
-    pub fn review_scope<'s>(&'s self, settings: &'s Settings) -> Result<EvidenceScope<'s>, RunEnding> {
-        let subject = &settings.subject;
+    pub fn review_scope<'s>(&'s self, order: &'s ReviewOrder) -> Result<EvidenceScope<'s>, RunEnding> {
+        let subject = &order.subject;
         EvidenceScope::from_subject(subject, &self.subject_text, &self.frozen_files).ok_or_else(|| {
             // Only a document has a section, so a path is known here.
             let (path, section) =
@@ -53,7 +51,7 @@ impl FrozenCopy {
     }
 
     /// Returns the whole file even if only a section is under review: counter-evidence may be anywhere.
-    pub fn full_scope<'s>(&'s self, settings: &'s Settings) -> Option<EvidenceScope<'s>> {
-        EvidenceScope::from_whole_subject(&settings.subject, &self.subject_text, &self.frozen_files)
+    pub fn full_scope<'s>(&'s self, order: &'s ReviewOrder) -> Option<EvidenceScope<'s>> {
+        EvidenceScope::from_whole_subject(&order.subject, &self.subject_text, &self.frozen_files)
     }
 }

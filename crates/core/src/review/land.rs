@@ -9,18 +9,18 @@ use crate::{
     decisions::decision::Decision,
     engine::{
         effect::{Land, LandOutcome, LandedChange},
-        event::RunEvent,
         files::{Hunk, LandedFile, Patch, PatchRefusal},
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{FindingId, Hash, Key},
     },
     review::{
         FixLogEntry, PendingPatch, ReviewState,
+        event::ReviewEvent,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
         ground::EvidenceScope,
+        review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
         subject::Subject,
-        user_requests,
     },
     tasks::brief::FixClaim,
     text::truncate_chars,
@@ -30,13 +30,13 @@ use crate::{
 const NEAR_LINES: u32 = 1;
 /// Lands a patch, or asks the user for approval first.
 pub(super) async fn land_or_ask(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     task_key: &Key,
     patch: &Patch,
     fixed_claims: &[FixClaim],
 ) -> Result<WorkResult, ParkedRun> {
-    if host.settings().tasks.writing.approve_each {
+    if host.order.fixers.approve_each {
         // The findings stay blocked until the user has answered.
         ask_for_approval(host, state, task_key, patch, fixed_claims).await?;
         return Ok(WorkResult::Done);
@@ -53,7 +53,7 @@ pub(super) async fn land_or_ask(
 
 /// Lands the patches that the user has approved.
 pub(super) async fn land_approved(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration_key: &Key,
 ) -> Result<(), StageExit> {
@@ -72,7 +72,7 @@ pub(super) async fn land_approved(
 
 /// Asks the user to approve a patch.
 async fn ask_for_approval(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     task_key: &Key,
     patch: &Patch,
@@ -82,7 +82,7 @@ async fn ask_for_approval(
     let finding_names: Vec<String> = finding_ids.iter().map(|finding_id| format!("{finding_id}")).collect();
     let claim_texts: Vec<String> = fixed_claims.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
     // A fixer that brings a rejected patch back has not understood the rejection; the user should not read it all again.
-    let rejected_in = state.decisions.iter().rev().find(|decision| decision.has_rejected_patch(&patch.hash));
+    let rejected_in = state.dialog.decisions.iter().rev().find(|decision| decision.has_rejected_patch(&patch.hash));
     let rejected_in = rejected_in.map(|decision| decision.id.clone());
     let repeat_text = rejected_in.as_ref().map_or_else(String::new, |earlier_id| {
         format!(" It is the same patch as in {earlier_id}, which you rejected.")
@@ -93,10 +93,10 @@ async fn ask_for_approval(
         patch.files.join(", "),
         claim_texts.join("; ")
     );
-    let decision_id = state.next_decision_id();
+    let decision_id = state.dialog.next_decision_id();
     let decision = Decision::for_patch(decision_id.clone(), task_key, patch, finding_ids.clone(), question)
         .mark_rejected_before(rejected_in);
-    user_requests::post_decision(host, state, &task_key.child_key("show"), decision).await?;
+    state.dialog.post_decision(host.run_host(), &task_key.child_key("show"), decision).await?;
     for finding_id in finding_ids {
         let blocked_status = FindingStatus::Blocked { decision: decision_id.clone() };
         let note_text = "its patch is waiting for approval";
@@ -165,7 +165,7 @@ struct ClaimedRepair<'r> {
 }
 
 async fn land_patch(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     landing_key: &Key,
     claimed_repair: ClaimedRepair<'_>,
@@ -176,24 +176,28 @@ async fn land_patch(
     let land_effect = Land {
         by: task_key.clone(),
         patch: patch_hash.clone(),
-        allowed: allowed_paths(&state.reviewed_subject(settings), held_files),
+        allowed: allowed_paths(&state.reviewed_subject(host.order), held_files),
         verify: settings.verify.clone(),
     };
     match host.perform(landing_key.clone(), land_effect).await? {
         LandOutcome::Landed(LandedChange { hunks, text, hash, files }) => {
             // A single file is reported without its path; from here on both kinds look the same.
-            let files = match settings.subject.file_path() {
+            let files = match host.order.subject.file_path() {
                 Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
                 None => files,
             };
             let hunks = files.iter().flat_map(|file| &file.hunks);
             let line_count = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
-            host.note_event(RunEvent::PatchLanded { key: task_key.clone(), findings: finding_ids, lines: line_count });
+            host.note_review(ReviewEvent::PatchLanded {
+                key: task_key.clone(),
+                findings: finding_ids,
+                lines: line_count,
+            });
             // Without verify commands nothing was checked, and the confidence must not count it.
             state.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             state.tries.text = Some(hash);
             state.metrics.checkpoints += 1;
-            state.add_new_files(&settings.subject, &files);
+            state.add_new_files(&host.order.subject, &files);
             // The last pass was over another text, unless the landing changed nothing.
             state.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
             verify_claims(host, state, task_key, fixed_claims, &files);
@@ -212,7 +216,7 @@ async fn land_patch(
 
 /// Reopens the findings of a refused patch. If a finding meets a conflicting change for the second time, the user is asked.
 async fn handle_refusal(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     task_key: &Key,
     finding_ids: Vec<FindingId>,
@@ -228,7 +232,7 @@ async fn handle_refusal(
     // This is read before the new refusal is added to the history.
     let conflicted_before: Vec<FindingId> =
         finding_ids.iter().copied().filter(|finding_id| had_conflict(state, *finding_id)).collect();
-    host.note_event(RunEvent::PatchRefused {
+    host.note_review(ReviewEvent::PatchRefused {
         key: task_key.clone(),
         findings: finding_ids.clone(),
         why: patch_refusal.clone(),
@@ -257,13 +261,13 @@ pub(super) fn refusal_cause(patch_refusal: &PatchRefusal) -> TransitionCause {
 
 /// Checks after a landing which claims the change confirms.
 pub(super) fn verify_claims(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     task_key: &Key,
     fixed_claims: &[FixClaim],
     landed_files: &[LandedFile],
 ) {
-    let subject = host.settings().subject.clone();
+    let subject = host.order.subject.clone();
     let scope = match (subject.file_path(), landed_files) {
         (Some(_), [file]) => EvidenceScope::from_subject(&subject, &file.text, &[]),
         (Some(_), _) => None,

@@ -8,37 +8,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::review::subject::Subject;
-
-/// 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ReviewTier(#[schemars(range(min = 0, max = 4))] u8);
-
-impl ReviewTier {
-    pub fn new(tier_number: u8) -> Option<ReviewTier> {
-        // The field is private, so every tier has passed this check.
-        (tier_number <= 4).then_some(ReviewTier(tier_number))
-    }
-
-    pub fn number(self) -> u8 {
-        self.0
-    }
-}
-
-impl Default for ReviewTier {
-    fn default() -> Self {
-        ReviewTier(2)
-    }
-}
-
-impl<'de> Deserialize<'de> for ReviewTier {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let tier_number = u8::deserialize(deserializer)?;
-        ReviewTier::new(tier_number)
-            .ok_or_else(|| serde::de::Error::custom(alloc::format!("unknown tier {tier_number} (expected 0 to 4)")))
-    }
-}
+use crate::{engine::tier::ProcessTier, review::subject::Subject, text::word_table::words};
 
 /// The size of the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -85,22 +55,6 @@ impl AgentRole {
     ];
 }
 
-macro_rules! words {
-    ($type:ident { $($variant:ident = $word:literal),* $(,)? }) => {
-        impl $type {
-            pub fn as_str(self) -> &'static str {
-                match self { $($type::$variant => $word),* }
-            }
-        }
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-}
-pub(crate) use words;
-
 words!(ReviewLevel { Minimal = "minimal", Dual = "dual", Full = "full" });
 words!(ReviewGoal { ZeroOpen = "zero-open", CriticalOnly = "critical-only" });
 words!(AgentRole {
@@ -113,12 +67,6 @@ words!(AgentRole {
     Challenger = "challenger",
 });
 
-impl fmt::Display for ReviewTier {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.0)
-    }
-}
-
 /// Returns the level for a tier and a confidence (0 to 100) without the tier's deduction.
 ///
 /// | tier | confidence | level |
@@ -129,7 +77,7 @@ impl fmt::Display for ReviewTier {
 /// | 2-4 | 95 to 98 | dual |
 /// | 2-4 | below 95 | full |
 /// | 2-4 | no signal yet | full |
-pub fn level_for(tier: ReviewTier, confidence: Option<u32>) -> ReviewLevel {
+pub fn level_for(tier: ProcessTier, confidence: Option<u32>) -> ReviewLevel {
     match (tier.number(), confidence) {
         (0, _) => ReviewLevel::Minimal,
         (1, _) => ReviewLevel::Dual,
@@ -141,7 +89,7 @@ pub fn level_for(tier: ReviewTier, confidence: Option<u32>) -> ReviewLevel {
 }
 
 /// Returns the reviewers of one round, in a fixed order.
-pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
+pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ProcessTier) -> Vec<AgentRole> {
     // Besides the adversarial reviewer, documents get a party and elicitation, and code gets specification and quality.
     let is_document = subject.is_document();
     let mut roles = match (is_document, level) {
@@ -159,7 +107,7 @@ pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> V
 }
 
 /// Returns another panel of the same size, for the one additional round that a degraded panel gets.
-pub fn alternative_panel(subject: &Subject, level: ReviewLevel, tier: ReviewTier) -> Vec<AgentRole> {
+pub fn alternative_panel(subject: &Subject, level: ReviewLevel, tier: ProcessTier) -> Vec<AgentRole> {
     let mut roles = match (subject.is_document(), level) {
         (true, ReviewLevel::Minimal) => vec![AgentRole::Elicitation],
         (false, ReviewLevel::Minimal) => vec![AgentRole::Quality],
@@ -181,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_level_table_holds_at_its_borders() {
-        let tier_of = |tier_number| ReviewTier::new(tier_number).unwrap();
+        let tier_of = |tier_number| ProcessTier::new(tier_number).unwrap();
         for (tier_number, confidence, level) in [
             (0, None, ReviewLevel::Minimal),
             (0, Some(10), ReviewLevel::Minimal),
@@ -202,7 +150,7 @@ mod tests {
 
     #[test]
     fn changes_and_documents_have_panels_of_their_own() {
-        let tier = ReviewTier::default();
+        let tier = ProcessTier::default();
         let document = Subject::from_path("prd.md", None);
         let source_file = Subject::from_path("main.rs", None);
         assert_eq!(
@@ -210,6 +158,6 @@ mod tests {
             [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation]
         );
         assert_eq!(panel_roles(&source_file, ReviewLevel::Dual, tier), [AgentRole::Spec, AgentRole::Adversarial]);
-        assert!(panel_roles(&source_file, ReviewLevel::Full, ReviewTier::new(4).unwrap()).contains(&AgentRole::Party));
+        assert!(panel_roles(&source_file, ReviewLevel::Full, ProcessTier::new(4).unwrap()).contains(&AgentRole::Party));
     }
 }

@@ -4,15 +4,22 @@
 //! stage each, [`user_requests`] applies what the user sent. A boundary follows every stage, so that resuming replays at
 //! most one stage.
 
-use alloc::{format, string::String};
+use alloc::{boxed::Box, format, string::String};
 
-use crate::engine::{
-    effect::{Freeze, FreezeOutcome},
-    event::RunEvent,
-    host::{Host, ParkedRun, cross_boundary},
-    ids::Key,
-    limits::{RemainingLimits, ReviewProgress, check_limits},
-    reason::{RunEnding, RunOutcome, RunReason},
+use crate::{
+    engine::{
+        effect::{Freeze, FreezeOutcome},
+        event::RunEvent,
+        host::{Host, ParkedRun, cross_boundary},
+        ids::Key,
+        limits::{RemainingLimits, check_budget, check_effort},
+        reason::{RunEnding, RunOutcome, RunReason},
+    },
+    review::{
+        order::{ReviewOrder, ReviewProgress},
+        review_host::ReviewHost,
+    },
+    workflows::{Workflow, WorkflowFuture},
 };
 
 mod amendments;
@@ -21,6 +28,7 @@ pub mod challenge_rules;
 pub mod confidence;
 mod confidence_update;
 pub mod counts;
+pub mod event;
 pub mod fail_threshold;
 pub mod finding;
 mod fix;
@@ -32,8 +40,12 @@ pub mod level;
 pub mod merge;
 pub mod metrics;
 mod next_stage;
+pub mod order;
+pub mod own_file;
 mod panel;
 mod publish;
+mod questions;
+mod review_host;
 mod round_stats;
 mod run_stage;
 pub mod seat_plan;
@@ -41,9 +53,11 @@ mod session;
 pub(crate) mod state;
 mod stray_edits;
 pub mod subject;
+pub mod topic;
 pub mod tracker;
 mod transitions;
 mod user_requests;
+pub mod view;
 pub mod waves;
 
 pub use fix_history::FixHistory;
@@ -52,18 +66,22 @@ pub use round_stats::RoundStats;
 use run_stage::StageExit;
 pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState, StrayEdits};
 
-/// Name and version in `run_started`: a journal of another version is refused, never guessed at.
-pub const WORKFLOW_NAME: &str = "review";
-pub const WORKFLOW_VERSION: u32 = 1;
+impl Workflow for ReviewOrder {
+    type State = ReviewState;
+
+    fn run<'a>(host: &'a dyn Host, order: &'a ReviewOrder, state: ReviewState) -> WorkflowFuture<'a> {
+        Box::pin(run_review(ReviewHost::new(host, order), state))
+    }
+}
 
 /// Runs a review from a state (a new one, or that of the last boundary) to its end.
-pub async fn run_review(host: &dyn Host, mut state: ReviewState) -> Result<RunEnding, ParkedRun> {
+async fn run_review(host: ReviewHost<'_>, mut state: ReviewState) -> Result<RunEnding, ParkedRun> {
     loop {
-        let boundary_key = match run_stage(host, &mut state).await? {
+        let boundary_key = match run_stage(&host, &mut state).await? {
             StageOutcome::Ended(ending) => return Ok(ending),
             StageOutcome::Continue(boundary_key) => boundary_key,
         };
-        cross_boundary(host, boundary_key, &state).await?;
+        cross_boundary(host.run_host(), boundary_key, &state).await?;
     }
 }
 
@@ -83,7 +101,7 @@ enum EndingOrigin {
     Stage,
 }
 
-async fn run_stage(host: &dyn Host, state: &mut ReviewState) -> Result<StageOutcome, ParkedRun> {
+async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<StageOutcome, ParkedRun> {
     // Waiting has its own stretch: everything about the run may be changed meanwhile.
     if let Some(ending) = state.waiting.take() {
         user_requests::wait_for_user(host, state, ending).await?;
@@ -109,22 +127,21 @@ async fn run_stage(host: &dyn Host, state: &mut ReviewState) -> Result<StageOutc
 }
 
 /// Repairs the open findings by fixers, or by the user's open session.
-async fn repair_findings(host: &dyn Host, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
-    if host.settings().tasks.writing.in_session && !state.session_over {
+async fn repair_findings(host: &ReviewHost<'_>, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
+    if host.order.fixers.in_session && !state.session_over {
         return session::repair_in_session(host, state, iteration).await;
     }
     fix::fix_iteration(host, state, iteration).await
 }
 
 /// Returns the next stage, or the end if a limit is used up.
-fn next_within_limits(host: &dyn Host, state: &ReviewState) -> NextStage {
-    let settings = host.settings();
-    let planned = next_stage(state, settings);
+fn next_within_limits(host: &ReviewHost<'_>, state: &ReviewState) -> NextStage {
+    let planned = next_stage(state, host.order, host.settings().tier);
     // A review that is done ends normally even if a limit is used up by now.
     if matches!(planned, NextStage::End(_)) {
         return planned;
     }
-    match check_limits(&settings.limits, &state.spent, host.last_timestamp().awake_ms, state.valid_count()) {
+    match state.check_limits(host) {
         Some(ending) => NextStage::End(ending),
         None => planned,
     }
@@ -132,22 +149,18 @@ fn next_within_limits(host: &dyn Host, state: &ReviewState) -> NextStage {
 
 /// Publishes the results. A good ending ends the run; with any other the run waits for the user, who may let it continue.
 async fn close_review(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     mut ending: RunEnding,
     origin: EndingOrigin,
 ) -> Result<StageOutcome, ParkedRun> {
     let end_key = Key::for_end();
     if ending.reason.outcome() == Some(RunOutcome::Halted) {
-        let progress = ReviewProgress { rounds: state.round, iterations: state.iteration };
-        let limits = &host.settings().limits;
-        ending.left = Some(RemainingLimits::calculate(
-            limits,
-            &state.spent,
-            host.last_timestamp().awake_ms,
-            state.valid_count(),
-            progress,
-        ));
+        let progress =
+            ReviewProgress { rounds: state.round, iterations: state.iteration, findings: state.valid_count() };
+        let remaining =
+            RemainingLimits::calculate(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms);
+        ending.left = Some(host.order.limits.add_remaining(remaining, &state.spent, progress));
     }
     // A run is resolved only for the text that the last pass has read.
     if ending.reason == RunReason::GoalMet && state.has_text_changed(host, &end_key).await? {
@@ -155,7 +168,7 @@ async fn close_review(
     }
     // These endings need no answer, so the run is over once they are published.
     let is_final = ending.reason == RunReason::ReviewOnly || ending.reason.outcome() == Some(RunOutcome::Resolved);
-    let known_remark_count = state.said.len();
+    let known_remark_count = state.dialog.said.len();
     if is_final {
         user_requests::withdraw_open_decisions(host, state);
         user_requests::read_inbox(host, state, &end_key).await?;
@@ -169,7 +182,10 @@ async fn close_review(
     }
     if is_final {
         // Remarks that arrived during the last stage can reach no agent any more.
-        user_requests::warn_unheard_remarks(host, &state.said[known_remark_count.min(state.said.len())..]);
+        user_requests::warn_unheard_remarks(
+            host,
+            &state.dialog.said[known_remark_count.min(state.dialog.said.len())..],
+        );
     }
     state.write_metrics(host, &end_key, &ending).await?;
     if is_final {
@@ -180,15 +196,22 @@ async fn close_review(
 }
 
 impl ReviewState {
+    /// Checks the limits of every run and those of a review; the first that is used up counts.
+    fn check_limits(&self, host: &ReviewHost<'_>) -> Option<RunEnding> {
+        let (limits, awake_ms) = (&host.settings().limits, host.last_timestamp().awake_ms);
+        check_effort(limits, &self.spent, awake_ms)
+            .or_else(|| host.order.limits.check_findings(&self.spent, self.valid_count()))
+            .or_else(|| check_budget(limits, &self.spent))
+    }
+
     /// Checks before a run is resolved whether the subject still has the text of the last pass. If not, that pass proves
     /// nothing.
-    async fn has_text_changed(&mut self, host: &dyn Host, parent_key: &Key) -> Result<bool, ParkedRun> {
-        let settings = host.settings();
-        if settings.tier.number() == 0 || !settings.fix {
+    async fn has_text_changed(&mut self, host: &ReviewHost<'_>, parent_key: &Key) -> Result<bool, ParkedRun> {
+        if host.settings().tier.number() == 0 || !host.order.fix {
             // At tier 0 and without fixing the result does not claim a pass over the final text.
             return Ok(false);
         }
-        let subject = self.reviewed_subject(settings);
+        let subject = self.reviewed_subject(host.order);
         let warning = match host.perform(parent_key.child_key("look"), Freeze { subject }).await? {
             FreezeOutcome::Frozen(frozen) if Some(&frozen.hash) == self.last_pass.text.as_ref() => {
                 return Ok(false);

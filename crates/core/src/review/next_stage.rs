@@ -31,9 +31,9 @@ use alloc::{format, string::String};
 use crate::{
     engine::{
         reason::{RunEnding, RunReason},
-        settings::Settings,
+        tier::ProcessTier,
     },
-    review::{ReviewState, counts::FindingCounts, finding::Finding},
+    review::{ReviewState, counts::FindingCounts, finding::Finding, order::ReviewOrder},
     text::format_count,
 };
 
@@ -44,8 +44,8 @@ pub enum NextStage {
     End(RunEnding),
 }
 
-pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
-    let decided = decide_next_stage(state, settings);
+pub fn next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -> NextStage {
+    let decided = decide_next_stage(state, order, tier);
     // `Accepted` is the user's own decision. All other endings wait for the user, who sees the question about the edits then.
     let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
     match (&decided, state.count_unanswered_edits()) {
@@ -56,7 +56,7 @@ pub fn next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     }
 }
 
-fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
+fn decide_next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -> NextStage {
     let finding_counts = FindingCounts::from_findings(&state.findings);
     if state.accepted && finding_counts.open + finding_counts.blocked == 0 {
         return NextStage::End(RunEnding::from_reason(RunReason::Accepted));
@@ -64,29 +64,29 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
     if state.round == 0 {
         return NextStage::Review { round: 1 };
     }
-    if !settings.fix && finding_counts.blocked > 0 {
+    if !order.fix && finding_counts.blocked > 0 {
         // Another pass would change nothing; only the user's decision does.
         return end_with(RunReason::Blocked, format!("{} blocked", format_count(finding_counts.blocked, "finding")));
     }
     if finding_counts.open > 0 {
-        return decide_with_open_findings(state, settings, finding_counts.open);
+        return decide_with_open_findings(state, order, finding_counts.open);
     }
     if let patch_count @ 1.. = state.count_patches_to_approve() {
         // Another pass over a text that is about to change would only cost money.
         return end_with(RunReason::Blocked, format!("{} waiting for your approval", patches_phrase(patch_count)));
     }
-    if !settings.fix {
-        if let Some(shortfall) = confidence_shortfall(state, settings) {
+    if !order.fix {
+        if let Some(shortfall) = confidence_shortfall(state, order, tier) {
             return end_with(RunReason::ConfidenceLow, shortfall);
         }
         // The text is as it was reviewed, so another pass over it would only cost money.
         return end_with(RunReason::GoalMet, String::from("no open findings (fixing is off)"));
     }
-    let text_is_good = state.last_pass.dry || settings.tier.number() == 0;
+    let text_is_good = state.last_pass.dry || tier.number() == 0;
     // Each grant of the user allows as many rounds again.
-    let has_rounds_left = state.round < settings.limits.rounds.saturating_mul(state.spent.granted_shares());
+    let has_rounds_left = state.round < order.limits.rounds.saturating_mul(state.spent.granted_shares());
     match (finding_counts.blocked, text_is_good) {
-        (0, true) if let Some(shortfall) = confidence_shortfall(state, settings) => {
+        (0, true) if let Some(shortfall) = confidence_shortfall(state, order, tier) => {
             end_with(RunReason::ConfidenceLow, shortfall)
         }
         (0, true) if !state.last_pass.dry => {
@@ -111,10 +111,10 @@ fn decide_next_stage(state: &ReviewState, settings: &Settings) -> NextStage {
 }
 
 /// Decides the next stage while findings are open: another fix iteration, if there is one left, or the end.
-fn decide_with_open_findings(state: &ReviewState, settings: &Settings, open_count: u32) -> NextStage {
+fn decide_with_open_findings(state: &ReviewState, order: &ReviewOrder, open_count: u32) -> NextStage {
     match state.iteration {
-        _ if !settings.fix => end_with(RunReason::ReviewOnly, format!("{} open", format_count(open_count, "finding"))),
-        iterations_done if iterations_done < settings.limits.fix_iterations => {
+        _ if !order.fix => end_with(RunReason::ReviewOnly, format!("{} open", format_count(open_count, "finding"))),
+        iterations_done if iterations_done < order.limits.fix_iterations => {
             NextStage::Fix { iteration: iterations_done + 1 }
         }
         iterations_done => end_with(
@@ -129,10 +129,9 @@ fn decide_with_open_findings(state: &ReviewState, settings: &Settings, open_coun
 }
 
 /// Describes how far the confidence is below the target; `None` if it is not.
-fn confidence_shortfall(state: &ReviewState, settings: &Settings) -> Option<String> {
-    let target_confidence = settings.target_confidence?;
+fn confidence_shortfall(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -> Option<String> {
+    let target_confidence = order.target_confidence?;
     let reached_confidence = state.confidence.as_ref()?.for_gates;
-    let tier = settings.tier;
     (reached_confidence < target_confidence)
         .then(|| format!("{reached_confidence} of {target_confidence} after the deduction for tier {tier}"))
 }

@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use crate::{
     engine::{
         event::RunEvent,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{AgentName, FindingId, Key},
         limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
         reason::{RunEnding, RunReason},
@@ -22,11 +22,13 @@ use crate::{
         challenge::{self, ChallengeCompletion, ChallengeInput},
         confidence::PartyAgreement,
         counts::FindingCounts,
+        event::ReviewEvent,
         finding::FindingRaiser,
         frozen_copy::freeze_subject,
         level::{AgentRole, alternative_panel, level_for, panel_roles},
         merge::finding_headline,
         next_stage::round_trigger,
+        review_host::ReviewHost,
         round_stats::{self, RoundStats},
         run_stage::StageExit,
         seat_plan::SeatPlan,
@@ -53,19 +55,19 @@ struct PanelSeat {
 }
 
 /// Runs one review round.
-pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
-    let settings = host.settings();
+pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
+    let _settings = host.settings();
     let round_key = Key::for_round(round);
     let roles = choose_roles(host, state, round);
-    let max_rounds = settings.limits.rounds.saturating_mul(state.spent.granted_shares());
-    host.note_event(RunEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
+    let max_rounds = host.order.limits.rounds.saturating_mul(state.spent.granted_shares());
+    host.note_review(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
     user_requests::read_inbox(host, state, &round_key).await?;
 
     let frozen = freeze_subject(host, state, round_key.freeze_key()).await?;
     state.last_pass.text = Some(frozen.subject_hash.clone());
     state.tries.text = Some(frozen.subject_hash.clone());
-    let scope = frozen.review_scope(settings)?;
-    if frozen.subject_text.is_empty() && settings.subject.file_path().is_none() {
+    let scope = frozen.review_scope(host.order)?;
+    if frozen.subject_text.is_empty() && host.order.subject.file_path().is_none() {
         return end_empty_round(host, state, round).await;
     }
     // The remarks say what is missing in the workspaces; they are shown once.
@@ -82,7 +84,7 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     };
     state.count_round(round);
     let round_findings = merge_answers(host, state, seat_answers, &scope);
-    let full_scope = frozen.full_scope(settings);
+    let full_scope = frozen.full_scope(host.order);
     let due_findings = select_findings_to_challenge(host, state, &round_findings);
     let challenge_input = ChallengeInput {
         challenge_key: &round_key,
@@ -96,7 +98,12 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
     let new_count = round_findings.unsettled_findings(state).count() as u32;
     state.record_pass(&round_findings, &panel_seats, matches!(challenged, ChallengeCompletion::All));
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_event(RunEvent::RoundEnded { round, new: new_count, dry: state.last_pass.dry, counts: finding_counts });
+    host.note_review(ReviewEvent::RoundEnded {
+        round,
+        new: new_count,
+        dry: state.last_pass.dry,
+        counts: finding_counts,
+    });
     state.calculate_confidence(host, &answering_seats(&panel_seats, round), party_agreement(&panel_seats));
     state.publish_tracker(host, &round_key).await?;
     let panel_verdict = check_panel_quality(host, state, stats);
@@ -108,7 +115,7 @@ pub(super) async fn review_round(host: &dyn Host, state: &mut ReviewState, round
 
 /// Asks all reviewers of the panel, then asks the user about edits that they made outside their workspaces.
 async fn ask_panel(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     round: u32,
     roles: &[AgentRole],
@@ -121,7 +128,7 @@ async fn ask_panel(
     let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
         let agent = selection::agent_for_seat(settings, JobKind::Review, index, offset);
         let agent = selection::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
-        let mut agent_task = reviewer_task(state, settings, round, *role, agent);
+        let mut agent_task = reviewer_task(state, host, round, *role, agent);
         complete_brief(&mut agent_task.brief, host, state, subject_text);
         ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
     });
@@ -135,7 +142,7 @@ async fn ask_panel(
 
 /// Selects the findings of a round that are challenged.
 fn select_findings_to_challenge(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &ReviewState,
     round_findings: &RoundFindings,
 ) -> Vec<FindingId> {
@@ -147,7 +154,7 @@ fn select_findings_to_challenge(
 }
 
 /// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
-async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
+async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     if round == 1 {
         let detail = String::from("there is no longer any change to review");
         return Err(RunEnding::new(RunReason::Environment, detail).into());
@@ -158,13 +165,13 @@ async fn end_empty_round(host: &dyn Host, state: &mut ReviewState, round: u32) -
     let last_text = state.last_pass.text.take();
     state.last_pass = PanelPass { dry: true, sound: true, text: last_text, ..PanelPass::default() };
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_event(RunEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts });
+    host.note_review(ReviewEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts });
     state.publish_tracker(host, &Key::for_round(round)).await?;
     Ok(())
 }
 
 /// Repeats the round if other agents can be asked; otherwise ends the review.
-fn handle_silent_panel(host: &dyn Host, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
+fn handle_silent_panel(host: &ReviewHost<'_>, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
     let settings = host.settings();
     // A used-up budget explains the silence better than a fault.
     if let Some(ending) = check_budget(&settings.limits, &state.spent) {
@@ -192,7 +199,7 @@ fn is_pass_conclusive(state: &ReviewState, panel_seats: &[PanelSeat], round: u32
 }
 
 /// Ends the review if the panel was degraded before and still is; the first time it only warns.
-fn check_panel_quality(host: &dyn Host, state: &mut ReviewState, stats: RoundStats) -> Result<(), RunEnding> {
+fn check_panel_quality(host: &ReviewHost<'_>, state: &mut ReviewState, stats: RoundStats) -> Result<(), RunEnding> {
     let degradation = round_stats::find_degradation(state.sheets.last(), &stats);
     state.sheets.push(stats);
     // A dry pass has enough sound answers: what the remaining reviewers made up does not matter.
@@ -212,29 +219,29 @@ fn rotation_offset(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
 
-fn choose_roles(host: &dyn Host, state: &ReviewState, round: u32) -> Vec<AgentRole> {
+fn choose_roles(host: &ReviewHost<'_>, state: &ReviewState, round: u32) -> Vec<AgentRole> {
     let settings = host.settings();
-    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let level = host.order.level.unwrap_or_else(|| level_for(settings.tier, None));
     let chosen_roles = match state.degraded {
-        0 => panel_roles(&settings.subject, level, settings.tier),
-        _ => alternative_panel(&settings.subject, level, settings.tier),
+        0 => panel_roles(&host.order.subject, level, settings.tier),
+        _ => alternative_panel(&host.order.subject, level, settings.tier),
     };
     if round == 1 {
-        let choice_reason = match settings.level {
+        let choice_reason = match host.order.level {
             Some(_) => String::from("chosen by you"),
             None if settings.tier.number() >= 2 => {
                 format!("tier {}, no confidence signal yet", settings.tier)
             }
             None => format!("tier {}", settings.tier),
         };
-        host.note_event(RunEvent::LevelChosen { level, why: choice_reason, panel: chosen_roles.clone() });
+        host.note_review(ReviewEvent::LevelChosen { level, why: choice_reason, panel: chosen_roles.clone() });
     }
     chosen_roles
 }
 
 fn reviewer_task(
     state: &ReviewState,
-    settings: &Settings,
+    host: &ReviewHost<'_>,
     round: u32,
     role: AgentRole,
     agent_name: AgentName,
@@ -243,23 +250,19 @@ fn reviewer_task(
         format!("{} [{}]", finding_headline(finding), crate::review::tracker::format_status(&finding.status))
     });
     let brief = TaskBrief {
-        required: if round == 1 { settings.tasks.required_issues } else { 0 },
+        required: if round == 1 { host.order.panel.required_issues } else { 0 },
         known: known_lines.collect(),
-        said: state.remark_lines(),
-        ..TaskBrief::new(role, state.reviewed_subject(settings), round)
+        said: state.dialog.remark_lines(),
+        ..TaskBrief::new(role, state.reviewed_subject(host.order), round)
     };
-    let timeout_ms = match role {
-        AgentRole::Party => settings.tasks.party_timeout_ms,
-        AgentRole::Elicitation => settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms),
-        _ => settings.tasks.reviewer_timeout_ms,
-    };
+    let timeout_ms = host.order.timeout_ms(role);
     let freeze_key = Key::for_round(round).freeze_key();
     AgentTask::new(agent_name, brief, WorkspaceKind::Frozen { by: freeze_key }, timeout_ms)
 }
 
 /// Adds what a reviewer should know besides the text: recent fixes, Tribunal's own files, and its plan.
-fn complete_brief(task_brief: &mut TaskBrief, host: &dyn Host, state: &ReviewState, subject_text: &str) {
-    let plan_settings = &host.settings().tasks.plans;
+fn complete_brief(task_brief: &mut TaskBrief, host: &ReviewHost<'_>, state: &ReviewState, subject_text: &str) {
+    let plan_settings = &host.order.panel.plans;
     task_brief.plan = match task_brief.role {
         AgentRole::Party => SeatPlan::plan_party(
             subject_text,
@@ -275,7 +278,7 @@ fn complete_brief(task_brief: &mut TaskBrief, host: &dyn Host, state: &ReviewSta
 }
 
 async fn ask_reviewer(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     round_key: Key,
     agent_task: AgentTask,
     spent: &RunUsage,
@@ -283,8 +286,10 @@ async fn ask_reviewer(
     let (round, role, agent_name) = (agent_task.brief.round, agent_task.brief.role, agent_task.agent.clone());
     let required = agent_task.brief.required;
     let reviewer_key = round_key.reviewer_key(role);
-    let consultation =
-        consult_agent(host, &reviewer_key, agent_task, spent, |content| find_answer_problem(content, required)).await?;
+    let consultation = consult_agent(host.run_host(), &reviewer_key, agent_task, spent, |content| {
+        find_answer_problem(content, required)
+    })
+    .await?;
     let mut all_raised: Option<Vec<RaisedFinding>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         if let AnswerContent::Findings { raised: newly_raised } = &reply.content {
@@ -307,7 +312,7 @@ async fn ask_reviewer(
         (Some(all_raised), _) => {
             let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
             let raised_count = all_raised.len() as u32;
-            host.note_event(RunEvent::SeatAnswered {
+            host.note_review(ReviewEvent::SeatAnswered {
                 round,
                 role,
                 agent: agent_name.clone(),
@@ -319,7 +324,7 @@ async fn ask_reviewer(
             let fault = fault.clone().unwrap_or_else(|| {
                 Fault::new(FaultKind::Malformed, format!("{agent_name} returned no list of findings"))
             });
-            host.note_event(RunEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
+            host.note_review(ReviewEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
         }
     }
     Ok(PanelSeat { role, agent: agent_name, consultation, raised: all_raised })
@@ -341,7 +346,7 @@ fn find_answer_problem(content: &AnswerContent, required_count: u32) -> Option<S
 
 /// Records what the seats used and returns their answers; `None` if no seat answered.
 fn collect_answers(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     panel_seats: &[PanelSeat],
     round: u32,
@@ -402,7 +407,7 @@ impl ReviewState {
     }
 
     /// Records what a consultation used and which agents failed in it.
-    pub(super) fn record_consultation(&mut self, host: &dyn Host, job: JobKind, consultation: &ConsultOutcome) {
+    pub(super) fn record_consultation(&mut self, host: &ReviewHost<'_>, job: JobKind, consultation: &ConsultOutcome) {
         self.metrics.subagent_invocations += consultation.call_count();
         self.metrics.total_backoff_seconds += consultation.paused_ms / 1000;
         self.metrics.recoveries += u32::from(consultation.has_recovered);
@@ -434,7 +439,7 @@ impl ReviewState {
     /// Records a consultation: calls, tokens, failures in a row.
     pub(super) fn record_attempt_result(
         &mut self,
-        host: &dyn Host,
+        host: &ReviewHost<'_>,
         job: JobKind,
         consultation: &ConsultOutcome,
         answered: bool,

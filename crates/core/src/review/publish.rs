@@ -4,29 +4,32 @@ use alloc::{format, string::String};
 
 use crate::{
     engine::{
-        effect::{OwnFile, WriteFile, WriteOutcome},
+        effect::{WriteFile, WriteOutcome},
         event::RunEvent,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::Key,
         reason::RunEnding,
     },
     review::{
         ReviewState,
         counts::FindingCounts,
+        event::ReviewEvent,
         metrics::{FindingMetrics, MetricsFile, success_rate},
+        own_file::OwnFile,
+        review_host::ReviewHost,
         tracker, user_requests,
     },
 };
 
 impl ReviewState {
     /// Writes the tracker. Edits of the user since the last write are applied first; then it is written.
-    pub(super) async fn publish_tracker(&mut self, host: &dyn Host, parent_key: &Key) -> Result<(), ParkedRun> {
+    pub(super) async fn publish_tracker(&mut self, host: &ReviewHost<'_>, parent_key: &Key) -> Result<(), ParkedRun> {
         const WRITE_NAMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
         // Each attempt needs its own key. Three are enough unless the file is edited constantly.
         for write_name in WRITE_NAMES {
             // The revision counts only once the file was written.
             let next_revision = self.tracker_rev + 1;
-            let tracker_text = tracker::render_tracker(self, host.settings(), next_revision, host.last_timestamp());
+            let tracker_text = tracker::render_tracker(self, host.order, next_revision, host.last_timestamp());
             let own_file = OwnFile::Tracker;
             match host
                 .perform(parent_key.child_key(write_name), WriteFile { file: own_file, text: tracker_text })
@@ -35,7 +38,7 @@ impl ReviewState {
                 WriteOutcome::Edited { requests } => user_requests::apply_requests(host, self, requests),
                 WriteOutcome::Written { path, aside, strange } => {
                     self.tracker_rev = next_revision;
-                    host.note_event(RunEvent::FileWritten { file: own_file, path });
+                    host.note_review(ReviewEvent::FileWritten { file: own_file, path });
                     if let Some(aside) = aside {
                         // The edited version was put aside, so nothing that the user wrote is lost.
                         let strange_edits = if strange.is_empty() { "unknown change" } else { &strange.join("; ") };
@@ -59,7 +62,7 @@ impl ReviewState {
 
     pub(super) async fn write_metrics(
         &mut self,
-        host: &dyn Host,
+        host: &ReviewHost<'_>,
         parent_key: &Key,
         ending: &RunEnding,
     ) -> Result<(), ParkedRun> {
@@ -85,7 +88,7 @@ impl ReviewState {
         json_text.push('\n');
         let own_file = OwnFile::Metrics { unix_seconds: timestamp.wall_ms / 1000 };
         match host.perform(parent_key.child_key("metrics"), WriteFile { file: own_file, text: json_text }).await? {
-            WriteOutcome::Written { path, .. } => host.note_event(RunEvent::FileWritten { file: own_file, path }),
+            WriteOutcome::Written { path, .. } => host.note_review(ReviewEvent::FileWritten { file: own_file, path }),
             // Metrics are never edited, so there is nothing to apply.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {

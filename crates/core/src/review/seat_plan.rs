@@ -12,7 +12,7 @@ use core::{cmp::Reverse, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::review::level::{AgentRole, words};
+use crate::{review::level::AgentRole, text::word_table::words};
 
 /// The part of a brief that only some roles have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,22 +5,24 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::decision::{Decision, DecisionAnswer, DecisionTopic},
+    decisions::decision::Decision,
     engine::{
         effect::{LandOutcome, TakeIn, WaitForUser},
-        event::RunEvent,
         files::{FrozenFile, LandedFile},
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{FindingId, Key},
         reason::{RunEnding, RunReason},
     },
     review::{
         ReviewState,
+        event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
         land::{describe_refusal, refusal_cause, verify_claims},
         next_stage::fix_trigger,
+        review_host::ReviewHost,
         run_stage::StageExit,
+        topic::ReviewTopic,
         user_requests,
     },
     tasks::brief::FixClaim,
@@ -29,7 +31,7 @@ use crate::{
 
 /// Hands the open findings to the session, waits for it, and checks what it changed.
 pub(super) async fn repair_in_session(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration: u32,
 ) -> Result<(), StageExit> {
@@ -43,7 +45,7 @@ pub(super) async fn repair_in_session(
     }
     // The files from before the session are needed to see later what it changed.
     let frozen = freeze_subject(host, state, iteration_key.child_key("before")).await?;
-    let files_before = match host.settings().subject.file_path() {
+    let files_before = match host.order.subject.file_path() {
         Some(path) => vec![FrozenFile { path: path.into(), text: frozen.subject_text }],
         None => frozen.frozen_files,
     };
@@ -77,9 +79,15 @@ enum SessionOutcome {
     Untouched,
 }
 
-fn assign_to_session(host: &dyn Host, state: &mut ReviewState, iteration: u32, open_ids: &[FindingId]) {
+fn assign_to_session(host: &ReviewHost<'_>, state: &mut ReviewState, iteration: u32, open_ids: &[FindingId]) {
     let (round, trigger) = (state.round, Some(fix_trigger(state)));
-    host.note_event(RunEvent::FixersDealt { round, iteration, wave: 1, hands: vec![open_ids.to_vec()], why: trigger });
+    host.note_review(ReviewEvent::FixersDealt {
+        round,
+        iteration,
+        wave: 1,
+        hands: vec![open_ids.to_vec()],
+        why: trigger,
+    });
     for finding_id in open_ids {
         let assignment =
             StatusTransition::new(FindingStatus::Assigned, TransitionCause::Assigned, "assigned to the session");
@@ -89,7 +97,7 @@ fn assign_to_session(host: &dyn Host, state: &mut ReviewState, iteration: u32, o
 
 /// Posts a question that stays open while the session works, so that the run can continue if it never comes back.
 async fn post_session_question(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration_key: &Key,
     open_ids: &[FindingId],
@@ -100,25 +108,21 @@ async fn post_session_question(
         finding_names.join(", "),
         if open_ids.len() == 1 { "is" } else { "are" }
     );
-    let decision_id = state.next_decision_id();
+    let decision_id = state.dialog.next_decision_id();
     let decision = Decision::for_session(decision_id, open_ids.to_vec(), question);
-    user_requests::post_decision(host, state, &iteration_key.child_key("ask"), decision).await
+    state.dialog.post_decision(host.run_host(), &iteration_key.child_key("ask"), decision).await
 }
 
 /// Withdraws the question once the session came back or is no longer waited for.
-fn withdraw_session_questions(host: &dyn Host, state: &mut ReviewState) {
-    let is_session_question =
-        |decision: &&mut Decision| decision.answer.is_none() && matches!(decision.about, DecisionTopic::Session { .. });
-    for decision in state.decisions.iter_mut().filter(is_session_question) {
-        let withdrawal = DecisionAnswer::new_withdrawn("the session came back");
-        decision.answer = Some(withdrawal.clone());
-        host.note_event(RunEvent::DecisionAnswered { decision: decision.id.clone(), answer: withdrawal });
-    }
+fn withdraw_session_questions(host: &ReviewHost<'_>, state: &mut ReviewState) {
+    state.dialog.withdraw_decisions(host.run_host(), "the session came back", |topic| {
+        matches!(topic.review_topic(), Some(ReviewTopic::Session { .. }))
+    });
 }
 
 /// Collects the session's changes and checks them like a patch.
 async fn collect_session_edits(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration_key: &Key,
     files_before: Vec<FrozenFile>,
@@ -135,7 +139,7 @@ async fn collect_session_edits(
     match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
         LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
             let line_count = count_changed_lines(&landed.files);
-            host.note_event(RunEvent::PatchLanded {
+            host.note_review(ReviewEvent::PatchLanded {
                 key: session_key.clone(),
                 findings: assigned_ids.clone(),
                 lines: line_count,
@@ -163,7 +167,7 @@ async fn collect_session_edits(
         }
         LandOutcome::Refused { why } => {
             let (cause, note_text) = (refusal_cause(&why), describe_refusal(&why));
-            host.note_event(RunEvent::PatchRefused { key: session_key, findings: assigned_ids.clone(), why });
+            host.note_review(ReviewEvent::PatchRefused { key: session_key, findings: assigned_ids.clone(), why });
             state.reopen_assigned(host, &assigned_ids, cause, &note_text);
             Ok(SessionOutcome::Judged)
         }

@@ -8,10 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decisions::{
-        decision::{Decision, DecisionTopic},
-        user_request::UserRemark,
-    },
+    decisions::{decision::DecisionTopic, dialog::UserDialog},
     engine::{
         files::{LandedFile, StrayEdit},
         ids::{DecisionId, FindingId, Hash, Key},
@@ -25,6 +22,7 @@ use crate::{
         finding::{Finding, FindingStatus},
         fix_history::FixHistory,
         metrics::ReviewMetrics,
+        order::ReviewOrder,
         round_stats::RoundStats,
         subject::{ChangedPath, Subject},
     },
@@ -42,7 +40,8 @@ pub struct ReviewState {
     pub iteration: u32,
     pub findings: Vec<Finding>,
     pub fixes: Vec<FixLogEntry>,
-    pub decisions: Vec<Decision>,
+    #[serde(flatten)]
+    pub dialog: UserDialog,
     pub spent: RunUsage,
     pub metrics: ReviewMetrics,
     /// The number of tracker versions written so far.
@@ -53,8 +52,6 @@ pub struct ReviewState {
     /// The confidence after the last round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// Remarks of the user, for the next briefs.
-    pub said: Vec<UserRemark>,
     /// The user accepted the remaining findings.
     pub accepted: bool,
     /// The user wants another round because the confidence is too low.
@@ -210,8 +207,8 @@ impl ReviewState {
     }
 
     /// Returns what is under review: the subject, and the files that repairs have added to it.
-    pub(super) fn reviewed_subject(&self, settings: &Settings) -> Subject {
-        let mut subject = settings.subject.clone();
+    pub(super) fn reviewed_subject(&self, order: &ReviewOrder) -> Subject {
+        let mut subject = order.subject.clone();
         // The settings are pinned, so added files are in the state and joined here.
         if let Subject::Change(change) = &mut subject {
             change.files.extend(self.made.iter().map(|path| ChangedPath { path: path.clone(), from: None }));
@@ -278,7 +275,7 @@ impl ReviewState {
 
 impl ReviewState {
     pub(super) fn has_open_question_about(&self, path: &str) -> bool {
-        let open_decisions = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let open_decisions = self.dialog.decisions.iter().filter(|decision| decision.answer.is_none());
         let mut asked_edits = open_decisions.filter_map(|decision| match &decision.about {
             DecisionTopic::Strayed { strays: edit_list } => Some(edit_list),
             _ => None,
@@ -288,7 +285,7 @@ impl ReviewState {
 
     /// Counts the files that the user was asked about and has not answered for.
     pub(super) fn count_unanswered_edits(&self) -> u32 {
-        let open_decisions = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let open_decisions = self.dialog.decisions.iter().filter(|decision| decision.answer.is_none());
         let edit_counts = open_decisions.map(|decision| match &decision.about {
             DecisionTopic::Strayed { strays: edit_list } => edit_list.len() as u32,
             _ => 0,
@@ -298,16 +295,5 @@ impl ReviewState {
 
     pub(super) fn has_edits_to_restore(&self) -> bool {
         !self.strays.due.is_empty()
-    }
-
-    /// The id of the next question to the user.
-    pub(super) fn next_decision_id(&self) -> DecisionId {
-        // Decisions are never removed, so the count gives a new id.
-        DecisionId::new(format!("D{}", self.decisions.len() + 1))
-    }
-
-    /// Returns the user's remarks as briefs contain them.
-    pub(super) fn remark_lines(&self) -> Vec<String> {
-        self.said.iter().map(|remark| format!("{remark}")).collect()
     }
 }

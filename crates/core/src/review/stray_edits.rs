@@ -11,10 +11,10 @@ use crate::{
         effect::{Restore, RestoreOutcome},
         event::RunEvent,
         files::StrayEdit,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::Key,
     },
-    review::{ReviewState, user_requests},
+    review::{ReviewState, review_host::ReviewHost},
     tasks::asking::ConsultOutcome,
 };
 
@@ -25,7 +25,7 @@ const MAX_NAMED_FILES: usize = 5;
 
 /// Asks the user about stray edits that a consultation reported.
 pub(super) async fn ask_user(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     parent_key: &Key,
     consultation: &ConsultOutcome,
@@ -44,11 +44,11 @@ pub(super) async fn ask_user(
         new_edits.into_iter().partition(|stray_edit| stray_edit.kept);
     let all_questions = restorable_edits.chunks(edits_per_question).chain(lost_edits.chunks(edits_per_question));
     for question_edits in all_questions {
-        let decision_id = state.next_decision_id();
+        let decision_id = state.dialog.next_decision_id();
         let segment = format!("stray-{decision_id}");
         let decision =
             Decision::for_stray_edits(decision_id, question_edits.to_vec(), stray_edit_question(question_edits));
-        user_requests::post_decision(host, state, &parent_key.child_key(&segment), decision).await?;
+        state.dialog.post_decision(host.run_host(), &parent_key.child_key(&segment), decision).await?;
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
 }
 
 /// Restores the files that the user wants restored.
-pub(super) async fn restore_all(host: &dyn Host, state: &mut ReviewState) -> Result<(), ParkedRun> {
+pub(super) async fn restore_all(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<(), ParkedRun> {
     // Only edits whose previous content was kept can be undone.
     let edits_to_restore = core::mem::take(&mut state.strays.due).into_iter().filter(|stray_edit| stray_edit.kept);
     for (edit_index, stray_edit) in edits_to_restore.enumerate() {
@@ -101,10 +101,10 @@ pub(super) async fn restore_all(host: &dyn Host, state: &mut ReviewState) -> Res
             RestoreOutcome::Failed { fault } => {
                 // The file still has the stray edit, so the user is asked again, without the choice to restore it.
                 let question = format!("could not restore {file_path}: {}. Keep it as it is?", fault.detail);
-                let decision_id = state.next_decision_id();
+                let decision_id = state.dialog.next_decision_id();
                 let lost_edit = StrayEdit { kept: false, ..stray_edit };
                 let decision = Decision::for_stray_edits(decision_id, Vec::from([lost_edit]), question.clone());
-                user_requests::post_decision(host, state, &restore_key.child_key("ask"), decision).await?;
+                state.dialog.post_decision(host.run_host(), &restore_key.child_key("ask"), decision).await?;
                 question
             }
         };

@@ -5,31 +5,36 @@ use alloc::format;
 use crate::{
     decisions::decision::Decision,
     engine::{
-        event::RunEvent,
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{FindingId, Key},
     },
     review::{
         ReviewState,
+        event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
-        user_requests,
+        review_host::ReviewHost,
     },
 };
 
 impl ReviewState {
     /// Changes a status in the state and in the journal.
-    pub(super) fn transition_finding(&mut self, host: &dyn Host, finding_id: FindingId, transition: StatusTransition) {
+    pub(super) fn transition_finding(
+        &mut self,
+        host: &ReviewHost<'_>,
+        finding_id: FindingId,
+        transition: StatusTransition,
+    ) {
         let timestamp = host.last_timestamp();
         if let Some(finding) = self.find_finding_mut(finding_id) {
             finding.apply_transition(transition.clone(), timestamp);
-            host.note_event(RunEvent::FindingMoved { finding: finding_id, transition });
+            host.note_review(ReviewEvent::FindingMoved { finding: finding_id, transition });
         }
     }
 
     /// Reopens those findings that are still assigned to a fixer.
     pub(super) fn reopen_assigned(
         &mut self,
-        host: &dyn Host,
+        host: &ReviewHost<'_>,
         finding_ids: &[FindingId],
         cause: TransitionCause,
         note_text: &str,
@@ -50,7 +55,7 @@ impl ReviewState {
     /// Asks the user about a finding that fixers cannot repair. Does nothing if the finding is no longer open.
     pub(super) async fn block_finding(
         &mut self,
-        host: &dyn Host,
+        host: &ReviewHost<'_>,
         parent_key: &Key,
         finding_id: FindingId,
         cause: TransitionCause,
@@ -60,10 +65,12 @@ impl ReviewState {
             return Ok(());
         };
         let question = format!("{finding_id}: {} ({note_text})", finding.description);
-        let decision = Decision::for_blocked_finding(self.next_decision_id(), finding_id, question);
+        let decision = Decision::for_blocked_finding(self.dialog.next_decision_id(), finding_id, question);
         let blocked_status = FindingStatus::Blocked { decision: decision.id.clone() };
         // The question is posted first, so that a blocked finding always has a decision to answer.
-        user_requests::post_decision(host, self, &parent_key.child_key(&format!("ask-{finding_id}")), decision).await?;
+        self.dialog
+            .post_decision(host.run_host(), &parent_key.child_key(&format!("ask-{finding_id}")), decision)
+            .await?;
         self.transition_finding(host, finding_id, StatusTransition::new(blocked_status, cause, note_text));
         Ok(())
     }

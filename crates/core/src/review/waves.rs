@@ -7,15 +7,15 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use crate::{
-    engine::{ids::FindingId, settings::TaskSettings},
-    review::finding::Finding,
+    engine::ids::FindingId,
+    review::{finding::Finding, order::FixerSettings},
 };
 
 /// The findings of each fixer in one wave.
 pub type FixWave = Vec<Vec<FindingId>>;
 
-pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Vec<FixWave> {
-    let max_per_fixer = task_settings.max_issues_per_agent.max(1) as usize;
+pub fn plan_waves(open_findings: &[Finding], fixer_settings: &FixerSettings) -> Vec<FixWave> {
+    let max_per_fixer = fixer_settings.max_issues_per_agent.max(1) as usize;
     let (mut unassigned, mut without_place): (Vec<&Finding>, Vec<&Finding>) =
         open_findings.iter().partition(|finding| finding.place.is_some());
     // The most severe findings go into the first wave; ids make the order reproducible.
@@ -24,7 +24,7 @@ pub fn plan_waves(open_findings: &[Finding], task_settings: &TaskSettings) -> Ve
     let mut waves = vec![];
     while !unassigned.is_empty() {
         // A fixer is worth starting for about three findings.
-        let fixer_count = unassigned.len().div_ceil(3).min(task_settings.max_concurrent_fixers.max(1) as usize);
+        let fixer_count = unassigned.len().div_ceil(3).min(fixer_settings.max_concurrent.max(1) as usize);
         let mut fixer_loads: Vec<FixerLoad> = vec![FixerLoad::default(); fixer_count];
         // Each wave takes at least one finding, so the loop ends.
         unassigned.retain(|finding| !assign_finding(&mut fixer_loads, finding, max_per_fixer));

@@ -12,8 +12,12 @@ use crate::engine::{
 };
 
 pub mod event;
+pub mod order;
 pub mod promise;
+mod questions;
 pub mod stop;
+pub mod view;
+mod workflow;
 
 pub use event::{
     ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionStep, SessionTally, SessionWork,

@@ -18,11 +18,12 @@ use crate::{
     },
     review::{
         finding::{Evidence, Finding, Severity},
-        level::{AgentRole, words},
+        level::AgentRole,
         seat_plan::SeatPlan,
         subject::Subject,
     },
     tasks::{client::ModelSize, prompt_context::PromptContext},
+    text::word_table::words,
 };
 
 /// The most findings that one challenger gets in one task.

@@ -8,10 +8,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    engine::ids::ClientId,
-    review::level::{AgentRole, words},
-};
+use crate::{engine::ids::ClientId, review::level::AgentRole, text::word_table::words};
 
 /// Which coding client to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

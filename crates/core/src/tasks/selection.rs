@@ -192,7 +192,7 @@ mod tests {
     use alloc::{string::String, vec};
 
     use super::*;
-    use crate::{engine::settings::DriverSpec, review::subject::Subject, tasks::client::JobDuty};
+    use crate::{engine::settings::DriverSpec, tasks::client::JobDuty};
 
     /// Makes settings from a text such as `a b/anthropic c:review=stands_by c:fix=never d>big`; `big` is in reserve.
     fn settings_with_agents(agent_text: &str) -> Settings {
@@ -221,7 +221,7 @@ mod tests {
         Settings {
             agents,
             reserves: vec![AgentSpec::new("big", DriverSpec::Command { argv: vec![] })],
-            ..Settings::new(Subject::from_path("a.md", None))
+            ..Settings::default()
         }
     }
 

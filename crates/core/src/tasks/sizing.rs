@@ -13,17 +13,15 @@
 //! module decides neither which model a size stands for nor whether a configured model is used.
 
 use crate::{
-    review::{
-        level::{AgentRole, ReviewTier},
-        subject::Subject,
-    },
+    engine::tier::ProcessTier,
+    review::{level::AgentRole, subject::Subject},
     tasks::client::ModelSize,
 };
 
 /// Returns the model size for a task. `is_escalated`: it was tried before without success. `is_easy`: little can go wrong
 /// in it.
 pub fn model_size(
-    tier: ReviewTier,
+    tier: ProcessTier,
     role: AgentRole,
     subject: &Subject,
     is_escalated: bool,
@@ -82,7 +80,7 @@ mod tests {
     }
 
     fn size_text(tier: u8, role: AgentRole, subject: &Subject, is_escalated: bool, is_easy: bool) -> String {
-        format!("{}", model_size(ReviewTier::new(tier).unwrap(), role, subject, is_escalated, is_easy))
+        format!("{}", model_size(ProcessTier::new(tier).unwrap(), role, subject, is_escalated, is_easy))
     }
 
     #[test]

@@ -6,11 +6,12 @@ use tribunal_core::{
         event::RunEvent,
         ids::AgentName,
         limits::{RunLimits, WaitLimits},
+        plan::RunPlan,
         reason::RunReason,
-        settings::{AgentSpec, DriverSpec, Settings},
+        settings::{AgentSpec, DriverSpec},
         view::RunView,
     },
-    review::{ReviewState, finding::Severity, level::ReviewLevel},
+    review::{ReviewState, finding::Severity, level::ReviewLevel, order::ReviewOrder},
     tasks::{
         brief::AgentSession,
         fault::{FaultKind, FaultPolicy},
@@ -19,21 +20,24 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, failed_task_reply, findings_reply, flawed_text, frozen_reply, raised_flaw},
-    trial::{TrialOutcome, TrialRun, review_workflow, run_first_review, started_keys},
+    trial::{TrialOutcome, TrialRun, ordered_workflow, run_first_review, started_keys},
 };
 
 const SEAT_KEY: &str = "round-1/review/adversarial";
 /// A reset time that is after the start of the trial, whose clock starts at 1,000,000.
 const RESET_AT_MS: u64 = 9_000_000;
 
-fn single_agent_settings() -> Settings {
-    Settings { level: Some(ReviewLevel::Minimal), fix: false, ..samples::sample_settings() }
+fn single_agent_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| {
+        plan.order.level = Some(ReviewLevel::Minimal);
+        plan.order.fix = false;
+    })
 }
 
-fn two_agent_settings() -> Settings {
+fn two_agent_plan() -> RunPlan<ReviewOrder> {
     let command_agent =
         |agent_name: &str| AgentSpec::new(agent_name, DriverSpec::Command { argv: vec![agent_name.into()] });
-    Settings { agents: vec![command_agent("a"), command_agent("b")], ..single_agent_settings() }
+    single_agent_plan().with_change(|plan| plan.settings.agents = vec![command_agent("a"), command_agent("b")])
 }
 
 fn frozen_world() -> ScriptedWorld {
@@ -97,22 +101,22 @@ fn a_usage_limit_is_waited_out_and_then_the_same_agent_is_asked_again() {
     let world = frozen_world()
         .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
         .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding());
-    let (ending, view, trial) = run_first_review(single_agent_settings(), world);
+    let (ending, view, trial) = run_first_review(single_agent_plan(), world);
     assert_eq!(awaited_times(&trial), [RESET_AT_MS + 2_000]);
     assert_eq!(seat_calls(&trial), [" sample", "/then-1 sample"]);
-    assert_eq!((ending.reason, view.findings.len()), (RunReason::ReviewOnly, 1));
+    assert_eq!((ending.reason, view.all_findings().count()), (RunReason::ReviewOnly, 1));
 }
 
 #[test]
 fn waiting_is_not_charged_and_uses_up_no_run_time() {
     let day_ms = 24 * 3_600_000;
     let wait_limits = WaitLimits { at_most_ms: 2 * day_ms, first: true };
-    let settings =
-        Settings { limits: RunLimits { waits: wait_limits, ..RunLimits::default() }, ..single_agent_settings() };
+    let plan = single_agent_plan()
+        .with_change(|plan| plan.settings.limits = RunLimits { waits: wait_limits, ..RunLimits::default() });
     let world = frozen_world()
         .reply_on(SEAT_KEY, limited_reply(Some(day_ms)))
         .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding());
-    let (ending, _, trial) = run_first_review(settings, world);
+    let (ending, _, trial) = run_first_review(plan, world);
     assert!(trial.waited_ms > RunLimits::default().runtime_ms, "{}", trial.waited_ms);
     assert_eq!(ending.reason, RunReason::ReviewOnly, "{}", ending.detail);
     assert_eq!(last_state(&trial).spent.failures_in_a_row, 0);
@@ -125,7 +129,7 @@ fn without_a_reset_time_the_waits_get_longer() {
         world = world.reply_on(&format!("{SEAT_KEY}/then-{attempt}"), limited_reply(Some(1)));
     }
     let (_, _, trial) =
-        run_first_review(single_agent_settings(), world.reply_on(&format!("{SEAT_KEY}/then-4"), one_finding()));
+        run_first_review(single_agent_plan(), world.reply_on(&format!("{SEAT_KEY}/then-4"), one_finding()));
     let minutes: Vec<u64> =
         awaited_times(&trial).windows(2).map(|neighbours| (neighbours[1] - neighbours[0]) / 60_000).collect();
     assert_eq!(minutes, [2, 4, 8], "each from the end of the last");
@@ -138,26 +142,24 @@ fn a_wait_that_was_cut_off_ends_when_it_would_have_ended() {
             .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
             .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding())
     };
-    let (uninterrupted_end, _, _) = run_first_review(single_agent_settings(), script());
-    let mut trial = TrialRun::new(single_agent_settings(), script(), 1);
+    let (uninterrupted_end, _, _) = run_first_review(single_agent_plan(), script());
+    let mut trial = TrialRun::new(single_agent_plan(), script(), 1);
     // Each life makes one write, until the wait has begun. Three more lives are killed before the wait ends.
     while awaited_times(&trial).is_empty() {
-        trial.run_workflow(review_workflow, Some(1));
+        trial.run_workflow(ordered_workflow, Some(1));
     }
     for _ in 0..3 {
-        assert_eq!(trial.run_workflow(review_workflow, Some(0)), TrialOutcome::Killed);
+        assert_eq!(trial.run_workflow(ordered_workflow, Some(0)), TrialOutcome::Killed);
     }
-    assert_eq!(trial.run_workflow(review_workflow, None), TrialOutcome::Done(uninterrupted_end));
+    assert_eq!(trial.run_workflow(ordered_workflow, None), TrialOutcome::Done(uninterrupted_end));
     assert_eq!(awaited_times(&trial), [RESET_AT_MS + 2_000], "asked for once, with the time it had");
 }
 
 #[test]
 fn a_wait_beyond_the_limit_pauses_the_run_and_names_the_reset_time() {
     let distant_reset = 1_000_000 + 13 * 3_600_000;
-    let (ending, _, trial) = run_first_review(
-        single_agent_settings(),
-        frozen_world().reply_on(SEAT_KEY, limited_reply(Some(distant_reset))),
-    );
+    let (ending, _, trial) =
+        run_first_review(single_agent_plan(), frozen_world().reply_on(SEAT_KEY, limited_reply(Some(distant_reset))));
     assert!(awaited_times(&trial).is_empty());
     assert_eq!(ending.reason, RunReason::Environment);
     assert!(ending.detail.contains("sample is available again at 1970-01-01 13:16:40 UTC"), "{}", ending.detail);
@@ -168,7 +170,7 @@ fn another_agent_is_asked_instead_of_waiting_and_later_tasks_know_the_limit() {
     let world = frozen_world()
         .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
         .reply_on(&format!("{SEAT_KEY}/other-1"), one_finding());
-    let (ending, _, trial) = run_first_review(two_agent_settings(), world);
+    let (ending, _, trial) = run_first_review(two_agent_plan(), world);
     assert_eq!((seat_calls(&trial), awaited_times(&trial)), (vec![" a".into(), "/other-1 b".into()], vec![]));
     assert_eq!(ending.reason, RunReason::ReviewOnly);
     assert_eq!(last_state(&trial).spent.limited.get(&AgentName::new("a")), Some(&RESET_AT_MS));
@@ -186,7 +188,7 @@ fn if_the_other_agent_cannot_work_the_limited_one_is_waited_for() {
             .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
             .reply_on(&format!("{SEAT_KEY}/other-1"), failed_task_reply(kind));
         let (ending, _, trial) =
-            run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/then-1"), one_finding()));
+            run_first_review(two_agent_plan(), script.reply_on(&format!("{SEAT_KEY}/then-1"), one_finding()));
         assert_eq!(seat_calls(&trial), [" a", "/other-1 b", "/then-1 a"]);
         assert_eq!((awaited_times(&trial), ending.reason), (vec![RESET_AT_MS + 2_000], RunReason::ReviewOnly));
     }
@@ -195,12 +197,12 @@ fn if_the_other_agent_cannot_work_the_limited_one_is_waited_for() {
 #[test]
 fn with_wait_first_the_run_waits_although_another_agent_is_free() {
     let wait_limits = WaitLimits { first: true, ..WaitLimits::default() };
-    let settings =
-        Settings { limits: RunLimits { waits: wait_limits, ..RunLimits::default() }, ..two_agent_settings() };
+    let plan = two_agent_plan()
+        .with_change(|plan| plan.settings.limits = RunLimits { waits: wait_limits, ..RunLimits::default() });
     let world = frozen_world()
         .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
         .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding());
-    let (_, _, trial) = run_first_review(settings, world);
+    let (_, _, trial) = run_first_review(plan, world);
     assert_eq!(seat_calls(&trial), [" a", "/then-1 a"]);
 }
 
@@ -236,7 +238,7 @@ fn every_fault_leads_to_the_call_its_rule_names() {
             .reply_on(&format!("{SEAT_KEY}{key_suffix}"), one_finding());
         let world =
             if key_suffix.is_empty() { world.reply_on(SEAT_KEY, failed_task_reply(kind.clone())) } else { world };
-        let (ending, _, trial) = run_first_review(two_agent_settings(), world);
+        let (ending, _, trial) = run_first_review(two_agent_plan(), world);
         let last_call = seat_calls(&trial).last().cloned().unwrap_or_default();
         assert!(last_call.starts_with(&format!("{key_suffix} ")), "{kind:?}: {:?}", seat_calls(&trial));
         let expected = if key_suffix.is_empty() { RunReason::Environment } else { RunReason::ReviewOnly };
@@ -251,7 +253,7 @@ fn a_failing_provider_is_asked_twice_and_then_another_agent() {
             .reply_on(SEAT_KEY, failed_task_reply(kind.clone()))
             .reply_on(&format!("{SEAT_KEY}/again"), failed_task_reply(kind));
         let (ending, _, trial) =
-            run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
+            run_first_review(two_agent_plan(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
         assert_eq!(seat_calls(&trial), [" a", "/again a", "/other-1 b"]);
         assert_eq!(ending.reason, RunReason::ReviewOnly);
     }
@@ -260,7 +262,7 @@ fn a_failing_provider_is_asked_twice_and_then_another_agent() {
 #[test]
 fn a_fault_of_the_environment_is_not_an_attempt_and_pauses_the_run_with_the_evidence() {
     let (ending, _, mut trial) = run_first_review(
-        single_agent_settings(),
+        single_agent_plan(),
         frozen_world().reply_once(SEAT_KEY, failed_task_reply(FaultKind::NotSignedIn)),
     );
     assert_eq!((ending.reason, last_state(&trial).spent.failures_in_a_row), (RunReason::Environment, 0));
@@ -268,7 +270,7 @@ fn a_fault_of_the_environment_is_not_an_attempt_and_pauses_the_run_with_the_evid
     // The resume comes after the user has repaired the environment.
     trial.world = frozen_world().reply_on(SEAT_KEY, one_finding());
     trial.world.resumes_waits = true;
-    let (ending, _) = trial.run_review();
+    let (ending, _) = trial.run_order();
     assert_eq!(ending.reason, RunReason::ReviewOnly, "{}", ending.detail);
 }
 
@@ -277,7 +279,7 @@ fn two_identical_instant_failures_stop_further_attempts() {
     let instant_exit = || instant_failure(FaultKind::Exited { code: 1 });
     let script =
         frozen_world().reply_on(SEAT_KEY, instant_exit()).reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
-    let (ending, _, trial) = run_first_review(single_agent_settings(), script);
+    let (ending, _, trial) = run_first_review(single_agent_plan(), script);
     assert_eq!(
         (ending.reason, last_state(&trial).spent.failures_in_a_row),
         (RunReason::Environment, 0),
@@ -290,14 +292,14 @@ fn two_identical_instant_failures_stop_further_attempts() {
     let script =
         frozen_world().reply_on(SEAT_KEY, instant_exit()).reply_on(&format!("{SEAT_KEY}/again"), instant_exit());
     let (ending, _, trial) =
-        run_first_review(two_agent_settings(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
+        run_first_review(two_agent_plan(), script.reply_on(&format!("{SEAT_KEY}/other-1"), one_finding()));
     assert_eq!(seat_calls(&trial), [" a", "/again a", "/other-1 b"]);
     assert_eq!(ending.reason, RunReason::ReviewOnly);
 
     // A failure of an agent that had begun to work does count.
     let late_exit = || failed_task_reply(FaultKind::Exited { code: 1 });
     let (_, _, trial) = run_first_review(
-        single_agent_settings(),
+        single_agent_plan(),
         frozen_world().reply_on(SEAT_KEY, late_exit()).reply_on(&format!("{SEAT_KEY}/again"), late_exit()),
     );
     assert!(last_state(&trial).spent.failures_in_a_row > 0);
@@ -309,8 +311,8 @@ fn without_a_reachable_challenger_nothing_is_fixed_and_nothing_is_charged() {
         .reply_on(SEAT_KEY, one_finding())
         .reply_once("round-1/challenge/1/1", failed_task_reply(FaultKind::NotSignedIn))
         .reply_once("round-1/challenge/2/1", failed_task_reply(FaultKind::NotSignedIn));
-    let settings = Settings { fix: true, ..single_agent_settings() };
-    let (ending, _, trial) = run_first_review(settings, script);
+    let plan = single_agent_plan().with_change(|plan| plan.order.fix = true);
+    let (ending, _, trial) = run_first_review(plan, script);
     assert_eq!(
         (ending.reason, last_state(&trial).spent.failures_in_a_row),
         (RunReason::Environment, 0),
@@ -326,10 +328,10 @@ fn a_wait_that_continues_after_a_resume_is_still_shown() {
         .reply_on(SEAT_KEY, limited_reply(Some(RESET_AT_MS)))
         .reply_on(&format!("{SEAT_KEY}/then-1"), one_finding());
     world.resumes_waits = true;
-    let mut trial = TrialRun::new(single_agent_settings(), world, 1);
+    let mut trial = TrialRun::new(single_agent_plan(), world, 1);
     // Each life makes one write.
     while awaited_times(&trial).is_empty() {
-        trial.run_workflow(review_workflow, Some(1));
+        trial.run_workflow(ordered_workflow, Some(1));
     }
     let awaited_count_at = |wall_ms| {
         let mut entry = trial.journal[0].clone();
@@ -363,7 +365,7 @@ fn resumed_sessions(trial: &TrialRun<ScriptedWorld>) -> Vec<(String, bool)> {
 fn the_correction_of_an_answer_is_sent_in_the_same_session() {
     let first_answer = || with_session(samples::unreadable_reply(), 1_000_000);
     let (_, _, trial) = run_first_review(
-        single_agent_settings(),
+        single_agent_plan(),
         frozen_world().reply_on(SEAT_KEY, first_answer()).reply_on(&format!("{SEAT_KEY}/again"), one_finding()),
     );
     assert_eq!(resumed_sessions(&trial), [(String::new(), false), ("/again".into(), true)]);
@@ -371,12 +373,12 @@ fn the_correction_of_an_answer_is_sent_in_the_same_session() {
     // Clients forget their sessions after a day.
     let stale_answer = with_session(samples::unreadable_reply(), 0);
     let mut trial = TrialRun::new(
-        single_agent_settings(),
+        single_agent_plan(),
         frozen_world().reply_on(SEAT_KEY, stale_answer).reply_on(&format!("{SEAT_KEY}/again"), one_finding()),
         1,
     );
     trial.waited_ms = AgentSession::MAX_AGE_MS;
-    trial.run_review();
+    trial.run_order();
     assert_eq!(resumed_sessions(&trial), [(String::new(), false), ("/again".into(), false)]);
 }
 
@@ -386,7 +388,7 @@ fn a_session_that_the_client_has_forgotten_is_started_anew() {
         .reply_on(SEAT_KEY, with_session(samples::unreadable_reply(), 1_000_000))
         .reply_on(&format!("{SEAT_KEY}/again"), failed_task_reply(FaultKind::Exited { code: 1 }))
         .reply_on(&format!("{SEAT_KEY}/anew"), one_finding());
-    let (ending, _, trial) = run_first_review(single_agent_settings(), script);
+    let (ending, _, trial) = run_first_review(single_agent_plan(), script);
     assert_eq!(resumed_sessions(&trial), [(String::new(), false), ("/again".into(), true), ("/anew".into(), false)]);
     assert_eq!(ending.reason, RunReason::ReviewOnly);
 }

@@ -11,12 +11,14 @@ use tribunal_core::{
         event::RunEvent,
         files::{Hunk, StrayEdit},
         ids::{DecisionId, FindingId, Hash},
+        plan::RunPlan,
         reason::{RunEnding, RunReason},
-        settings::Settings,
     },
     review::{
         finding::{FindingStatus, Severity},
         level::ReviewLevel,
+        order::ReviewOrder,
+        topic::ReviewTopic,
     },
     tasks::brief::{AgentReply, ClaimStatus},
 };
@@ -30,14 +32,14 @@ use tribunal_testkit::{
 
 const F1: FindingId = FindingId(1);
 
-fn single_reviewer_settings() -> Settings {
-    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+fn single_reviewer_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal))
 }
 
-fn approve_each_settings() -> Settings {
-    let mut settings = single_reviewer_settings();
-    settings.tasks.writing.approve_each = true;
-    settings
+fn approve_each_plan() -> RunPlan<ReviewOrder> {
+    let mut plan = single_reviewer_plan();
+    plan.order.fixers.approve_each = true;
+    plan
 }
 
 fn world_raising_one() -> ScriptedWorld {
@@ -66,38 +68,44 @@ fn was_performed(trial: &TrialRun<ScriptedWorld>, key: &str) -> bool {
 #[test]
 fn with_approve_each_nothing_lands_before_the_user_approves() {
     let world = world_raising_one().reply_on("round-1/fix-1/approved/D1", repaired_landing());
-    let mut trial = TrialRun::new(approve_each_settings(), world, 1);
-    let (ending, view) = trial.run_review();
+    let mut trial = TrialRun::new(approve_each_plan(), world, 1);
+    let (ending, view) = trial.run_order();
     assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is waiting for your approval"));
-    assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D1") });
+    assert_eq!(
+        view.as_review().unwrap().findings[&F1].status,
+        FindingStatus::Blocked { decision: DecisionId::new("D1") }
+    );
     assert!(!trial.world.performed_keys.iter().any(|key| key.ends_with("/land")), "{:?}", trial.world.performed_keys);
     assert!(!was_performed(&trial, "round-2/freeze"), "no round is paid for while a patch waits");
 
     trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("approve"));
-    let (ending, view) = trial.run_review();
+    let (ending, view) = trial.run_order();
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
-    assert_eq!(view.findings[&F1].status, FindingStatus::Fixed);
+    assert_eq!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Fixed);
     assert!(was_performed(&trial, "round-1/fix-1/approved/D1"));
 }
 
 #[test]
 fn a_rejected_patch_goes_back_to_a_fixer_with_the_rejection() {
     let world = world_raising_one();
-    let mut trial = TrialRun::new(approve_each_settings(), world, 1);
-    trial.run_review();
+    let mut trial = TrialRun::new(approve_each_plan(), world, 1);
+    trial.run_order();
     trial.world = core::mem::take(&mut trial.world).reply_once("wait", wait_answered_with("reject"));
-    let (ending, view) = trial.run_review();
+    let (ending, view) = trial.run_order();
     // The patch of the next fixer waits for approval, too.
     assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 patch is waiting for your approval"));
-    assert_eq!(view.findings[&F1].status, FindingStatus::Blocked { decision: DecisionId::new("D2") });
+    assert_eq!(
+        view.as_review().unwrap().findings[&F1].status,
+        FindingStatus::Blocked { decision: DecisionId::new("D2") }
+    );
     let is_rejection = |note: &str| note.starts_with("patch rejected by the user");
-    assert!(view.findings[&F1].history.iter().any(|step| is_rejection(&step.note)));
+    assert!(view.as_review().unwrap().findings[&F1].history.iter().any(|step| is_rejection(&step.note)));
 }
 
 /// Rejects the patch of the first fixer. The next one brings a patch with this hash.
 fn decision_after_rejection(second_patch: &str) -> Option<Decision> {
-    let mut trial = TrialRun::new(approve_each_settings(), world_raising_one(), 1);
-    trial.run_review();
+    let mut trial = TrialRun::new(approve_each_plan(), world_raising_one(), 1);
+    trial.run_order();
     let mut second_reply = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
     if let Reply::Ask(AskOutcome::Answered(AgentReply { patch: Some(patch), .. })) = &mut second_reply {
         patch.hash = Hash::new(second_patch);
@@ -105,14 +113,14 @@ fn decision_after_rejection(second_patch: &str) -> Option<Decision> {
     trial.world = core::mem::take(&mut trial.world)
         .reply_on("round-1/fix-1/fix/1", second_reply)
         .reply_once("wait", wait_answered_with("reject"));
-    let (_, view) = trial.run_review();
+    let (_, view) = trial.run_order();
     view.open_decisions().next().cloned()
 }
 
 #[test]
 fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
     let decision = decision_after_rejection("patch").unwrap();
-    let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = decision.about.review_topic() else { panic!("{decision:?}") };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &Some(DecisionId::new("D1"))));
     let question = &decision.question;
     assert!(question.starts_with("apply this patch? It is the same patch as in D1, which you rejected."), "{question}");
@@ -123,7 +131,7 @@ fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
 #[test]
 fn another_patch_after_a_rejection_is_not_marked() {
     let decision = decision_after_rejection("another patch").unwrap();
-    let DecisionTopic::Patch { rejected_in, .. } = &decision.about else { panic!("{decision:?}") };
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = decision.about.review_topic() else { panic!("{decision:?}") };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &None));
     assert!(!decision.question.contains("rejected"), "{}", decision.question);
 }
@@ -141,9 +149,9 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
         .reply_on("round-1/fix-1/fix/1/land", conflict_reply())
         .reply_on("round-1/fix-2/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
         .reply_on("round-1/fix-2/fix/1/land", conflict_reply());
-    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
     let decision = view.open_decisions().next().unwrap();
-    assert!(matches!(decision.about, DecisionTopic::Blocked { finding: F1 }), "{decision:?}");
+    assert!(matches!(decision.about.review_topic(), Some(ReviewTopic::Blocked { finding: F1 })), "{decision:?}");
     assert!(decision.question.contains("mine") && decision.question.contains("the fixer's"), "{}", decision.question);
 }
 
@@ -168,31 +176,31 @@ fn world_with_stray() -> ScriptedWorld {
 
 #[test]
 fn a_file_changed_outside_the_workspaces_is_asked_about_once_and_blocks_the_end() {
-    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
-    let (ending, view) = trial.run_review();
+    let mut trial = TrialRun::new(single_reviewer_plan(), world_with_stray(), 1);
+    let (ending, view) = trial.run_order();
     assert_eq!(ending, RunEnding::new(RunReason::Blocked, "1 file changed outside this run"));
     let questions: Vec<&str> = view.open_decisions().map(|decision| decision.question.as_str()).collect();
     let expected_question =
         "src/main.rs was changed while agents were running, but not by applying a patch. Was that you?";
     assert_eq!(questions, [expected_question]);
-    assert_eq!(view.findings[&F1].status, FindingStatus::Fixed, "the work went on meanwhile");
+    assert_eq!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Fixed, "the work went on meanwhile");
 
     trial.world = core::mem::take(&mut trial.world).reply_on("wait", wait_answered_with("keep"));
-    let (ending, _) = trial.run_review();
+    let (ending, _) = trial.run_order();
     assert_eq!(ending.reason, RunReason::GoalMet);
     assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("restore")));
 }
 
 #[test]
 fn a_stray_change_is_undone_when_the_user_asks_for_it() {
-    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
-    trial.run_review();
+    let mut trial = TrialRun::new(single_reviewer_plan(), world_with_stray(), 1);
+    trial.run_order();
     let restored_reply =
         Reply::Restore(RestoreOutcome::Restored { parked: Some(".tribunal/parked/x/1-main.rs".into()) });
     trial.world = core::mem::take(&mut trial.world)
         .reply_on("wait", wait_answered_with("restore"))
         .reply_on("restore-1", restored_reply);
-    let (ending, _) = trial.run_review();
+    let (ending, _) = trial.run_order();
     assert_eq!(ending.reason, RunReason::GoalMet);
     let restored_path = trial.journal.iter().find_map(|entry| match &entry.event {
         RunEvent::EffectStarted { effect: Effect::Restore(Restore { stray }), .. } => Some(stray.path.clone()),
@@ -226,7 +234,7 @@ fn many_files_that_changed_at_once_are_one_question() {
             .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
     };
     for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
-        let (ending, view) = TrialRun::new(single_reviewer_settings(), world_with_strays(count), 1).run_review();
+        let (ending, view) = TrialRun::new(single_reviewer_plan(), world_with_strays(count), 1).run_order();
         assert_eq!(view.open_decisions().count(), questions, "{count}");
         assert_eq!(ending.detail, format!("{count} files changed outside this run"));
     }
@@ -240,18 +248,18 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
         answer.strayed = vec![lost_file];
     }
     let (_, view) =
-        TrialRun::new(single_reviewer_settings(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
-            .run_review();
+        TrialRun::new(single_reviewer_plan(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
+            .run_order();
     let decision = view.open_decisions().next().unwrap();
     assert!(!decision.offers_choice("restore") && decision.question.contains("cannot be restored"), "{decision:?}");
 
-    let mut trial = TrialRun::new(single_reviewer_settings(), world_with_stray(), 1);
-    trial.run_review();
+    let mut trial = TrialRun::new(single_reviewer_plan(), world_with_stray(), 1);
+    trial.run_order();
     let failed_restore = samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::Restore);
     trial.world = core::mem::take(&mut trial.world)
         .reply_once("wait", wait_answered_with("restore"))
         .reply_on("restore-1", failed_restore);
-    let (ending, view) = trial.run_review();
+    let (ending, view) = trial.run_order();
     assert_eq!(ending.reason, RunReason::Blocked, "{ending:?}");
     assert!(view.open_decisions().next().unwrap().question.contains("could not restore src/main.rs"));
 }
@@ -271,7 +279,7 @@ fn files_that_can_be_restored_are_asked_about_apart_from_those_that_cannot() {
     let world = world_raising_one()
         .reply_on("round-1/review/adversarial", reply)
         .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
-    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
     let offers_restore: Vec<(bool, Vec<String>)> = view
         .open_decisions()
         .map(|decision| {
@@ -294,6 +302,6 @@ fn a_file_is_asked_about_once_however_often_it_changes() {
         reply
     };
     let world = world_with_stray().reply_on("round-1/fix-1/fix/1", fix_with_stray("something else"));
-    let (_, view) = TrialRun::new(single_reviewer_settings(), world, 1).run_review();
+    let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
     assert_eq!(view.open_decisions().count(), 1);
 }

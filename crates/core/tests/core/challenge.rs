@@ -1,23 +1,25 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
-    decisions::{
-        decision::{DecisionAnswer, DecisionTopic},
-        user_request::UserRequest,
-    },
+    decisions::{decision::DecisionAnswer, user_request::UserRequest},
     engine::{
         effect::{AskAgent, AskOutcome, Effect, Reply, Requests},
         event::RunEvent,
         files::Hunk,
         ids::{AgentName, DecisionId, FindingId},
+        plan::RunPlan,
         reason::{RunEnding, RunReason},
-        settings::{AgentSpec, DriverSpec, Settings},
+        settings::{AgentSpec, DriverSpec},
+        tier::ProcessTier,
         view::RunView,
     },
     review::{
         challenge_rules::{ChallengeResult, needs_challenge},
+        event::ReviewEvent,
         finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
-        level::{AgentRole, ReviewLevel, ReviewTier},
+        level::{AgentRole, ReviewLevel},
+        order::ReviewOrder,
+        topic::ReviewTopic,
     },
     tasks::{
         brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
@@ -30,15 +32,15 @@ use tribunal_testkit::{
         self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
         rulings_reply,
     },
-    trial::{TrialOutcome, TrialRun, review_workflow as workflow},
+    trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 
 use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
 const F1: FindingId = FindingId(1);
 
-fn single_reviewer_settings() -> Settings {
-    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+fn single_reviewer_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal))
 }
 
 fn repaired_text() -> String {
@@ -74,8 +76,8 @@ struct ChallengedReview {
     view: RunView,
 }
 
-fn run_review(settings: Settings, world: ScriptedWorld) -> ChallengedReview {
-    let mut trial = TrialRun::new(settings, world, 1);
+fn run_review(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> ChallengedReview {
+    let mut trial = TrialRun::new(plan, world, 1);
     let life = trial.run_workflow(workflow, None);
     let view = RunView::from_entries(&trial.journal);
     ChallengedReview { life, trial, view }
@@ -90,8 +92,8 @@ impl ChallengedReview {
     }
 
     fn first_ruling(&self) -> Option<ChallengeResult> {
-        self.trial.journal.iter().find_map(|entry| match &entry.event {
-            RunEvent::FindingRuled { ruled, .. } => Some(*ruled),
+        self.trial.journal.iter().find_map(|entry| match entry.event.review_event() {
+            Some(ReviewEvent::FindingRuled { ruled, .. }) => Some(*ruled),
             _ => None,
         })
     }
@@ -126,10 +128,8 @@ fn two_challengers_that_agree_decide_and_a_third_is_asked_where_they_differ() {
         (&[Valid, Invalid, Invalid], ChallengeResult::Invalid, 3),
         (&[Valid, Invalid, Ambiguous], ChallengeResult::Ambiguous, 3),
     ] {
-        let review = run_review(
-            single_reviewer_settings(),
-            add_challenger_verdicts(world_raising_one(Severity::Medium), verdicts),
-        );
+        let review =
+            run_review(single_reviewer_plan(), add_challenger_verdicts(world_raising_one(Severity::Medium), verdicts));
         assert_eq!(
             (review.first_ruling(), review.challenge_keys().len()),
             (Some(expected_ruling), challenge_count),
@@ -146,10 +146,10 @@ fn two_challengers_that_agree_decide_and_a_third_is_asked_where_they_differ() {
 #[test]
 fn a_refuted_finding_is_dismissed_with_the_quote_that_refutes_it() {
     let review = run_review(
-        single_reviewer_settings(),
+        single_reviewer_plan(),
         add_challenger_verdicts(world_raising_one(Severity::Critical), &[Invalid, Invalid]),
     );
-    let finding = &review.view.findings[&F1];
+    let finding = &review.view.as_review().unwrap().findings[&F1];
     assert_eq!(finding.status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
     assert_eq!(finding.last_note(), "2 of 2 challengers: about F1 (“# Plan”)");
     assert_eq!(review.end_reason(), RunReason::GoalMet, "and the next pass was dry");
@@ -169,9 +169,9 @@ fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
         let world = world_raising_one(Severity::Medium)
             .reply_on("round-1/challenge/1/1", denial_quoting(counter_evidence))
             .reply_on("round-1/challenge/2/1", denial_quoting(counter_evidence));
-        let review = run_review(single_reviewer_settings(), world);
+        let review = run_review(single_reviewer_plan(), world);
         assert_eq!(review.first_ruling(), Some(ChallengeResult::Ambiguous), "{counter_evidence}");
-        assert_eq!(review.view.findings[&F1].severity, Severity::Low);
+        assert_eq!(review.view.as_review().unwrap().findings[&F1].severity, Severity::Low);
     }
 }
 
@@ -181,10 +181,10 @@ fn an_ambiguous_finding_goes_one_severity_down() {
         [(Severity::High, Severity::Medium), (Severity::Medium, Severity::Low), (Severity::Low, Severity::Low)]
     {
         let review = run_review(
-            single_reviewer_settings(),
+            single_reviewer_plan(),
             add_challenger_verdicts(world_raising_one(severity), &[Ambiguous, Ambiguous]),
         );
-        assert_eq!(review.view.findings[&F1].severity, lowered_severity);
+        assert_eq!(review.view.as_review().unwrap().findings[&F1].severity, lowered_severity);
         assert!(review.was_fixed());
     }
 }
@@ -192,18 +192,18 @@ fn an_ambiguous_finding_goes_one_severity_down() {
 #[test]
 fn the_user_decides_whether_an_ambiguous_critical_finding_is_an_issue() {
     let review = run_review(
-        single_reviewer_settings(),
+        single_reviewer_plan(),
         add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
     );
     assert_eq!(review.end_reason(), RunReason::Blocked);
     assert!(!review.was_fixed());
     let decision = review.view.open_decisions().next().unwrap();
-    assert_eq!(decision.about, DecisionTopic::Disputed { finding: F1 });
+    assert_eq!(decision.about.review_topic(), Some(&ReviewTopic::Disputed { finding: F1 }));
     for (choice, is_fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
         let mut trial = run_review(
-            single_reviewer_settings(),
+            single_reviewer_plan(),
             add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]),
         )
         .trial;
@@ -222,7 +222,7 @@ fn the_user_decides_whether_an_ambiguous_critical_finding_is_an_issue() {
             matches!(&life, TrialOutcome::Done(ending) if ending.reason == RunReason::GoalMet),
             "{choice}: {life:?}"
         );
-        let status = RunView::from_entries(&trial.journal).findings[&F1].status.clone();
+        let status = RunView::from_entries(&trial.journal).as_review().unwrap().findings[&F1].status.clone();
         assert_eq!(status == FindingStatus::Fixed, is_fixed, "{choice}: {status:?}");
     }
 }
@@ -233,8 +233,8 @@ fn a_finding_that_two_methods_raise_at_one_place_is_not_challenged() {
         .reply_on("round-1/review/party", findings_reply(vec![raised_flaw(1, Severity::High)]))
         .reply_on("round-1/review/elicitation", findings_reply(vec![]))
         .reply_on("round-2/review/party", findings_reply(vec![]));
-    let review = run_review(samples::sample_settings(), world);
-    assert_eq!(review.view.findings[&F1].raisers.len(), 2);
+    let review = run_review(samples::sample_plan(), world);
+    assert_eq!(review.view.as_review().unwrap().findings[&F1].raisers.len(), 2);
     assert_eq!(review.challenge_keys(), Vec::<&str>::new());
 }
 
@@ -258,13 +258,12 @@ fn an_absence_is_always_challenged_and_a_quote_is_not_at_tier_zero() {
     for (tier, level, disputed_count) in
         [(0, ReviewLevel::Minimal, 1), (1, ReviewLevel::Minimal, 2), (2, ReviewLevel::Full, 2)]
     {
-        let settings = Settings {
-            tier: ReviewTier::new(tier).unwrap(),
-            level: Some(level),
-            fix: false,
-            ..samples::sample_settings()
-        };
-        let review = run_review(settings, absence_and_quote_world());
+        let plan = samples::sample_plan().with_change(|plan| {
+            plan.settings.tier = ProcessTier::new(tier).unwrap();
+            plan.order.level = Some(level);
+            plan.order.fix = false;
+        });
+        let review = run_review(plan, absence_and_quote_world());
         let task = review.agent_tasks().into_iter().find(|task| task.brief.role == AgentRole::Challenger).unwrap();
         assert_eq!(task.brief.disputed.len(), disputed_count, "tier {tier}");
         assert!(matches!(task.brief.disputed[0].evidence, Evidence::Absence { .. }), "tier {tier}");
@@ -277,7 +276,7 @@ fn challengers_get_findings_in_batches_of_ten() {
         "round-1/review/adversarial",
         findings_reply((1..=12).map(|flaw_number| raised_flaw(flaw_number, Severity::High)).collect()),
     );
-    let review = run_review(Settings { fix: false, ..single_reviewer_settings() }, world);
+    let review = run_review(single_reviewer_plan().with_change(|plan| plan.order.fix = false), world);
     let challenge_keys: Vec<&str> = review.challenge_keys();
     let expected_keys = ["1/1", "1/2", "2/1", "2/2"].map(|key_suffix| format!("round-1/challenge/{key_suffix}"));
     assert_eq!(challenge_keys, expected_keys);
@@ -290,11 +289,11 @@ fn without_any_challenger_a_finding_stands_as_it_was_raised() {
     let world = failing_keys.iter().fold(world_raising_one(Severity::High), |world, key| {
         world.reply_on(&format!("round-1/challenge/{key}"), timed_out_reply())
     });
-    let mut settings = single_reviewer_settings();
-    settings.limits.failures = 50;
-    let review = run_review(settings, world);
+    let mut plan = single_reviewer_plan();
+    plan.settings.limits.failures = 50;
+    let review = run_review(plan, world);
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Unheard));
-    assert_eq!((review.was_fixed(), review.view.findings[&F1].severity), (true, Severity::High));
+    assert_eq!((review.was_fixed(), review.view.as_review().unwrap().findings[&F1].severity), (true, Severity::High));
 }
 
 #[test]
@@ -302,7 +301,7 @@ fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
     let world = world_raising_one(Severity::High)
         .reply_on("round-1/challenge/1/1", rulings_reply(vec![]))
         .reply_on("round-1/challenge/1/1/again", rulings_reply(vec![(F1, Valid)]));
-    let review = run_review(single_reviewer_settings(), world);
+    let review = run_review(single_reviewer_plan(), world);
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
     let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
     assert_eq!(second_task.brief.correction, "a verdict is missing for F1");
@@ -310,12 +309,12 @@ fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
 
 #[test]
 fn limits_are_checked_before_challengers_are_asked() {
-    let mut settings = single_reviewer_settings();
-    settings.limits.tokens = 100;
-    let review = run_review(settings, world_raising_one(Severity::High));
+    let mut plan = single_reviewer_plan();
+    plan.settings.limits.tokens = 100;
+    let review = run_review(plan, world_raising_one(Severity::High));
     assert_eq!(review.end_reason(), RunReason::Tokens);
     assert_eq!(review.challenge_keys(), Vec::<&str>::new());
-    assert_eq!(review.view.findings[&F1].status, FindingStatus::Open, "and nothing is lost");
+    assert_eq!(review.view.as_review().unwrap().findings[&F1].status, FindingStatus::Open, "and nothing is lost");
 }
 
 fn agent_of_provider(agent_name: &str, provider_name: &str) -> AgentSpec {
@@ -332,7 +331,13 @@ fn panel_and_challenger_agents(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<Stri
         .reply_on("round-1/review/elicitation", findings_reply(vec![]))
         .reply_on("round-1/challenge/2/1", rulings_reply(vec![(F1, Ambiguous)]))
         .reply_on("round-1/challenge/3/1", rulings_reply(vec![(F1, Valid)]));
-    let review = run_review(Settings { agents, fix: false, ..samples::sample_settings() }, world);
+    let review = run_review(
+        samples::sample_plan().with_change(|plan| {
+            plan.settings.agents = agents;
+            plan.order.fix = false;
+        }),
+        world,
+    );
     let agent_names = |of_challengers: bool| {
         let role_tasks = review
             .agent_tasks()
@@ -378,16 +383,16 @@ fn a_pass_can_be_dry_although_one_seat_invented_its_findings() {
         .reply_on("round-1/review/adversarial", findings_reply(vec![]))
         .reply_on("round-1/review/elicitation", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&flawed_text(0)));
-    let review = run_review(samples::sample_settings(), world);
-    assert_eq!((review.end_reason(), review.view.rounds), (RunReason::GoalMet, 1));
+    let review = run_review(samples::sample_plan(), world);
+    assert_eq!((review.end_reason(), review.view.as_review().unwrap().rounds), (RunReason::GoalMet, 1));
 }
 
 #[test]
 fn a_challenged_review_killed_at_any_write_reaches_the_same_result() {
     let challenged_world = || add_challenger_verdicts(world_raising_one(Severity::Medium), &[Valid, Invalid, Invalid]);
-    let uninterrupted_review = run_review(single_reviewer_settings(), challenged_world());
-    for kill_at in 0..uninterrupted_review.trial.journal.len() {
-        let mut trial = TrialRun::new(single_reviewer_settings(), challenged_world(), 1);
+    let uninterrupted_review = run_review(single_reviewer_plan(), challenged_world());
+    for kill_at in 0..uninterrupted_review.trial.write_count() {
+        let mut trial = TrialRun::new(single_reviewer_plan(), challenged_world(), 1);
         assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
         assert_eq!(trial.run_workflow(workflow, None), uninterrupted_review.life, "killed before write {kill_at}");
         assert_eq!(RunView::from_entries(&trial.journal).finding_counts(), uninterrupted_review.view.finding_counts());
@@ -422,11 +427,10 @@ fn a_refuted_finding_that_another_provider_raises_again_is_challenged_once_more(
     let world =
         world.reply_on("round-1/challenge/1/1", both_rulings.clone()).reply_on("round-1/challenge/2/1", both_rulings);
     let world = with_rulings(world, 2, Invalid);
-    let settings = Settings {
-        agents: vec![agent_of_provider("a", ""), agent_of_provider("b", ""), agent_of_provider("c", "")],
-        ..single_reviewer_settings()
-    };
-    let review = run_review(settings, world);
+    let plan = single_reviewer_plan().with_change(|plan| {
+        plan.settings.agents = vec![agent_of_provider("a", ""), agent_of_provider("b", ""), agent_of_provider("c", "")]
+    });
+    let review = run_review(plan, world);
     let challenge_count =
         |round: u32| review.challenge_keys().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count();
     assert_eq!(
@@ -434,21 +438,27 @@ fn a_refuted_finding_that_another_provider_raises_again_is_challenged_once_more(
         (2, 2, 0),
         "heard again, and then no more"
     );
-    assert_eq!(review.view.findings[&F1].status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
-    assert_eq!(review.view.findings[&F1].raisers.len(), review.view.rounds as usize);
+    assert_eq!(
+        review.view.as_review().unwrap().findings[&F1].status,
+        FindingStatus::Dismissed { why: DismissalReason::Invalid }
+    );
+    assert_eq!(
+        review.view.as_review().unwrap().findings[&F1].raisers.len(),
+        review.view.as_review().unwrap().rounds as usize
+    );
 }
 
 #[test]
 fn a_finding_that_a_limit_kept_from_being_challenged_is_challenged_before_it_is_fixed() {
-    let mut settings = single_reviewer_settings();
+    let mut plan = single_reviewer_plan();
     // One answer costs 120 tokens: the panel is within the limit, the challengers are not.
-    settings.limits.tokens = 100;
-    let mut review = run_review(settings, world_raising_one(Severity::High));
+    plan.settings.limits.tokens = 100;
+    let mut review = run_review(plan, world_raising_one(Severity::High));
     assert_eq!((review.end_reason(), review.challenge_keys().len()), (RunReason::Tokens, 0));
     let answer = DecisionAnswer { choice: "more".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     let ruling_reply = || rulings_reply(vec![(F1, Invalid)]);
-    review.trial.settings.limits.tokens = 10_000;
+    review.trial.plan.settings.limits.tokens = 10_000;
     review.trial.world = std::mem::take(&mut review.trial.world)
         .reply_once("wait", Reply::Wait(Requests { requests: vec![request] }))
         .reply_on("round-1/fix-1/freeze", frozen_reply(&flawed_text(1)))
@@ -457,16 +467,19 @@ fn a_finding_that_a_limit_kept_from_being_challenged_is_challenged_before_it_is_
     review.trial.run_workflow(workflow, None);
     assert!(!review.was_fixed(), "it was refuted first");
     let view = RunView::from_entries(&review.trial.journal);
-    assert_eq!(view.findings[&F1].status, FindingStatus::Dismissed { why: DismissalReason::Invalid });
+    assert_eq!(
+        view.as_review().unwrap().findings[&F1].status,
+        FindingStatus::Dismissed { why: DismissalReason::Invalid }
+    );
 }
 
 #[test]
 fn without_fixing_a_disputed_critical_finding_still_waits_for_the_user() {
-    let settings = Settings { fix: false, ..single_reviewer_settings() };
+    let plan = single_reviewer_plan().with_change(|plan| plan.order.fix = false);
     let review =
-        run_review(settings, add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]));
+        run_review(plan, add_challenger_verdicts(world_raising_one(Severity::Critical), &[Ambiguous, Ambiguous]));
     assert_eq!(
-        (review.end_reason(), review.view.rounds),
+        (review.end_reason(), review.view.as_review().unwrap().rounds),
         (RunReason::Blocked, 1),
         "and the same text is not reviewed again"
     );
@@ -485,14 +498,14 @@ fn a_counter_quote_that_is_too_short_refutes_nothing() {
     let world = world_raising_one(Severity::High)
         .reply_on("round-1/challenge/1/1", short_counter_reply())
         .reply_on("round-1/challenge/2/1", short_counter_reply());
-    assert_eq!(run_review(single_reviewer_settings(), world).first_ruling(), Some(ChallengeResult::Ambiguous));
+    assert_eq!(run_review(single_reviewer_plan(), world).first_ruling(), Some(ChallengeResult::Ambiguous));
 }
 
 #[test]
 fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_providers_always() {
     let finding_raised_by = |roles: [AgentRole; 2], agents: [&str; 2]| {
         let world = world_raising_one(Severity::High);
-        let mut finding = run_review(single_reviewer_settings(), world).view.findings[&F1].clone();
+        let mut finding = run_review(single_reviewer_plan(), world).view.as_review().unwrap().findings[&F1].clone();
         finding.status = FindingStatus::Open;
         finding.raisers = roles
             .iter()
@@ -501,8 +514,8 @@ fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_
             .collect();
         finding
     };
-    let mut settings = samples::sample_settings();
-    settings.agents = vec![agent_of_provider("a1", "a"), agent_of_provider("a2", "a"), agent_of_provider("b", "")];
+    let mut plan = samples::sample_plan();
+    plan.settings.agents = vec![agent_of_provider("a1", "a"), agent_of_provider("a2", "a"), agent_of_provider("b", "")];
     let two_methods = [AgentRole::Party, AgentRole::Adversarial];
     for (finding, overlaps, is_challenge_due) in [
         (finding_raised_by(two_methods, ["a1", "a1"]), true, false),
@@ -511,7 +524,7 @@ fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_
         (finding_raised_by([AgentRole::Party, AgentRole::Party], ["a1", "a2"]), true, true),
     ] {
         assert_eq!(
-            needs_challenge(&finding, &settings, overlaps),
+            needs_challenge(&finding, &plan.settings, overlaps),
             is_challenge_due,
             "{:?}, overlapping: {overlaps}",
             finding.raisers
@@ -530,11 +543,9 @@ fn where_a_challenger_keeps_failing_a_working_agent_is_asked() {
         })
         .reply_on("round-1/challenge/3/1", rulings_reply(vec![(F1, Invalid)]))
         .reply_on("round-1/challenge/4/1", rulings_reply(vec![(F1, Invalid)]));
-    let settings = Settings {
-        agents: vec![agent_of_provider("a", ""), agent_of_provider("dead", "")],
-        ..single_reviewer_settings()
-    };
-    let review = run_review(settings, world);
+    let plan = single_reviewer_plan()
+        .with_change(|plan| plan.settings.agents = vec![agent_of_provider("a", ""), agent_of_provider("dead", "")]);
+    let review = run_review(plan, world);
     assert_eq!((review.first_ruling(), review.was_fixed()), (Some(ChallengeResult::Invalid), false));
     let challenger_tasks = review.agent_tasks().into_iter().filter(|task| task.brief.role == AgentRole::Challenger);
     let agents: Vec<String> = challenger_tasks.map(|task| task.agent.to_string()).collect();

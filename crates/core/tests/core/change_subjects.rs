@@ -7,13 +7,14 @@ use tribunal_core::{
         event::RunEvent,
         files::{FrozenFile, Hunk, LandedFile},
         ids::{FindingId, Hash},
+        plan::RunPlan,
         reason::RunReason,
-        settings::Settings,
     },
     review::{
         finding::{DeferralReason, DismissalReason, Evidence, FindingStatus, Severity},
         ground::{EvidenceScope, GroundedEvidence},
         level::ReviewLevel,
+        order::ReviewOrder,
         subject::{ChangedPath, CodeChange, Subject},
     },
     tasks::brief::{ClaimStatus, RaisedFinding},
@@ -119,8 +120,11 @@ fn an_absence_may_name_a_file_or_the_whole_change() {
     assert!(find_evidence(&claim_in(None, absence_evidence("", "limit"), None)).is_err());
 }
 
-fn change_settings() -> Settings {
-    Settings { subject: change_subject(), level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+fn change_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| {
+        plan.order.subject = change_subject();
+        plan.order.level = Some(ReviewLevel::Minimal);
+    })
 }
 
 fn frozen_change() -> Reply {
@@ -181,25 +185,31 @@ fn a_finding_is_fixed_by_a_change_in_its_own_file_and_not_by_one_elsewhere() {
             "round-1/fix-2/fix/1/land",
             landed_files(vec![landed_file("docs/b.md", 5, "# Notes\n\n## Use\n\nCall it twice.\n")]),
         );
-    let (ending, view, trial) = live(change_settings(), world);
+    let (ending, view, trial) = live(change_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
     let notes_on = |id: u32| -> Vec<String> {
-        view.findings[&FindingId(id)].history.iter().map(|step| step.note.clone()).collect()
+        view.as_review().unwrap().findings[&FindingId(id)].history.iter().map(|step| step.note.clone()).collect()
     };
     // Findings are numbered in the order of their places, and `docs/b.md` comes before `src/a.rs`.
     assert!(notes_on(1).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes_on(1));
     assert!(!notes_on(2).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes_on(2));
-    assert_eq!(view.findings[&FindingId(3)].status, FindingStatus::Deferred { why: DeferralReason::PreExisting });
-    assert_eq!(view.findings[&FindingId(4)].status, FindingStatus::Dismissed { why: DismissalReason::Ungrounded });
+    assert_eq!(
+        view.as_review().unwrap().findings[&FindingId(3)].status,
+        FindingStatus::Deferred { why: DeferralReason::PreExisting }
+    );
+    assert_eq!(
+        view.as_review().unwrap().findings[&FindingId(4)].status,
+        FindingStatus::Dismissed { why: DismissalReason::Ungrounded }
+    );
     let warned = trial.journal.iter().any(|entry| entry.event == RunEvent::Warned { text: "a big one".into() });
     assert!(warned, "what agents will not find in their copies is said");
 }
 
 #[test]
 fn a_fixer_may_change_files_that_no_other_fixer_holds_and_add_files_next_to_them() {
-    let mut settings = change_settings();
-    settings.tasks.max_issues_per_agent = 1;
-    settings.tasks.max_concurrent_fixers = 2;
+    let mut plan = change_plan();
+    plan.order.fixers.max_issues_per_agent = 1;
+    plan.order.fixers.max_concurrent = 2;
     let claims = (0..4).map(|claim_number| {
         let (claimed_file, quoted_line) =
             if claim_number % 2 == 0 { ("src/a.rs", "fn limit() -> u32 {") } else { ("docs/b.md", "Call it.") };
@@ -213,7 +223,7 @@ fn a_fixer_may_change_files_that_no_other_fixer_holds_and_add_files_next_to_them
         .reply_on("round-1/review/adversarial", findings_reply(claims.collect()))
         .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(FindingId(1), ClaimStatus::Fixed)], true))
         .reply_on("round-1/fix-1/fix/2", fixes_reply(vec![(FindingId(3), ClaimStatus::Fixed)], true));
-    let (_, _, trial) = live(settings, world);
+    let (_, _, trial) = live(plan, world);
     let allowed_paths: Vec<Vec<String>> = trial
         .journal
         .iter()
@@ -248,7 +258,7 @@ fn a_file_that_a_fix_created_is_under_review_from_then_on() {
     let world = world_with_two_flaws()
         .reply_on("round-1/fix-1/fix/1", fixed_reply)
         .reply_on("round-1/fix-1/fix/1/land", landed_files(changed_files));
-    let (ending, _, trial) = live(change_settings(), world);
+    let (ending, _, trial) = live(change_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
     let has_created_file: Vec<bool> = trial
         .journal
@@ -278,9 +288,10 @@ fn a_removed_line_is_fixed_when_it_is_restored_and_not_by_a_change_elsewhere() {
         .reply_on("round-1/fix-1/fix/1/land", distant_landing)
         .reply_on("round-1/fix-2/fix/1", fixed_reply())
         .reply_on("round-1/fix-2/fix/1/land", restoring_landing);
-    let (ending, view, _) = live(change_settings(), world);
+    let (ending, view, _) = live(change_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
-    let notes: Vec<&str> = view.findings[&FindingId(1)].history.iter().map(|step| step.note.as_str()).collect();
+    let notes: Vec<&str> =
+        view.as_review().unwrap().findings[&FindingId(1)].history.iter().map(|step| step.note.as_str()).collect();
     assert!(notes.iter().any(|note| note.contains("nothing near it was changed")), "{notes:?}");
 }
 
@@ -314,7 +325,7 @@ fn a_fix_that_reverts_the_change_leaves_nothing_to_review() {
         .reply_on("round-1/fix-1/fix/1/land", reverting_landing)
         .reply_on("round-2/freeze", frozen_without_diff())
         .reply_on("end/look", frozen_without_diff());
-    let (ending, _, trial) = live(change_settings(), world);
+    let (ending, _, trial) = live(change_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet, "{ending:?}");
     assert!(!trial.world.performed_keys.iter().any(|key| key.starts_with("round-2/review")), "no agent is paid for it");
 }

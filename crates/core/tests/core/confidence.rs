@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use tribunal_core::review::{
-    confidence::{
+use tribunal_core::{
+    engine::tier::ProcessTier,
+    review::confidence::{
         Confidence, ConfidenceBand, ConfidenceCaveat, ConfidenceSignals, GateCheck, MemoryMatch, PartyAgreement,
         ReviewerTally, SignalSource, SourceAnswer, SourceSignal, ValidationResult, calculate_confidence,
     },
-    level::ReviewTier,
 };
 
 const CONFIDENCE_PAGE: &str = include_str!("../../../../docs/confidence.md");
@@ -72,8 +72,8 @@ fn parse_signals(cells: &[&str]) -> ConfidenceSignals {
     }
 }
 
-fn tier_number(number: u8) -> ReviewTier {
-    ReviewTier::new(number).unwrap()
+fn tier_number(number: u8) -> ProcessTier {
+    ProcessTier::new(number).unwrap()
 }
 
 fn score_of(signals: &ConfidenceSignals) -> u32 {

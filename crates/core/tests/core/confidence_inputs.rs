@@ -6,10 +6,10 @@ use tribunal_core::{
         event::{JournalEntry, RunEvent},
         files::Hunk,
         ids::FindingId,
-        settings::Settings,
+        plan::RunPlan,
         view::RunView,
     },
-    review::finding::Severity,
+    review::{event::ReviewEvent, finding::Severity, order::ReviewOrder},
     tasks::{brief::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
@@ -17,7 +17,7 @@ use tribunal_testkit::{
     samples::{
         self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
-    trial::{TrialRun, review_workflow as workflow},
+    trial::{TrialRun, ordered_workflow as workflow},
 };
 
 const SEATS: [&str; 3] = ["party", "adversarial", "elicitation"];
@@ -63,16 +63,16 @@ fn world_with_answers(first_answers: [Reply; 3]) -> ScriptedWorld {
 }
 
 /// Runs a review and returns its journal.
-fn run_and_record(settings: Settings, world: ScriptedWorld) -> Vec<JournalEntry> {
-    let mut trial = TrialRun::new(settings, world, 1);
+fn run_and_record(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> Vec<JournalEntry> {
+    let mut trial = TrialRun::new(plan, world, 1);
     trial.run_workflow(workflow, None);
     trial.journal
 }
 
 /// Returns the score and its parts after every round.
 fn confidence_lines(journal: &[JournalEntry]) -> Vec<String> {
-    let calculated_lines = journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::ConfidenceCalculated { round, confidence } => {
+    let calculated_lines = journal.iter().filter_map(|entry| match entry.event.review_event() {
+        Some(ReviewEvent::ConfidenceCalculated { round, confidence }) => {
             Some(format!("{round}: {}: {}", confidence.score, confidence.describe_all()))
         }
         _ => None,
@@ -81,18 +81,18 @@ fn confidence_lines(journal: &[JournalEntry]) -> Vec<String> {
 }
 
 fn first_round_confidence(answers: [Reply; 3]) -> String {
-    confidence_lines(&run_and_record(samples::sample_settings(), world_with_answers(answers)))[0].clone()
+    confidence_lines(&run_and_record(samples::sample_plan(), world_with_answers(answers)))[0].clone()
 }
 
-fn checked_settings() -> Settings {
-    Settings { verify: vec!["make check".into()], ..samples::sample_settings() }
+fn checked_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| plan.settings.verify = vec!["make check".into()])
 }
 
 #[test]
 fn without_checks_the_reviewers_are_the_only_source() {
     assert_eq!(
         confidence_lines(&run_and_record(
-            samples::sample_settings(),
+            samples::sample_plan(),
             world_with_answers([real_flaw(), real_flaw(), real_flaw()])
         )),
         [
@@ -105,10 +105,7 @@ fn without_checks_the_reviewers_are_the_only_source() {
 #[test]
 fn checks_count_once_the_reviewed_text_has_passed_them() {
     assert_eq!(
-        confidence_lines(&run_and_record(
-            checked_settings(),
-            world_with_answers([real_flaw(), real_flaw(), real_flaw()])
-        )),
+        confidence_lines(&run_and_record(checked_plan(), world_with_answers([real_flaw(), real_flaw(), real_flaw()]))),
         [
             "1: 10: reviewers 5/25; only one source; validation, memory, party not consulted",
             "2: 100: validation 35/35, reviewers 25/25; memory, party not consulted",
@@ -121,7 +118,7 @@ fn checks_do_not_count_for_a_text_that_was_changed_since() {
     let world = world_with_answers([real_flaw(), real_flaw(), real_flaw()])
         .reply_on("round-2/freeze", frozen_reply("# Another\n"));
     assert_eq!(
-        confidence_lines(&run_and_record(checked_settings(), world))[1],
+        confidence_lines(&run_and_record(checked_plan(), world))[1],
         "2: 50: reviewers 25/25; only one source; validation, memory, party not consulted"
     );
 }
@@ -162,14 +159,14 @@ fn a_reviewer_that_raises_an_open_finding_again_is_not_content() {
         .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(FindingId(1), ClaimStatus::Blocked)], false))
         .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)));
     let world = add_seat_answers(world, 2, [real_flaw(), no_findings(), no_findings()]);
-    let lines = confidence_lines(&run_and_record(samples::sample_settings(), world));
+    let lines = confidence_lines(&run_and_record(samples::sample_plan(), world));
     assert!(lines[1].contains("reviewers 15/25"), "{lines:?}");
 }
 
 #[test]
 fn view_tracker_and_metrics_show_the_last_confidence() {
-    let journal = run_and_record(checked_settings(), world_with_answers([real_flaw(), real_flaw(), real_flaw()]));
-    assert_eq!(RunView::from_entries(&journal).confidence.unwrap().score, 100);
+    let journal = run_and_record(checked_plan(), world_with_answers([real_flaw(), real_flaw(), real_flaw()]));
+    assert_eq!(RunView::from_entries(&journal).as_review().unwrap().confidence.as_ref().unwrap().score, 100);
     let written_texts: Vec<&str> = journal
         .iter()
         .filter_map(|entry| match &entry.event {

@@ -6,12 +6,14 @@ use tribunal_core::{
         event::RunEvent,
         files::Hunk,
         ids::FindingId,
+        plan::RunPlan,
         reason::{RunOutcome, RunReason},
-        settings::Settings,
     },
     review::{
+        event::ReviewEvent,
         finding::{FindingStatus, Severity},
         level::ReviewLevel,
+        order::ReviewOrder,
     },
     tasks::{
         brief::{AnswerContent, ClaimStatus},
@@ -23,13 +25,13 @@ use tribunal_testkit::{
     samples::{
         self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
-    trial::{TrialOutcome, review_workflow as workflow, run_first_review as live},
+    trial::{TrialOutcome, ordered_workflow as workflow, run_first_review as live},
 };
 
 const F1: FindingId = FindingId(1);
 
-fn single_reviewer_settings() -> Settings {
-    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+fn single_reviewer_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal))
 }
 
 fn world_raising_one() -> ScriptedWorld {
@@ -52,28 +54,30 @@ fn prose_reply() -> Reply {
 #[test]
 fn claiming_a_fix_without_a_change_leaves_the_finding_open() {
     // The fixer claims that everything is done and has changed nothing.
-    let mut settings = single_reviewer_settings();
-    settings.limits.fix_iterations = 2;
+    let mut plan = single_reviewer_plan();
+    plan.order.limits.fix_iterations = 2;
     let world = world_raising_one()
         .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], false))
         .reply_on("round-1/fix-2/fix/1", prose_reply())
         .reply_on("round-1/fix-2/fix/1/again", prose_reply());
-    let (ending, view, _) = live(settings, world);
+    let (ending, view, _) = live(plan, world);
     assert_eq!(ending.reason, RunReason::FixIterations);
-    assert_eq!(view.findings[&F1].status, FindingStatus::Open);
+    assert_eq!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Open);
 }
 
 #[test]
 fn an_answer_without_a_list_is_not_a_dry_pass() {
     let (ending, _, trial) = live(
-        single_reviewer_settings(),
+        single_reviewer_plan(),
         ScriptedWorld::default()
             .reply_on("round-1/freeze", frozen_reply(&flawed_text(0)))
             .reply_on("round-1/review/adversarial", prose_reply())
             .reply_on("round-1/review/adversarial/again", prose_reply()),
     );
     assert_eq!(ending.reason.outcome(), Some(RunOutcome::Failed), "no agent answered, so there was no round");
-    assert!(!trial.journal.iter().any(|entry| matches!(entry.event, RunEvent::RoundEnded { .. })));
+    assert!(
+        !trial.journal.iter().any(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })))
+    );
 }
 
 #[test]
@@ -91,9 +95,9 @@ fn a_pass_that_half_of_the_panel_answered_is_not_dry() {
             .reply_on(&format!("round-{round}/review/adversarial"), findings_reply(vec![]));
         world = with_silent_seat(with_silent_seat(world, round, "party"), round, "elicitation");
     }
-    let mut settings = samples::sample_settings();
-    settings.limits.failures = 50;
-    let (ending, _, _) = live(settings, world);
+    let mut plan = samples::sample_plan();
+    plan.settings.limits.failures = 50;
+    let (ending, _, _) = live(plan, world);
     assert_eq!(ending.reason, RunReason::Rounds, "{ending:?}");
 }
 
@@ -109,10 +113,10 @@ fn reviewers_that_keep_finding_minor_issues_do_not_keep_a_review_going() {
             findings_reply((1..=9).map(|flaw_number| raised_flaw(flaw_number, Severity::Low)).collect()),
         )
         .reply_on("end/look", frozen_reply(&text));
-    let (ending, view, trial) = live(Settings { fix: false, ..single_reviewer_settings() }, world);
-    assert_eq!((ending.reason, view.rounds), (RunReason::ReviewOnly, 1));
-    let first_round_dry = trial.journal.iter().find_map(|entry| match &entry.event {
-        RunEvent::RoundEnded { dry: first_round_dry, .. } => Some(*first_round_dry),
+    let (ending, view, trial) = live(single_reviewer_plan().with_change(|plan| plan.order.fix = false), world);
+    assert_eq!((ending.reason, view.as_review().unwrap().rounds), (RunReason::ReviewOnly, 1));
+    let first_round_dry = trial.journal.iter().find_map(|entry| match entry.event.review_event() {
+        Some(ReviewEvent::RoundEnded { dry: first_round_dry, .. }) => Some(*first_round_dry),
         _ => None,
     });
     assert_eq!(first_round_dry, Some(true), "nothing of medium or higher was raised");
@@ -139,8 +143,8 @@ fn reviewers_that_keep_finding_severe_issues_are_stopped_by_the_round_limit() {
         let hunks = vec![Hunk { old_start: line, old_len: 1, new_len: 1 }];
         world = world.reply_on(&format!("round-{round}/fix-1/fix/1/land"), landed_reply(&text, hunks));
     }
-    let (ending, view, _) = live(single_reviewer_settings(), world);
-    assert_eq!((ending.reason, view.rounds), (RunReason::Rounds, 3));
+    let (ending, view, _) = live(single_reviewer_plan(), world);
+    assert_eq!((ending.reason, view.as_review().unwrap().rounds), (RunReason::Rounds, 3));
     assert!(ending.detail.contains("verified, but not reviewed again"), "{}", ending.detail);
     assert_eq!((view.finding_counts().fixed, view.finding_counts().open), (3, 0));
     assert_eq!(view.open_decisions().count(), 1, "a person is asked whether to go on");
@@ -160,17 +164,17 @@ fn a_degraded_panel_gets_one_more_round() {
             .reply_on(&format!("round-{round}/review/adversarial"), invented_findings(round))
             .reply_on(&format!("round-{round}/review/elicitation"), invented_findings(round))
     });
-    let (ending, view, _) = live(single_reviewer_settings(), world);
-    assert_eq!((ending.reason, view.rounds), (RunReason::PanelDegraded, 2));
+    let (ending, view, _) = live(single_reviewer_plan(), world);
+    assert_eq!((ending.reason, view.as_review().unwrap().rounds), (RunReason::PanelDegraded, 2));
 }
 
 #[test]
 fn backoff_starts_anew_after_a_success() {
     // Three fixers fail one after the other, then one answers, then one fails again.
-    let mut settings = single_reviewer_settings();
-    settings.tasks.retry_after_ms = 1;
-    settings.limits.fix_iterations = 5;
-    settings.limits.failures = 9;
+    let mut plan = single_reviewer_plan();
+    plan.settings.tasks.retry_after_ms = 1;
+    plan.order.limits.fix_iterations = 5;
+    plan.settings.limits.failures = 9;
     let mut world = world_raising_one();
     for iteration in [1, 2, 3, 5] {
         let key = format!("round-1/fix-{iteration}/fix/1");
@@ -178,7 +182,7 @@ fn backoff_starts_anew_after_a_success() {
             .reply_on(&key, failed_task_reply(FaultKind::TimedOut))
             .reply_on(&format!("{key}/again"), failed_task_reply(FaultKind::TimedOut));
     }
-    let (_, _, trial) = live(settings, world.reply_on("round-1/fix-4/fix/1", fixes_reply(vec![], false)));
+    let (_, _, trial) = live(plan, world.reply_on("round-1/fix-4/fix/1", fixes_reply(vec![], false)));
     let pauses_ms = trial.journal.iter().filter_map(|entry| match &entry.event {
         RunEvent::EffectStarted { effect: Effect::Sleep(Sleep { ms }), .. } => Some(*ms),
         _ => None,
@@ -200,18 +204,19 @@ fn a_failing_agent_is_recorded_and_the_run_goes_on() {
         .reply_on("round-2/freeze", frozen_reply(&repaired_text))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&repaired_text));
-    let (ending, view, _) = live(single_reviewer_settings(), world);
+    let (ending, view, _) = live(single_reviewer_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet);
-    let failure_notes = view.findings[&F1].history.iter().filter(|step| step.note.contains("failed")).count();
+    let failure_notes =
+        view.as_review().unwrap().findings[&F1].history.iter().filter(|step| step.note.contains("failed")).count();
     assert_eq!(failure_notes, 1, "and why it took two tries is kept");
 }
 
 #[test]
 fn a_broken_environment_does_not_count_as_an_attempt() {
     let world = world_raising_one().reply_on("round-1/fix-1/fix/1", failed_task_reply(FaultKind::Exited { code: 127 }));
-    let (ending, view, mut trial) = live(single_reviewer_settings(), world);
+    let (ending, view, mut trial) = live(single_reviewer_plan(), world);
     assert_eq!(ending.reason, RunReason::Environment);
-    assert_eq!(view.findings[&F1].status, FindingStatus::Open);
+    assert_eq!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Open);
     // The environment is repaired and the run resumed: it repeats the same iteration, and all three iterations are left.
     trial.world.resumes_waits = true;
     let fix_without_change = || fixes_reply(vec![(F1, ClaimStatus::Fixed)], false);

@@ -16,6 +16,7 @@ mod repeated_output;
 mod replay;
 mod review;
 mod rule_properties;
+mod run_kinds;
 mod session_repairs;
 mod tracker;
 mod unknown_words;

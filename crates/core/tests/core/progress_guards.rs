@@ -8,13 +8,16 @@ use tribunal_core::{
         event::RunEvent,
         files::{Hunk, PatchRefusal},
         ids::{AgentName, DecisionId, FindingId, Hash},
+        plan::RunPlan,
         reason::RunReason,
-        settings::{AgentSpec, DriverSpec, Settings},
+        settings::{AgentSpec, DriverSpec},
         view::RunView,
     },
     review::{
+        event::ReviewEvent,
         finding::{FindingStatus, Severity},
         level::{AgentRole, ReviewLevel},
+        order::ReviewOrder,
         seat_plan::{Persona, SeatPlan},
     },
     tasks::{
@@ -27,13 +30,13 @@ use tribunal_testkit::{
     samples::{
         self, failed_task_reply, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw,
     },
-    trial::{TrialOutcome, TrialRun, review_workflow as workflow, run_first_review as live},
+    trial::{TrialOutcome, TrialRun, ordered_workflow as workflow, run_first_review as live},
 };
 
 const F1: FindingId = FindingId(1);
 
-fn single_reviewer_settings() -> Settings {
-    Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() }
+fn single_reviewer_plan() -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal))
 }
 
 fn agent_spec(agent_name: &str, stronger_agent: Option<&str>) -> AgentSpec {
@@ -85,9 +88,9 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
         .reply_on("round-1/fix-1/fix/1", fix_without_change("first", None))
         .reply_on("round-1/fix-2/fix/1", fix_without_change("second", Some(950)))
         .reply_on("round-1/fix-3/fix/1", fix_without_change("third", Some(1000)));
-    let settings =
-        Settings { agents: vec![agent_spec("a", None), agent_spec("b", None)], ..single_reviewer_settings() };
-    let (ending, view, trial) = live(settings, world.reply_on("round-2/freeze", frozen_reply(&flawed_text(1))));
+    let plan = single_reviewer_plan()
+        .with_change(|plan| plan.settings.agents = vec![agent_spec("a", None), agent_spec("b", None)]);
+    let (ending, view, trial) = live(plan, world.reply_on("round-2/freeze", frozen_reply(&flawed_text(1))));
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);
     let recent_outputs: Vec<Vec<&str>> =
         fixer_tasks.iter().map(|task| task.recent.iter().map(Hash::as_str).collect()).collect();
@@ -95,10 +98,10 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     let agent_names: Vec<&str> = fixer_tasks.iter().map(|task| task.agent.as_str()).collect();
     assert_eq!(agent_names, ["a", "a", "b"], "the changed try is another agent's");
     assert!(fixer_tasks[2].brief.correction.contains("another way"), "{}", fixer_tasks[2].brief.correction);
-    assert!(matches!(view.findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
+    assert!(matches!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
-    let reasons = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::FixersDealt { why: reason, .. } => *reason,
+    let reasons = trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
+        Some(ReviewEvent::FixersDealt { why: reason, .. }) => *reason,
         _ => None,
     });
     assert_eq!(
@@ -113,7 +116,7 @@ fn repeated_outputs_are_counted_in_the_metrics() {
         .reply_on("round-1/fix-1/fix/1", fix_without_change("first", None))
         .reply_on("round-1/fix-2/fix/1", fix_without_change("second", Some(950)))
         .reply_on("round-1/fix-3/fix/1", fix_without_change("third", Some(100)));
-    let (ending, _, trial) = live(single_reviewer_settings(), world);
+    let (ending, _, trial) = live(single_reviewer_plan(), world);
     assert_eq!(ending.reason, RunReason::FixIterations);
     assert_eq!(written_metrics(&trial)["loops_detected"], 1);
 }
@@ -121,10 +124,10 @@ fn repeated_outputs_are_counted_in_the_metrics() {
 #[test]
 fn the_same_output_about_other_findings_is_not_a_loop() {
     // Two fixers work one after the other and give the same answer. For each finding this is a first attempt.
-    let mut settings = single_reviewer_settings();
-    settings.tasks.max_concurrent_fixers = 1;
-    settings.tasks.max_issues_per_agent = 1;
-    settings.limits.fix_iterations = 2;
+    let mut plan = single_reviewer_plan();
+    plan.order.fixers.max_concurrent = 1;
+    plan.order.fixers.max_issues_per_agent = 1;
+    plan.order.limits.fix_iterations = 2;
     let empty_fix = |repeats| {
         let mut reply = fixes_reply(vec![], false);
         if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
@@ -143,7 +146,7 @@ fn the_same_output_about_other_findings_is_not_a_loop() {
         .reply_on("round-1/fix-1/fix/2", empty_fix(None))
         .reply_on("round-1/fix-2/fix/1", empty_fix(Some(100)))
         .reply_on("round-1/fix-2/fix/2", empty_fix(Some(100)));
-    let (ending, _, trial) = live(settings, world);
+    let (ending, _, trial) = live(plan, world);
     assert_eq!(ending.reason, RunReason::FixIterations);
     let recent_counts: Vec<usize> =
         tasks_of_role(&trial, AgentRole::Fixer).iter().map(|task| task.recent.len()).collect();
@@ -152,14 +155,14 @@ fn the_same_output_about_other_findings_is_not_a_loop() {
 
 #[test]
 fn a_loop_in_the_last_iteration_blocks_the_finding_at_once() {
-    let mut settings = single_reviewer_settings();
-    settings.limits.fix_iterations = 2;
+    let mut plan = single_reviewer_plan();
+    plan.order.limits.fix_iterations = 2;
     let world = world_raising_one()
         .reply_on("round-1/fix-1/fix/1", fix_without_change("first", None))
         .reply_on("round-1/fix-2/fix/1", fix_without_change("second", Some(1000)))
         .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]));
-    let (ending, view, _) = live(settings, world);
+    let (ending, view, _) = live(plan, world);
     assert_eq!(ending.reason, RunReason::Blocked);
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
 }
@@ -191,7 +194,7 @@ fn similar_outputs_are_not_a_loop_when_a_fix_landed_between_them() {
         .reply_on("round-2/freeze", frozen_reply(&half_repaired.replace("flaw 2", "repaired")))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&half_repaired.replace("flaw 2", "repaired")));
-    let (ending, _, trial) = live(single_reviewer_settings(), world);
+    let (ending, _, trial) = live(single_reviewer_plan(), world);
     assert_eq!(ending.reason, RunReason::GoalMet);
     assert_eq!(written_metrics(&trial)["loops_detected"], 0);
     let second_task = &tasks_of_role(&trial, AgentRole::Fixer)[1];
@@ -201,14 +204,15 @@ fn similar_outputs_are_not_a_loop_when_a_fix_landed_between_them() {
 #[test]
 fn an_agent_that_failed_twice_in_a_row_is_replaced_by_its_stronger_agent() {
     let timed_out_reply = || failed_task_reply(FaultKind::TimedOut);
-    let mut settings = Settings { agents: vec![agent_spec("small", Some("large"))], ..single_reviewer_settings() };
-    settings.reserves = vec![agent_spec("large", None)];
+    let mut plan =
+        single_reviewer_plan().with_change(|plan| plan.settings.agents = vec![agent_spec("small", Some("large"))]);
+    plan.settings.reserves = vec![agent_spec("large", None)];
     let world = world_raising_one()
         .reply_on("round-1/fix-1/fix/1", timed_out_reply())
         .reply_on("round-1/fix-1/fix/1/again", timed_out_reply())
         .reply_on("round-1/fix-2/fix/1", fix_without_change("x", None))
         .reply_on("round-1/fix-3/fix/1", fix_without_change("y", None));
-    let (_, _, trial) = live(settings, world);
+    let (_, _, trial) = live(plan, world);
     let agent_names: Vec<String> =
         tasks_of_role(&trial, AgentRole::Fixer).iter().map(|task| task.agent.to_string()).collect();
     assert_eq!(agent_names, ["small", "small", "large", "large"]);
@@ -219,8 +223,8 @@ fn an_agent_that_failed_twice_in_a_row_is_replaced_by_its_stronger_agent() {
 #[test]
 fn a_repeated_round_goes_to_another_agent_when_the_first_one_failed() {
     let timed_out_reply = || failed_task_reply(FaultKind::TimedOut);
-    let settings =
-        Settings { agents: vec![agent_spec("a", None), agent_spec("b", None)], ..single_reviewer_settings() };
+    let plan = single_reviewer_plan()
+        .with_change(|plan| plan.settings.agents = vec![agent_spec("a", None), agent_spec("b", None)]);
     let world = ScriptedWorld::default()
         .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
         // Both attempts fail, so no reviewer was heard and the round is repeated.
@@ -228,7 +232,7 @@ fn a_repeated_round_goes_to_another_agent_when_the_first_one_failed() {
         .reply_once("round-1/review/adversarial/again", timed_out_reply())
         .reply_on("round-1/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&flawed_text(1)));
-    let (ending, _, trial) = live(settings, world);
+    let (ending, _, trial) = live(plan, world);
     assert_eq!(ending.reason, RunReason::GoalMet);
     let agent_names: Vec<String> =
         tasks_of_role(&trial, AgentRole::Adversarial).iter().map(|agent_task| agent_task.agent.to_string()).collect();
@@ -237,13 +241,13 @@ fn a_repeated_round_goes_to_another_agent_when_the_first_one_failed() {
 
 #[test]
 fn an_exhausted_budget_also_prevents_a_second_attempt() {
-    let mut settings = single_reviewer_settings();
+    let mut plan = single_reviewer_plan();
     // One answer costs 120 tokens.
-    settings.limits.tokens = 100;
+    plan.settings.limits.tokens = 100;
     let world = ScriptedWorld::default()
         .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
         .reply_on("round-1/review/adversarial", samples::unreadable_reply());
-    let (ending, _, trial) = live(settings, world);
+    let (ending, _, trial) = live(plan, world);
     assert_eq!(ending.reason, RunReason::Tokens, "{ending:?}");
     assert!(!trial.world.performed_keys.iter().any(|key| key.ends_with("/again")));
 }
@@ -257,13 +261,17 @@ fn a_confidence_target_holds_the_run_until_the_user_accepts_less() {
                 .reply_on(&format!("round-{round}/review/adversarial"), findings_reply(vec![]))
         })
     };
-    let settings = || Settings { target_confidence: Some(80), ..single_reviewer_settings() };
-    let (ending, view, _) = live(settings(), world(()));
-    assert_eq!((ending.reason, view.rounds), (RunReason::ConfidenceLow, 1), "another look would add nothing");
+    let plan = || single_reviewer_plan().with_change(|plan| plan.order.target_confidence = Some(80));
+    let (ending, view, _) = live(plan(), world(()));
+    assert_eq!(
+        (ending.reason, view.as_review().unwrap().rounds),
+        (RunReason::ConfidenceLow, 1),
+        "another look would add nothing"
+    );
     assert_eq!(ending.detail, "15 of 80 after the deduction for tier 2");
     for (choice, rounds, expected_reason) in [("accept", 1, RunReason::Accepted), ("more", 2, RunReason::ConfidenceLow)]
     {
-        let (_, _, mut trial) = live(settings(), world(()));
+        let (_, _, mut trial) = live(plan(), world(()));
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
         // The user answers once; later waits find no answer.
@@ -273,7 +281,7 @@ fn a_confidence_target_holds_the_run_until_the_user_accepts_less() {
             panic!("{choice}")
         };
         let view = RunView::from_entries(&trial.journal);
-        assert_eq!((ending.reason, view.rounds), (expected_reason, rounds), "{choice}");
+        assert_eq!((ending.reason, view.as_review().unwrap().rounds), (expected_reason, rounds), "{choice}");
     }
 }
 
@@ -288,8 +296,8 @@ fn a_fixer_gets_the_state_of_the_run_and_the_results_of_earlier_attempts() {
         .reply_on("round-1/fix-2/fix/1", fixes_reply(vec![(F1, ClaimStatus::Blocked)], false))
         .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]));
-    let settings = Settings { verify: vec!["make check".into()], ..single_reviewer_settings() };
-    let (_, _, trial) = live(settings, world);
+    let plan = single_reviewer_plan().with_change(|plan| plan.settings.verify = vec!["make check".into()]);
+    let (_, _, trial) = live(plan, world);
     let rendered_context = |task: &AgentTask| task.brief.surroundings.context.render(3_000);
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);
     let first_context = "Round 1 of at most 3, fix iteration 1 of at most 3; the goal is zero-open. These commands must \
@@ -315,7 +323,7 @@ fn the_next_panel_gets_the_fixed_findings_and_the_files_of_tribunal() {
         .reply_on("round-2/freeze", frozen_reply(&repaired_text))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&repaired_text));
-    let (_, _, trial) = live(single_reviewer_settings(), world);
+    let (_, _, trial) = live(single_reviewer_plan(), world);
     let briefs: Vec<_> = tasks_of_role(&trial, AgentRole::Adversarial).into_iter().map(|task| task.brief).collect();
     assert_eq!(briefs[0].fixed, Vec::<String>::new());
     assert_eq!(briefs[1].fixed, ["F1: about F1"]);
@@ -324,18 +332,18 @@ fn the_next_panel_gets_the_fixed_findings_and_the_files_of_tribunal() {
 }
 
 #[test]
-fn a_party_uses_the_personas_and_counts_from_the_settings() {
-    let mut settings = samples::sample_settings();
+fn a_party_uses_the_personas_and_counts_from_the_plan() {
+    let mut plan = samples::sample_plan();
     let persona = |name: &str, focus: &str| Persona { name: name.into(), focus: focus.into() };
-    settings.tasks.plans.roster =
+    plan.order.panel.plans.roster =
         vec![persona("keeper of plans", "plan and part"), persona("b", "x"), persona("c", "x"), persona("d", "x")];
-    settings.tasks.plans.min_agents = 4;
-    settings.tasks.plans.max_rounds = 1;
-    settings.tasks.plans.min_methods = 5;
+    plan.order.panel.plans.min_agents = 4;
+    plan.order.panel.plans.max_rounds = 1;
+    plan.order.panel.plans.min_methods = 5;
     let world = world_raising_one()
         .reply_on("round-1/review/party", findings_reply(vec![]))
         .reply_on("round-1/review/elicitation", findings_reply(vec![]));
-    let (_, _, trial) = live(Settings { fix: false, ..settings }, world);
+    let (_, _, trial) = live(plan.with_change(|plan| plan.order.fix = false), world);
     let plan_of_role = |role| tasks_of_role(&trial, role).remove(0).brief.plan;
     match plan_of_role(AgentRole::Party) {
         SeatPlan::Party { personas, rounds } => {

@@ -9,6 +9,7 @@ use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
     host::{Host, ParkedRun, cross_boundary},
     ids::Key,
+    kinds::RunOrder,
     reason::{RunEnding, RunReason},
     replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll},
 };
@@ -53,6 +54,7 @@ async fn run_job(host: &dyn Host, job_number: u64, history_hash: u64) -> Result<
 
 fn boxed_workflow<'a>(
     host: &'a dyn Host,
+    _: &'a RunOrder,
     saved_state: Option<serde_json::Value>,
 ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
     Box::pin(two_slot_workflow(host, saved_state))
@@ -74,7 +76,7 @@ impl SimulatedWorld for SleepingWorld {
 }
 
 fn sleeping_trial(seed: u64) -> TrialRun<SleepingWorld> {
-    TrialRun::new(samples::sample_settings(), SleepingWorld::default(), seed)
+    TrialRun::new(samples::sample_plan(), SleepingWorld::default(), seed)
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn a_replay_after_a_kill_at_any_write_asks_for_exactly_what_was_recorded() {
     for seed in 0..40 {
         let mut uninterrupted_trial = sleeping_trial(seed);
         assert!(matches!(uninterrupted_trial.run_workflow(boxed_workflow, None), TrialOutcome::Done(_)));
-        for kill_at in 0..uninterrupted_trial.journal.len() {
+        for kill_at in 0..uninterrupted_trial.write_count() {
             let mut killed_trial = sleeping_trial(seed);
             assert_eq!(killed_trial.run_workflow(boxed_workflow, Some(kill_at)), TrialOutcome::Killed);
             let recorded_keys = started_keys(&killed_trial.journal);
@@ -215,6 +217,7 @@ fn an_effect_is_scheduled_when_asked_for_and_dropping_its_future_does_not_lose_i
 fn a_workflow_change_does_not_apply_to_runs_that_an_older_build_started() {
     fn old_workflow<'a>(
         host: &'a dyn Host,
+        _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
         Box::pin(async move {
@@ -225,6 +228,7 @@ fn a_workflow_change_does_not_apply_to_runs_that_an_older_build_started() {
     }
     fn new_workflow<'a>(
         host: &'a dyn Host,
+        _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
         Box::pin(async move {
@@ -255,6 +259,7 @@ fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
     }
     fn sleeping_workflow<'a>(
         host: &'a dyn Host,
+        _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
         Box::pin(async move {
@@ -262,7 +267,7 @@ fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
             Ok(1)
         })
     }
-    let mut trial = TrialRun::new(samples::sample_settings(), WrongReplyWorld, 1);
+    let mut trial = TrialRun::new(samples::sample_plan(), WrongReplyWorld, 1);
     let life = trial.run_workflow(sleeping_workflow, None);
     let TrialOutcome::Diverged(ReplayDivergence::WrongReplyKind { key, asked, replied }) = life else {
         panic!("{life:?}")

@@ -7,16 +7,17 @@ use tribunal_core::{
     engine::{
         ids::{AgentName, DecisionId, FindingId},
         reason::RunReason,
-        settings::TaskSettings,
+        tier::ProcessTier,
         timestamp::Timestamp,
     },
     review::{
         NextStage, PanelPass, ReviewState,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
         ground::EvidenceFinder,
-        level::{AgentRole, ReviewTier},
+        level::AgentRole,
         merge::merge_claims,
         next_stage,
+        order::FixerSettings,
         waves::plan_waves,
     },
     tasks::brief::RaisedFinding,
@@ -98,17 +99,17 @@ proptest! {
     ) {
         let open: Vec<Finding> =
             places.iter().enumerate().map(|(i, (section, s))| open_finding(i as u32 + 1, *section, *s)).collect();
-        let settings = TaskSettings::default();
-        let waves = plan_waves(&open, &settings);
+        let fixers = FixerSettings::default();
+        let waves = plan_waves(&open, &fixers);
         let mut dealt: Vec<FindingId> = waves.iter().flatten().flatten().copied().collect();
         dealt.sort();
         let all: Vec<FindingId> = open.iter().map(|finding| finding.id).collect();
         prop_assert_eq!(dealt, all);
         for wave in &waves {
-            prop_assert!(wave.len() <= settings.max_concurrent_fixers as usize);
+            prop_assert!(wave.len() <= fixers.max_concurrent as usize);
             let mut taken = BTreeSet::new();
             for hand in wave {
-                prop_assert!(hand.len() <= settings.max_issues_per_agent as usize);
+                prop_assert!(hand.len() <= fixers.max_issues_per_agent as usize);
                 let sections: BTreeSet<u32> =
                     hand.iter().map(|id| places[id.0 as usize - 1].0).collect();
                 for section in sections {
@@ -126,11 +127,11 @@ proptest! {
         target in prop::option::of(prop::sample::select(vec![77_u32, 78, 79])),
     ) {
         let ((round, iteration, open, blocked), (dry, accepted, fix, tier0)) = (state, flags);
-        let mut settings = samples::sample_settings();
-        settings.fix = fix;
-        settings.tier = ReviewTier::new(if tier0 { 0 } else { 2 }).unwrap();
+        let mut order = samples::sample_plan().order;
+        order.fix = fix;
+        let tier = ProcessTier::new(if tier0 { 0 } else { 2 }).unwrap();
         let last_pass = PanelPass { dry, ..PanelPass::default() };
-        settings.target_confidence = target;
+        order.target_confidence = target;
         // This confidence counts 78 for gates.
         let confidence = Some(samples::sample_confidence());
         let mut court = ReviewState { round, iteration, last_pass, accepted, confidence, ..ReviewState::default() };
@@ -156,7 +157,7 @@ proptest! {
             else if round < 3 { Ok((round + 1, 0)) }
             else if blocked > 0 { Err(RunReason::Blocked) }
             else { Err(RunReason::Rounds) };
-        let found = match next_stage(&court, &settings) {
+        let found = match next_stage(&court, &order, tier) {
             NextStage::Review { round } => Ok((round, 0)),
             NextStage::Fix { iteration } => Ok((0, iteration)),
             NextStage::End(ending) => Err(ending.reason),

@@ -1,34 +1,33 @@
 //! Reviews whose findings a session repairs in the user's own files.
 
 use tribunal_core::{
-    decisions::{
-        decision::{DecisionAnswer, DecisionTopic},
-        user_request::UserRequest,
-    },
+    decisions::{decision::DecisionAnswer, user_request::UserRequest},
     engine::{
         effect::{Effect, LandOutcome, Reply, Requests},
         event::RunEvent,
         files::{FrozenFile, PatchRefusal},
         ids::{DecisionId, FindingId},
+        plan::RunPlan,
         reason::RunReason,
-        settings::Settings,
         view::RunView,
     },
     review::{
         finding::{FindingStatus, Severity},
         level::ReviewLevel,
+        order::ReviewOrder,
+        topic::ReviewTopic,
     },
 };
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, findings_reply, flawed_text, frozen_reply, raised_flaw, taken_in_reply},
-    trial::{TrialOutcome, TrialRun, review_workflow as workflow},
+    trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 
-fn in_session_settings() -> Settings {
-    let mut settings = Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() };
-    settings.tasks.writing.in_session = true;
-    settings
+fn in_session_plan() -> RunPlan<ReviewOrder> {
+    let mut plan = samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal));
+    plan.order.fixers.in_session = true;
+    plan
 }
 
 /// Two flaws are found. After the session has been resumed, reviewers find nothing more.
@@ -51,7 +50,9 @@ fn files_before() -> Vec<FrozenFile> {
 }
 
 fn finding_status(trial: &TrialRun<ScriptedWorld>, finding_number: u32) -> FindingStatus {
-    RunView::from_entries(&trial.journal).findings[&FindingId(finding_number)].status.clone()
+    let view = RunView::from_entries(&trial.journal);
+    let finding = view.all_findings().find(|finding| finding.id == FindingId(finding_number));
+    finding.map_or_else(|| panic!("there is no F{finding_number}"), |finding| finding.status.clone())
 }
 
 fn parked_reason<T>(life: &TrialOutcome<T>) -> Option<RunReason> {
@@ -63,13 +64,13 @@ fn parked_reason<T>(life: &TrialOutcome<T>) -> Option<RunReason> {
 
 #[test]
 fn findings_are_handed_to_the_session_and_the_run_waits_for_it() {
-    let mut trial = TrialRun::new(in_session_settings(), world_with_two_flaws(), 1);
+    let mut trial = TrialRun::new(in_session_plan(), world_with_two_flaws(), 1);
     assert_eq!(parked_reason(&trial.run_workflow(workflow, None)), Some(RunReason::InSession));
     assert_eq!(finding_status(&trial, 1), FindingStatus::Assigned);
     let view = RunView::from_entries(&trial.journal);
     let waiting_decisions: Vec<_> = view.open_decisions().collect();
     assert!(
-        matches!(&waiting_decisions[..], [decision] if matches!(decision.about, DecisionTopic::Session { .. })),
+        matches!(&waiting_decisions[..], [decision] if matches!(decision.about.review_topic(), Some(ReviewTopic::Session { .. }))),
         "{waiting_decisions:?}"
     );
     let landings = trial
@@ -86,7 +87,7 @@ fn repairs_of_the_session_are_verified_and_reviewed_again() {
         .reply_on("round-1/fix-1/take-in", taken_in_reply(&files_before(), &repaired_text))
         .reply_on("round-2/freeze", frozen_reply(&repaired_text))
         .reply_on("end/look", frozen_reply(&repaired_text));
-    let mut trial = TrialRun::new(in_session_settings(), world, 1);
+    let mut trial = TrialRun::new(in_session_plan(), world, 1);
     trial.run_workflow(workflow, None);
     let life = trial.run_workflow(workflow, None);
     assert!(matches!(&life, TrialOutcome::Done(ending) if ending.reason == RunReason::GoalMet), "{life:?}");
@@ -100,7 +101,7 @@ fn a_session_that_repaired_only_a_part_gets_the_remaining_findings_again() {
     let world = world_with_two_flaws()
         .reply_on("round-1/fix-1/take-in", taken_in_reply(&files_before(), &half_repaired))
         .reply_on("round-1/fix-2/before", frozen_reply(&half_repaired));
-    let mut trial = TrialRun::new(in_session_settings(), world, 1);
+    let mut trial = TrialRun::new(in_session_plan(), world, 1);
     trial.run_workflow(workflow, None);
     assert_eq!(parked_reason(&trial.run_workflow(workflow, None)), Some(RunReason::InSession));
     assert_eq!(finding_status(&trial, 1), FindingStatus::Fixed);
@@ -115,7 +116,7 @@ fn findings_stay_open_when_the_checks_refuse_or_nothing_changed() {
         let world = world_with_two_flaws()
             .reply_on("round-1/fix-1/take-in", take_in_reply)
             .reply_on("round-1/fix-2/before", frozen_reply(&flawed_text(2)));
-        let mut trial = TrialRun::new(in_session_settings(), world, 1);
+        let mut trial = TrialRun::new(in_session_plan(), world, 1);
         trial.run_workflow(workflow, None);
         assert_eq!(parked_reason(&trial.run_workflow(workflow, None)), Some(RunReason::InSession));
         let view = RunView::from_entries(&trial.journal);
@@ -135,8 +136,8 @@ fn sessions_have_as_many_attempts_as_fixers() {
             taken_in_reply(&files_before(), &text_changed_elsewhere),
         );
     }
-    let mut trial = TrialRun::new(in_session_settings(), world, 1);
-    let max_iterations = trial.settings.limits.fix_iterations;
+    let mut trial = TrialRun::new(in_session_plan(), world, 1);
+    let max_iterations = trial.plan.order.as_review().unwrap().limits.fix_iterations;
     for _ in 0..max_iterations {
         assert_eq!(parked_reason(&trial.run_workflow(workflow, None)), Some(RunReason::InSession));
     }
@@ -147,7 +148,7 @@ fn sessions_have_as_many_attempts_as_fixers() {
 fn a_resume_without_changes_is_not_an_attempt() {
     let mut world = world_with_two_flaws();
     world = world.reply_on("round-1/fix-1/take-in", taken_in_reply(&files_before(), &flawed_text(2)));
-    let mut trial = TrialRun::new(in_session_settings(), world, 1);
+    let mut trial = TrialRun::new(in_session_plan(), world, 1);
     for _ in 0..9 {
         assert_eq!(parked_reason(&trial.run_workflow(workflow, None)), Some(RunReason::InSession));
     }
@@ -160,7 +161,7 @@ fn the_user_may_hand_findings_to_fixers_or_accept_them() {
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
         let world =
             world_with_two_flaws().reply_on("round-1/fix-1/session", Reply::Wait(Requests { requests: vec![request] }));
-        let mut trial = TrialRun::new(in_session_settings(), world, 1);
+        let mut trial = TrialRun::new(in_session_plan(), world, 1);
         let life = trial.run_workflow(workflow, None);
         match expected_reason {
             Some(reason) => {

@@ -9,7 +9,6 @@ use tribunal_core::{
         event::RunEvent,
         files::Hunk,
         ids::{FindingId, RunId},
-        settings::Settings,
         timestamp::Timestamp,
         view::RunView,
     },
@@ -26,7 +25,7 @@ use tribunal_core::{
 };
 use tribunal_testkit::{
     ScriptedWorld, samples,
-    trial::{TrialOutcome, TrialRun, review_workflow as workflow},
+    trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 
 fn finding_with(finding_number: u32, severity: Severity, status: FindingStatus) -> Finding {
@@ -59,7 +58,7 @@ fn sample_state() -> ReviewState {
 }
 
 fn render_sample(state: &ReviewState) -> String {
-    add_stamp(render_tracker(state, &samples::sample_settings(), 1, Timestamp::default()), &RunId::new("plan-1234"))
+    add_stamp(render_tracker(state, &samples::sample_plan().order, 1, Timestamp::default()), &RunId::new("plan-1234"))
 }
 
 /// Builds the request that changes a finding of [`sample_state`].
@@ -229,10 +228,11 @@ fn an_edit_of_a_finding_that_has_changed_meanwhile_is_ignored_with_a_warning() {
         .reply_on("round-2/freeze", samples::frozen_reply(&repaired_text))
         .reply_on("round-2/review/adversarial", samples::findings_reply(vec![]))
         .reply_on("end/look", samples::frozen_reply(&repaired_text));
-    let settings = Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() };
-    let mut trial = TrialRun::new(settings, world, 1);
+    let plan = samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal));
+    let mut trial = TrialRun::new(plan, world, 1);
     assert!(matches!(trial.run_workflow(workflow, None), TrialOutcome::Done(_)));
-    let finding = &RunView::from_entries(&trial.journal).findings[&FindingId(1)];
+    let view = RunView::from_entries(&trial.journal);
+    let finding = &view.as_review().unwrap().findings[&FindingId(1)];
     assert_eq!((&finding.status, finding.severity), (&FindingStatus::Fixed, Severity::Low), "the severity still stood");
     let warning_text = "F1 was not changed to dismissed: it was open when you edited it, but is fixed now";
     assert!(trial.journal.iter().any(|e| matches!(&e.event, RunEvent::Warned { text } if text == warning_text)));

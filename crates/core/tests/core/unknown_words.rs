@@ -6,11 +6,11 @@ use tribunal_core::{
         event::RunEvent,
         files::Hunk,
         ids::FindingId,
-        settings::Settings,
         view::RunView,
     },
     review::{
         challenge_rules::ChallengeResult,
+        event::ReviewEvent,
         finding::{Finding, FindingStatus, Severity},
         level::ReviewLevel,
     },
@@ -19,7 +19,7 @@ use tribunal_core::{
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw, rulings_reply},
-    trial::{TrialRun, review_workflow},
+    trial::{TrialRun, ordered_workflow},
 };
 
 const F1: FindingId = FindingId(1);
@@ -70,17 +70,18 @@ struct ReviewedWords {
 }
 
 fn run_review(world: ScriptedWorld) -> ReviewedWords {
-    let mut settings = Settings { level: Some(ReviewLevel::Minimal), ..samples::sample_settings() };
-    settings.limits.fix_iterations = 1;
-    let mut trial = TrialRun::new(settings, world, 1);
-    trial.run_workflow(review_workflow, None);
+    let mut plan = samples::sample_plan().with_change(|plan| plan.order.level = Some(ReviewLevel::Minimal));
+    plan.order.limits.fix_iterations = 1;
+    let mut trial = TrialRun::new(plan, world, 1);
+    trial.run_workflow(ordered_workflow, None);
     let view = RunView::from_entries(&trial.journal);
     ReviewedWords { trial, view }
 }
 
 impl ReviewedWords {
     fn finding(&self, finding_id: FindingId) -> &Finding {
-        &self.view.findings[&finding_id]
+        let finding = self.view.all_findings().find(|finding| finding.id == finding_id);
+        finding.unwrap_or_else(|| panic!("there is no {finding_id}"))
     }
 
     fn has_note(&self, finding_id: FindingId, note: &str) -> bool {
@@ -98,8 +99,8 @@ impl ReviewedWords {
     }
 
     fn ruling_of(&self, finding_id: FindingId) -> (ChallengeResult, usize) {
-        let mut rulings = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            RunEvent::FindingRuled { finding, ruled, voices, .. } if *finding == finding_id => {
+        let mut rulings = self.trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
+            Some(ReviewEvent::FindingRuled { finding, ruled, voices, .. }) if *finding == finding_id => {
                 Some((*ruled, voices.len()))
             }
             _ => None,
@@ -108,8 +109,10 @@ impl ReviewedWords {
     }
 
     fn silent_ids(&self, task_key: &str) -> Vec<FindingId> {
-        let mut answers = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            RunEvent::ChallengerAnswered { key, silent, .. } if key.as_str() == task_key => Some(silent.clone()),
+        let mut answers = self.trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
+            Some(ReviewEvent::ChallengerAnswered { key, silent, .. }) if key.as_str() == task_key => {
+                Some(silent.clone())
+            }
             _ => None,
         });
         answers.next().unwrap_or_else(|| panic!("{task_key} did not answer"))

@@ -5,18 +5,23 @@
 use tribunal_core::{
     decisions::decision::{ChoiceKey, DecisionTopic},
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
+        effect::{AskAgent, AskOutcome, Effect, Reply},
         event::{JournalEntry, RunEvent},
-        ids::{FindingId, Key},
+        ids::Key,
+        limits::{Cost, LimitShare},
         progress::AgentProgress,
         view::{RunPhase, RunView},
     },
-    review::level::AgentRole,
-    tasks::brief::{AgentTask, FindingToChallenge},
+    tasks::brief::AgentTask,
 };
 
-use super::worker::{LiveWorker, WorkerState};
-use crate::DisplayMode;
+use super::{worker::WorkerState, worker_list::WorkerList};
+use crate::{
+    DisplayMode,
+    child_runs::ChildResult,
+    kind_table::{self, RunLive},
+    terminal_text::clean_line,
+};
 
 /// What the user chose at the terminal.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,33 +35,6 @@ pub struct ViewControls {
     pub is_stopping: bool,
 }
 
-/// One round in the strip of rounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoundProgress {
-    pub round_number: u32,
-    /// The result; `None` while the round is under way.
-    pub result: Option<RoundResult>,
-}
-
-/// The result of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundResult {
-    pub new_findings: u32,
-    pub is_dry: bool,
-}
-
-/// The stage of the run that the view shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LiveStage {
-    #[default]
-    Starting,
-    Reviewing,
-    /// Challengers dispute findings that only one voice raised.
-    Challenging,
-    /// Fixers work, in the fix iteration of this number.
-    Fixing(u32),
-}
-
 /// Everything that the live view shows.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBoard {
@@ -64,14 +42,11 @@ pub struct LiveBoard {
     pub(super) run_view: RunView,
     /// Awake time of the run, in milliseconds.
     pub(super) awake_ms: u64,
-    pub(super) round_strip: Vec<RoundProgress>,
-    /// The maximum number of rounds.
-    pub(super) max_rounds: u32,
-    pub(super) current_stage: LiveStage,
-    pub(super) workers: Vec<LiveWorker>,
+    /// What only this kind of run has.
+    pub(super) run_live: RunLive,
+    pub(super) workers: WorkerList,
     /// What the tool itself is doing, and since when.
     pub(super) own_operation: Option<(&'static str, u64)>,
-    panel_roles: Vec<AgentRole>,
 }
 
 impl LiveBoard {
@@ -101,7 +76,7 @@ impl LiveBoard {
     /// Updates the worker that reports progress.
     pub fn note_progress(&mut self, progress: &AgentProgress) {
         let awake_ms = self.awake_ms;
-        if let Some(worker) = self.find_worker(&progress.task_key) {
+        if let Some(worker) = self.workers.find_worker(&progress.task_key) {
             worker.note_activity(&progress.activity, awake_ms);
         }
     }
@@ -111,94 +86,15 @@ impl LiveBoard {
         self.run_view.apply_entry(journal_entry);
         self.advance_clock(journal_entry.at.awake_ms);
         match &journal_entry.event {
-            RunEvent::LevelChosen { panel: panel_roles, .. } => {
-                self.panel_roles.clone_from(panel_roles);
-                // If the first round is held again, its level is chosen again while the first panel is still shown.
-                if self.current_stage == LiveStage::Reviewing {
-                    self.show_panel();
-                }
-            }
-            RunEvent::RoundStarted { round: round_number, of: max_rounds, .. } => {
-                // A round that begins again replaces its earlier entry.
-                self.round_strip.retain(|known_round| known_round.round_number < *round_number);
-                self.round_strip.push(RoundProgress { round_number: *round_number, result: None });
-                self.max_rounds = *max_rounds;
-                self.current_stage = LiveStage::Reviewing;
-                self.show_panel();
-            }
-            RunEvent::RoundEnded { new: new_findings, dry: is_dry, .. } => {
-                if let Some(last_round) = self.round_strip.last_mut() {
-                    last_round.result = Some(RoundResult { new_findings: *new_findings, is_dry: *is_dry });
-                }
-            }
-            RunEvent::FixersDealt { round: round_number, iteration, wave, hands: fixer_findings, .. } => {
-                // The first wave of an iteration replaces the workers of the stage before it.
-                let earlier_fixers = if *wave > 1 { self.workers.len() } else { 0 };
-                self.current_stage = LiveStage::Fixing(*iteration);
-                self.add_fixers(&Key::for_fix_iteration(*round_number, *iteration), earlier_fixers, fixer_findings);
-            }
+            RunEvent::RunStarted { order, .. } => self.run_live = RunLive::from_order(order),
             RunEvent::EffectStarted { key: effect_key, effect, .. } => self.effect_started(effect_key, effect),
             RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => {
-                self.effect_finished(effect_key, effect_reply)
+                self.effect_finished(effect_key, effect_reply);
             }
-            RunEvent::SeatAnswered { round: round_number, role, .. }
-            | RunEvent::SeatIncomplete { round: round_number, role, .. } => {
-                self.note_worker_event(&Key::for_round(*round_number).reviewer_key(*role), &journal_entry.event);
-            }
-            RunEvent::ChallengerAnswered { key: effect_key, .. }
-            | RunEvent::FixerFailed { key: effect_key, .. }
-            | RunEvent::PatchLanded { key: effect_key, .. }
-            | RunEvent::PatchRefused { key: effect_key, .. } => {
-                self.note_worker_event(&effect_key.task_key(), &journal_entry.event)
-            }
+            RunEvent::ChildStarted { key: effect_key, name, .. } => self.show_child(effect_key, name),
+            RunEvent::Boundary { .. } => self.run_live.end_stage(&mut self.workers),
+            RunEvent::Workflow(event) => self.run_live.track_event(event, &mut self.workers),
             _ => {}
-        }
-    }
-
-    /// Shows one waiting worker per seat of the panel.
-    fn show_panel(&mut self) {
-        // Every caller comes after a round has started; 1 is only a fallback.
-        let round_number = self.round_strip.last().map_or(1, |last_round| last_round.round_number);
-        let panel_seats = self.panel_roles.iter();
-        self.workers = panel_seats
-            .map(|role| LiveWorker::new(Key::for_round(round_number).reviewer_key(*role), role.to_string(), Vec::new()))
-            .collect();
-    }
-
-    /// Adds fixers. Those of later waves follow those of earlier ones and continue their numbers.
-    fn add_fixers(&mut self, iteration_key: &Key, earlier_fixers: usize, fixer_findings: &[Vec<FindingId>]) {
-        self.workers.truncate(earlier_fixers);
-        for (hand_index, finding_ids) in fixer_findings.iter().enumerate() {
-            let fixer_number = earlier_fixers + hand_index + 1;
-            let (fixer_key, fixer_name) =
-                (iteration_key.fixer_key(fixer_number as u32), format!("fixer {fixer_number}"));
-            self.workers.push(LiveWorker::new(fixer_key, fixer_name, finding_ids.clone()));
-        }
-    }
-
-    /// Adds a challenger. The first one replaces the panel; a third voice follows the first two.
-    fn add_challenger(&mut self, effect_key: &Key, disputed_findings: &[FindingToChallenge]) {
-        if self.current_stage != LiveStage::Challenging {
-            self.current_stage = LiveStage::Challenging;
-            self.workers.clear();
-        }
-        if self.find_worker(effect_key).is_none() {
-            let challenger_name = format!("challenger {}", self.workers.len() + 1);
-            let finding_ids = disputed_findings.iter().map(|disputed_finding| disputed_finding.id).collect();
-            self.workers.push(LiveWorker::new(effect_key.task_key(), challenger_name, finding_ids));
-        }
-    }
-
-    /// Finds the worker of a task; all tries of a task share one worker.
-    fn find_worker(&mut self, effect_key: &Key) -> Option<&mut LiveWorker> {
-        let task_key = effect_key.task_key();
-        self.workers.iter_mut().find(|worker| worker.task_key == task_key)
-    }
-
-    /// Passes an event on to the worker that it concerns.
-    fn note_worker_event(&mut self, task_key: &Key, run_event: &RunEvent) {
-        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.task_key == *task_key) {
-            worker.track_event(run_event);
         }
     }
 
@@ -206,22 +102,14 @@ impl LiveBoard {
     fn effect_started(&mut self, effect_key: &Key, effect: &Effect) {
         let awake_ms = self.awake_ms;
         // While the tool copies or writes files itself, no worker moves, and the user should see why.
-        self.own_operation = match effect {
-            Effect::Freeze(_) => Some(("copying files for the reviewers", awake_ms)),
-            // This effect never writes files of the user: those change by landings.
-            Effect::Write(write_effect) => match write_effect.file {
-                OwnFile::Tracker => Some(("writing the tracker", awake_ms)),
-                OwnFile::Metrics { .. } => Some(("writing metrics", awake_ms)),
-            },
-            _ => None,
-        };
-        // Challengers appear only when they are asked: which findings are disputed is not known earlier.
-        if let Effect::Ask(AskAgent { task: agent_task }) = effect
-            && agent_task.brief.role == AgentRole::Challenger
-        {
-            self.add_challenger(effect_key, &agent_task.brief.disputed);
+        let own_work = self.run_view.order.as_ref().and_then(|order| kind_table::describe_own_work(order, effect));
+        self.own_operation = own_work.map(|operation| (operation, awake_ms));
+        match effect {
+            Effect::Ask(AskAgent { task }) => self.run_live.track_task(effect_key, task, &mut self.workers),
+            Effect::RunChild(run_child) => self.show_child(effect_key, &run_child.name),
+            _ => {}
         }
-        let Some(worker) = self.find_worker(effect_key) else { return };
+        let Some(worker) = self.workers.find_worker(effect_key) else { return };
         match effect {
             Effect::Ask(AskAgent { task: AgentTask { agent: agent_name, brief: task_brief, .. } }) => {
                 let is_second_try = effect_key.is_second_try();
@@ -240,12 +128,25 @@ impl LiveBoard {
         }
     }
 
+    /// Shows a child run as a worker. A child that begins gets its id later than one that is continued has it.
+    fn show_child(&mut self, effect_key: &Key, child_name: &str) {
+        if self.workers.find_worker(effect_key).is_none() {
+            self.workers.add_worker(effect_key.task_key(), clean_line(child_name), String::new());
+        }
+        let known_child = self.run_view.children.get(child_name);
+        let child_id = known_child.map(|standing| clean_line(standing.run.as_str())).unwrap_or_default();
+        if let Some(worker) = self.workers.find_worker(effect_key) {
+            worker.state = WorkerState::RunningChild { started_ms: self.awake_ms, child_id };
+        }
+    }
+
     /// Updates the worker of an effect that has ended.
     fn effect_finished(&mut self, effect_key: &Key, effect_reply: &Reply) {
         self.own_operation = None;
-        let Some(worker) = self.find_worker(effect_key) else { return };
+        let Some(worker) = self.workers.find_worker(effect_key) else { return };
         match effect_reply {
             Reply::Ask(AskOutcome::Answered(_)) => worker.mark_finished("answered"),
+            Reply::RunChild(outcome) => worker.mark_child_result(&ChildResult::from_outcome(outcome)),
             // Any other reply ends a worker only if it failed.
             effect_reply => {
                 if let Some(fault) = effect_reply.fault() {
@@ -261,15 +162,25 @@ impl LiveBoard {
         last_stamp.wall_ms.saturating_add(self.awake_ms.saturating_sub(last_stamp.awake_ms))
     }
 
-    /// Counts the workers that have finished, and all workers.
-    pub(super) fn count_finished_workers(&self) -> (usize, usize) {
-        let has_ended =
-            |worker: &&LiveWorker| matches!(worker.state, WorkerState::Finished { .. } | WorkerState::Failed { .. });
-        (self.workers.iter().filter(has_ended).count(), self.workers.len())
+    /// The limits that hold now; `None` before the run has started.
+    pub(super) fn current_limits(&self) -> Option<LimitShare> {
+        let limits = &self.run_view.settings.as_ref()?.limits;
+        let shares = self.granted_shares();
+        let granted = LimitShare {
+            runtime_ms: limits.runtime_ms.saturating_mul(shares),
+            cost: Cost(limits.cost.0.saturating_mul(shares)),
+            tokens: limits.tokens.saturating_mul(shares),
+        };
+        // A child run never gets more than its parent lent it, however often the user grants more.
+        Some(limits.share.map_or(granted, |lent| LimitShare {
+            runtime_ms: granted.runtime_ms.min(lent.runtime_ms),
+            cost: granted.cost.min(lent.cost),
+            tokens: granted.tokens.min(lent.tokens),
+        }))
     }
 
     /// How many times every limit's amount may be used: once, and once more for each time the user granted `more`.
-    pub(super) fn granted_shares(&self) -> u64 {
+    fn granted_shares(&self) -> u64 {
         let decisions = self.run_view.decisions.iter().filter(|decision| decision.about == DecisionTopic::Limit);
         // Answers to other decisions grant nothing.
         let given_answers = decisions.filter_map(|decision| decision.answer.as_ref());

@@ -11,7 +11,8 @@ mod multi_frame;
 mod multi_reporter;
 mod region;
 mod row;
-mod worker;
+pub(crate) mod worker;
+pub(crate) mod worker_list;
 mod workers;
 
 pub use board::{LiveBoard, ViewControls};
@@ -88,6 +89,11 @@ impl<W: Write> LiveReporter<W> {
     pub fn write_notice(&mut self, notice_text: &str) -> io::Result<()> {
         let notice_text = format!("{}\n", self.screen.wrap_text(0, notice_text));
         self.paint_region(notice_text.as_bytes())
+    }
+
+    /// Writes lines that are drawn already, for instance those of a child run, above the region.
+    pub fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        if lines.is_empty() { Ok(()) } else { self.paint_region(lines) }
     }
 
     /// Writes the permanent lines, then the region below them.

@@ -3,16 +3,10 @@
 //! Every row has the board of its run, which journal entries feed as in the view of a single run. [`super::multi_frame`]
 //! draws the rows.
 
-use tribunal_core::{
-    engine::{event::JournalEntry, limits::Cost, progress::AgentProgress, reason::RunOutcome},
-    review::counts::FindingCounts,
-};
+use tribunal_core::engine::{event::JournalEntry, limits::Cost, progress::AgentProgress, reason::RunOutcome};
 
-use super::{
-    board::{LiveBoard, LiveStage, ViewControls},
-    worker::WorkerState,
-};
-use crate::terminal_text::clean_line;
+use super::board::{LiveBoard, ViewControls};
+use crate::{kind_reporter::ItemCounts, kind_table, terminal_text::clean_line};
 
 /// How a row ended, if its run did not record an ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,41 +42,19 @@ impl RunTableRow {
         self.board.run_view.run_summary().map(|summary| summary.outcome)
     }
 
-    /// Counts the agents that work right now.
-    pub(super) fn count_working_agents(&self) -> usize {
-        let is_working =
-            |state: &WorkerState| matches!(state, WorkerState::Working { .. } | WorkerState::Landing { .. });
-        self.board.workers.iter().filter(|worker| is_working(&worker.state)).count()
-    }
-
     /// Returns whether an agent of the run has not reported anything for long.
     pub(super) fn is_stalled(&self) -> bool {
-        self.state == RunRowState::Working
-            && self.board.workers.iter().any(|worker| worker.stalled_ms(self.board.awake_ms).is_some())
-    }
-
-    /// The number of the round that is under way or was the last one; 0 before the first.
-    pub(super) fn round_number(&self) -> u32 {
-        self.board.round_strip.last().map_or(0, |last_round| last_round.round_number)
-    }
-
-    /// The word for the stage.
-    pub(super) fn stage_word(&self) -> &'static str {
-        match self.board.current_stage {
-            LiveStage::Starting => "starting",
-            LiveStage::Reviewing => "reviewing",
-            LiveStage::Challenging => "challenging",
-            LiveStage::Fixing(_) => "fixing",
-        }
+        self.state == RunRowState::Working && self.board.workers.has_stalled(self.board.awake_ms)
     }
 
     /// The figures of this row; `None` as long as there is nothing to count.
     pub(super) fn to_figures(&self) -> Option<RunFigures> {
         let run_view = &self.board.run_view;
+        let usage = run_view.total_usage().usage_totals();
         self.board.has_started().then(|| RunFigures {
-            counts: run_view.finding_counts(),
-            tokens: run_view.usage.tokens,
-            paid_cost: Cost(run_view.usage.cost.0.saturating_sub(run_view.usage.notional.0)),
+            items: kind_table::find_result(run_view).and_then(|result| kind_table::count_items(&result)),
+            tokens: usage.tokens,
+            paid_cost: usage.paid_cost(),
             elapsed_ms: run_view.run_summary().map_or(self.board.awake_ms, |summary| summary.elapsed_ms),
         })
     }
@@ -91,7 +63,8 @@ impl RunTableRow {
 /// The figures of one row, or of all rows together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunFigures {
-    pub counts: FindingCounts,
+    /// What was found; `None` if runs of this kind have nothing to count.
+    pub items: Option<ItemCounts>,
     pub tokens: u64,
     /// What was paid, without what a subscription covers.
     pub paid_cost: Cost,
@@ -171,14 +144,16 @@ impl MultiRunBoard {
 
     /// Adds up the figures of all rows. The time is that of the command: runs work side by side.
     pub(super) fn total_figures(&self) -> RunFigures {
+        let mut items = ItemCounts::default();
         let mut total = RunFigures { elapsed_ms: self.elapsed_ms, ..RunFigures::default() };
         for figures in self.rows.iter().filter_map(RunTableRow::to_figures) {
-            total.counts.total += figures.counts.total;
-            total.counts.fixed += figures.counts.fixed;
-            total.counts.open += figures.counts.open;
+            let row_items = figures.items.unwrap_or_default();
+            items.found += row_items.found;
+            items.fixed += row_items.fixed;
+            items.open += row_items.open;
             total.tokens += figures.tokens;
-            total.paid_cost = Cost(total.paid_cost.0.saturating_add(figures.paid_cost.0));
+            total.paid_cost += figures.paid_cost;
         }
-        total
+        RunFigures { items: Some(items), ..total }
     }
 }

@@ -6,11 +6,14 @@
 use tribunal_core::engine::reason::RunOutcome;
 
 use super::{
+    board::LiveBoard,
+    frame::join_words,
     multi_board::{MultiRunBoard, RunFigures, RunRowEnding, RunRowState, RunTableRow},
     row::{RowBuilder, first_fitting},
 };
 use crate::{
     DisplayMode,
+    kind_reporter::{ItemCounts, StageDescription},
     multi_run::describe_outcome,
     phrases,
     style::{LineMark, Screen, TextStyle},
@@ -64,10 +67,11 @@ impl FigureColumn {
     }
 
     fn format_figure(self, figures: &RunFigures, has_cost: bool) -> String {
+        let format_items = |count: fn(ItemCounts) -> u32| figures.items.map(|items| count(items).to_string());
         match self {
-            FigureColumn::Found => figures.counts.total.to_string(),
-            FigureColumn::Fixed => figures.counts.fixed.to_string(),
-            FigureColumn::Open => figures.counts.open.to_string(),
+            FigureColumn::Found => format_items(|items| items.found).unwrap_or_default(),
+            FigureColumn::Fixed => format_items(|items| items.fixed).unwrap_or_default(),
+            FigureColumn::Open => format_items(|items| items.open).unwrap_or_default(),
             FigureColumn::Cost if !has_cost => String::new(),
             FigureColumn::Spent if !has_cost => phrases::abbreviate_count(figures.tokens),
             FigureColumn::Cost | FigureColumn::Spent => phrases::format_cost(figures.paid_cost),
@@ -324,7 +328,7 @@ impl MultiLayout<'_> {
     fn status_line(&self) -> String {
         let (figures, run_count) = (self.board.total_figures(), self.board.rows.len());
         let ended_count = self.board.count_rows(|state| matches!(state, RunRowState::Ended(_)));
-        let (open_count, fixed_count) = (figures.counts.open, figures.counts.fixed);
+        let ItemCounts { open: open_count, fixed: fixed_count, .. } = figures.items.unwrap_or_default();
         let is_stalled = self.board.rows.iter().any(RunTableRow::is_stalled);
         let (mark_text, mark_style) = if is_stalled { ("! ", TextStyle::Warning) } else { ("▸ ", TextStyle::Bold) };
         let ended_text = match self.board.controls.is_stopping {
@@ -401,26 +405,26 @@ fn describe_stage(row: &RunTableRow) -> Vec<String> {
 
 /// Describes what a run that works is doing.
 fn describe_work(row: &RunTableRow) -> Vec<String> {
-    let stage_word = row.stage_word();
-    if row.round_number() == 0 {
-        return vec![stage_word.to_string()];
+    let LiveBoard { workers, run_live, run_view, .. } = &row.board;
+    let Some(stage) = run_live.describe_stage(workers) else { return vec!["starting".to_string()] };
+    let StageDescription { has_begun, word, text, place, short_place } = stage;
+    if !has_begun {
+        return vec![word.to_string()];
     }
-    let (round_number, max_rounds) = (row.round_number(), row.board.max_rounds);
-    if row.board.run_view.limited_agents().next().is_some() && row.count_working_agents() == 0 {
+    if run_view.limited_agents().next().is_some() && workers.count_working() == 0 {
         return vec![
-            format!("round {round_number}/{max_rounds} waiting for a usage limit"),
+            join_words(&place, "waiting for a usage limit"),
             "waiting for a usage limit".to_string(),
             "usage limit, waiting".to_string(),
             "waiting for limit".to_string(),
         ];
     }
-    let (finished_workers, worker_count) = row.board.count_finished_workers();
-    let agents_text = phrases::format_count(count_to_u32(row.count_working_agents()), "agent");
+    let agents_text = phrases::format_count(count_to_u32(workers.count_working()), "agent");
     vec![
-        format!("round {round_number}/{max_rounds} {stage_word} {finished_workers}/{worker_count}, {agents_text}"),
-        format!("round {round_number} {stage_word} {finished_workers}/{worker_count}"),
-        format!("round {round_number} {stage_word}"),
-        stage_word.to_string(),
+        format!("{}, {agents_text}", join_words(&place, &text)),
+        join_words(&short_place, &text),
+        join_words(&short_place, word),
+        word.to_string(),
     ]
 }
 

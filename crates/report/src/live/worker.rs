@@ -1,18 +1,15 @@
-//! One seat, one challenger or one fixer, and what it is doing.
+//! One agent with its task, or one child run, and what it is doing.
 
-use tribunal_core::engine::{
-    event::RunEvent,
-    ids::{FindingId, Key},
-};
+use tribunal_core::engine::ids::Key;
 
-use crate::{phrases, terminal_text::clean_line};
+use crate::{child_runs::ChildResult, style::LineMark, terminal_text::clean_line};
 
 /// An agent that has reported nothing for this long may hang.
-pub const STALL_MS: u64 = 60_000;
+pub(super) const STALL_MS: u64 = 60_000;
 
 /// What a worker is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkerState {
+pub(crate) enum WorkerState {
     /// Its turn has not come yet, or it pauses before another try.
     Waiting,
     Working {
@@ -27,6 +24,17 @@ pub enum WorkerState {
     Landing {
         started_ms: u64,
     },
+    /// It is a child run. Its agents report to the child's own view, so it never counts as stalled here.
+    RunningChild {
+        started_ms: u64,
+        /// The id of the child; empty until it has one.
+        child_id: String,
+    },
+    /// It is a child run that waits or was stopped, and can go on.
+    Paused {
+        mark: LineMark,
+        message: String,
+    },
     Finished {
         message: String,
     },
@@ -35,23 +43,23 @@ pub enum WorkerState {
     },
 }
 
-/// A seat, challenger or fixer that the live view shows.
+/// An agent or a child run that the live view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveWorker {
+pub(crate) struct LiveWorker {
     /// The key of its task, without the suffixes of further tries, waits and landings.
     pub task_key: Key,
-    /// The name of its role, or `challenger 1`, `fixer 2`.
+    /// What it is called in this kind of run, for instance `fixer 2`.
     pub worker_name: String,
     /// The agent's name; empty until it is asked.
     pub agent_name: String,
-    /// The findings that a fixer repairs or a challenger disputes.
-    pub finding_ids: Vec<FindingId>,
+    /// What it works on, for instance `F3 F4`; empty if its name says everything.
+    pub work: String,
     pub state: WorkerState,
 }
 
 impl LiveWorker {
-    pub(super) fn new(task_key: Key, worker_name: String, finding_ids: Vec<FindingId>) -> LiveWorker {
-        LiveWorker { task_key, worker_name, agent_name: String::new(), finding_ids, state: WorkerState::Waiting }
+    pub(super) fn new(task_key: Key, worker_name: String, work: String) -> LiveWorker {
+        LiveWorker { task_key, worker_name, agent_name: String::new(), work, state: WorkerState::Waiting }
     }
 
     /// Records that the agent was asked.
@@ -69,50 +77,37 @@ impl LiveWorker {
         }
     }
 
-    pub(super) fn mark_finished(&mut self, message: &str) {
+    pub(crate) fn mark_finished(&mut self, message: &str) {
         // The state keeps cleaned text, so that drawing needs no further care.
         self.state = WorkerState::Finished { message: clean_line(message) };
     }
 
-    pub(super) fn mark_failed(&mut self, message: &str) {
-        self.state = WorkerState::Failed { message: clean_line(message) };
-    }
-
-    /// Takes in an event about this worker.
-    pub(super) fn track_event(&mut self, run_event: &RunEvent) {
-        match run_event {
-            RunEvent::SeatAnswered { raised: raised_count, .. } => {
-                self.mark_finished(&phrases::describe_raised(*raised_count))
-            }
-            RunEvent::SeatIncomplete { fault, .. } | RunEvent::FixerFailed { fault, .. } => {
-                self.mark_failed(&fault.detail);
-            }
-            RunEvent::ChallengerAnswered { fault: Some(fault), .. } => self.mark_failed(&fault.detail),
-            // What a challenger said is shown with the rulings, not here.
-            RunEvent::ChallengerAnswered { .. } => self.mark_finished("answered"),
-            RunEvent::PatchLanded { lines: line_count, .. } => {
-                self.mark_finished(&format!("applied, {}", phrases::format_count(*line_count, "line")));
-            }
-            RunEvent::PatchRefused { why: refusal, .. } => {
-                self.mark_failed(&format!("rejected: {}", phrases::describe_refusal(refusal)))
-            }
-            _ => {}
+    /// Records how a child run ended or what it waits for.
+    pub(super) fn mark_child_result(&mut self, result: &ChildResult) {
+        match result.mark {
+            LineMark::DONE => self.mark_finished(&result.text),
+            LineMark::FAILED => self.mark_failed(&result.text),
+            mark => self.state = WorkerState::Paused { mark, message: clean_line(&result.text) },
         }
     }
 
+    pub(crate) fn mark_failed(&mut self, message: &str) {
+        self.state = WorkerState::Failed { message: clean_line(message) };
+    }
+
     /// How long it has been working.
-    pub fn busy_ms(&self, now_ms: u64) -> Option<u64> {
+    pub(super) fn busy_ms(&self, now_ms: u64) -> Option<u64> {
         match self.state {
             // A worker that waits or has finished is not busy.
-            WorkerState::Working { started_ms, .. } | WorkerState::Landing { started_ms } => {
-                Some(now_ms.saturating_sub(started_ms))
-            }
+            WorkerState::Working { started_ms, .. }
+            | WorkerState::Landing { started_ms }
+            | WorkerState::RunningChild { started_ms, .. } => Some(now_ms.saturating_sub(started_ms)),
             _ => None,
         }
     }
 
     /// How long it has reported nothing, if that is worth a warning.
-    pub fn stalled_ms(&self, now_ms: u64) -> Option<u64> {
+    pub(super) fn stalled_ms(&self, now_ms: u64) -> Option<u64> {
         match self.state {
             WorkerState::Working { last_heard_ms, .. } => {
                 Some(now_ms.saturating_sub(last_heard_ms)).filter(|silent_ms| *silent_ms >= STALL_MS)
@@ -128,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_agent_counts_as_stalled_a_minute_after_its_last_report() {
-        let mut worker = LiveWorker::new(Key::new("k"), "party".into(), Vec::new());
+        let mut worker = LiveWorker::new(Key::new("k"), "party".into(), String::new());
         assert_eq!(worker.stalled_ms(STALL_MS * 9), None, "who waits does not stall");
         worker.start_work("claude", "", 1_000);
         assert_eq!(worker.stalled_ms(60_999), None);

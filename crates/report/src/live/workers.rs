@@ -1,4 +1,4 @@
-//! Draws seats, challengers and fixers: side by side where there is room, otherwise one below the other.
+//! Draws the workers of a run: side by side where there is room, otherwise one below the other.
 
 use super::{
     frame::FrameLayout,
@@ -118,7 +118,10 @@ fn worker_mark(worker: &LiveWorker, now_ms: u64) -> LineMark {
         WorkerState::Working { .. } if worker.stalled_ms(now_ms).is_some() => {
             LineMark { style: TextStyle::Warning, symbol: "!" }
         }
-        WorkerState::Working { .. } | WorkerState::Landing { .. } => LineMark { style: TextStyle::Bold, symbol: "▸" },
+        WorkerState::Working { .. } | WorkerState::Landing { .. } | WorkerState::RunningChild { .. } => {
+            LineMark::STARTED
+        }
+        WorkerState::Paused { mark, .. } => *mark,
         WorkerState::Finished { .. } => LineMark::DONE,
         WorkerState::Failed { .. } => LineMark::FAILED,
     }
@@ -132,18 +135,17 @@ fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
         WorkerState::Working { activity, .. } if activity.is_empty() => "working",
         WorkerState::Working { activity, .. } => activity,
         WorkerState::Landing { .. } => "checking and applying the patch",
-        WorkerState::Finished { message } | WorkerState::Failed { message } => message,
+        WorkerState::RunningChild { child_id, .. } if child_id.is_empty() => "starting",
+        WorkerState::RunningChild { child_id, .. } => child_id,
+        WorkerState::Paused { message, .. } | WorkerState::Finished { message } | WorkerState::Failed { message } => {
+            message
+        }
     };
     let stalled_text = worker
         .stalled_ms(now_ms)
         .map(|stalled_ms| format!("no output for {} · ", phrases::format_duration(stalled_ms)));
-    // Reviewers have no findings in hand.
-    let findings_text = if worker.finding_ids.is_empty() {
-        String::new()
-    } else {
-        format!("{} · ", phrases::join_ids(&worker.finding_ids))
-    };
-    format!("{}{findings_text}{state_text}", stalled_text.unwrap_or_default())
+    let work_text = if worker.work.is_empty() { String::new() } else { format!("{} · ", worker.work) };
+    format!("{}{work_text}{state_text}", stalled_text.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tribunal_core::{
         progress::AgentProgress,
         view::RunView,
     },
-    review::finding::Finding,
+    review::{event::ReviewEvent, finding::Finding},
     tasks::fault::{Fault, FaultKind},
 };
 use tribunal_report::{
@@ -18,6 +18,8 @@ use tribunal_report::{
     tables,
 };
 use tribunal_testkit::{COUNTER_QUOTE, SAMPLE_JOURNAL, challenged_journal, parse_entries};
+
+use crate::events::review_event_mut;
 
 fn screen_of_width(columns: usize) -> Screen {
     Screen { max_columns: Some(columns), ..Screen::default() }
@@ -102,7 +104,7 @@ fn a_round_with_nothing_to_dispute_says_nothing_about_challenges() {
     }
     let run_view = RunView::from_entries(&sample_entries);
     let findings_table = tables::render_findings(
-        run_view.findings.values(),
+        run_view.all_findings(),
         &RulingIndex::from_entries(&sample_entries),
         &Screen::default(),
     );
@@ -134,7 +136,9 @@ fn draw_frames(live_board: &LiveBoard) -> String {
 
 #[test]
 fn challengers_are_shown_side_by_side_with_their_findings() {
-    let mut live_board = board_from(&journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. })));
+    let mut live_board = board_from(&journal_until(|event| {
+        matches!(event.review_event(), Some(ReviewEvent::ChallengerAnswered { .. }))
+    }));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
     live_board.note_progress(&AgentProgress { task_key: Key::new("round-1/challenge/2/1"), activity: progress_text });
@@ -192,8 +196,10 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
-    let mut entries_so_far = journal_until(|event| matches!(event, RunEvent::ChallengerAnswered { .. }));
-    if let Some(RunEvent::ChallengerAnswered { fault, .. }) = entries_so_far.last_mut().map(|entry| &mut entry.event) {
+    let mut entries_so_far =
+        journal_until(|event| matches!(event.review_event(), Some(ReviewEvent::ChallengerAnswered { .. })));
+    let last_event = entries_so_far.last_mut().and_then(|entry| review_event_mut(&mut entry.event));
+    if let Some(ReviewEvent::ChallengerAnswered { fault, .. }) = last_event {
         *fault = Some(Fault::new(FaultKind::Malformed, "first did not answer with verdicts"));
     }
     let drawn_text = draw_lines(&entries_so_far, DisplayMode::Streaming, Screen::default());
@@ -266,7 +272,10 @@ fn the_verbose_log_names_every_voice() {
     let mut written = Vec::new();
     let mut reporter = VerboseReporter::new(&mut written, screen_of_width(110));
     for entry in challenged_journal() {
-        let is_verdict = matches!(entry.event, RunEvent::ChallengerAnswered { .. } | RunEvent::FindingRuled { .. });
+        let is_verdict = matches!(
+            entry.event.review_event(),
+            Some(ReviewEvent::ChallengerAnswered { .. } | ReviewEvent::FindingRuled { .. })
+        );
         if is_verdict { reporter.report_entry(&entry).unwrap() } else { reporter.note_past_entry(&entry) }
     }
     insta::assert_snapshot!(String::from_utf8(written).unwrap(), @r"
@@ -301,7 +310,7 @@ fn the_findings_table_shows_the_verdict_on_each() {
     let run_view = RunView::from_entries(&journal);
     let is_early_finding = |finding: &&Finding| matches!(finding.id.0, 1..=5);
     let findings_table = tables::render_findings(
-        run_view.findings.values().filter(is_early_finding),
+        run_view.all_findings().filter(is_early_finding),
         &RulingIndex::from_entries(&journal),
         &screen_of_width(100),
     );

@@ -7,17 +7,22 @@ use tribunal_core::{
         reason::{RunOutcome, RunReason},
         view::RunView,
     },
-    review::finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
+    review::{
+        event::ReviewEvent,
+        finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
+    },
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+
+use crate::events::review_event_mut;
 
 fn with_export<T>(journal: &[JournalEntry], use_export: impl FnOnce(&FindingsExport<'_>) -> T) -> T {
     let (run_view, rulings) = (RunView::from_entries(journal), RulingIndex::from_entries(journal));
     use_export(&FindingsExport {
         run_standing: RunStanding { run_view: &run_view, is_live: false },
         rulings: &rulings,
-        findings: run_view.findings.values().collect(),
+        findings: run_view.all_findings().collect(),
     })
 }
 
@@ -31,7 +36,7 @@ fn commands_of(journal: &[JournalEntry]) -> String {
 
 fn change_findings(mut journal: Vec<JournalEntry>, change_finding: impl Fn(&mut Finding)) -> Vec<JournalEntry> {
     for journal_entry in &mut journal {
-        if let RunEvent::FindingRaised { finding } = &mut journal_entry.event {
+        if let Some(ReviewEvent::FindingRaised { finding }) = review_event_mut(&mut journal_entry.event) {
             change_finding(finding);
         }
     }
@@ -108,9 +113,9 @@ fn a_junit_report_has_a_test_case_for_every_finding_and_counts_them() {
         let (tags, all_text) = parse_xml(&junit_of(&journal));
         let count_tags = |name: &str| tags.iter().filter(|tag| tag.name == name).count();
         let count_statuses = |is_wanted: fn(&FindingStatus) -> bool| {
-            run_view.findings.values().filter(|finding| is_wanted(&finding.status)).count()
+            run_view.all_findings().filter(|finding| is_wanted(&finding.status)).count()
         };
-        assert_eq!(count_tags("testcase"), run_view.findings.len() + 1);
+        assert_eq!(count_tags("testcase"), run_view.all_findings().count() + 1);
         assert_eq!(count_tags("failure"), count_statuses(FindingStatus::is_unresolved));
         let dismissed_count = count_statuses(|status| matches!(status, FindingStatus::Dismissed { .. }));
         assert!(dismissed_count > 0 && count_tags("skipped") >= dismissed_count);
@@ -120,10 +125,10 @@ fn a_junit_report_has_a_test_case_for_every_finding_and_counts_them() {
         {
             assert_eq!(suite.attribute(attribute), count_tags(tag_name).to_string(), "{attribute}");
         }
-        for finding in run_view.findings.values().filter(|finding| finding.status.is_unresolved()) {
+        for finding in run_view.all_findings().filter(|finding| finding.status.is_unresolved()) {
             assert!(all_text.contains(&finding.description), "{}", finding.description);
         }
-        let placed_finding = run_view.findings.values().find(|finding| finding.place.is_some()).unwrap();
+        let placed_finding = run_view.all_findings().find(|finding| finding.place.is_some()).unwrap();
         let place = placed_finding.place.as_ref().unwrap();
         let starts_with_id = |tag: &&XmlTag| {
             tag.name == "testcase"
@@ -181,8 +186,8 @@ fn every_finding_becomes_one_annotation_the_most_severe_first() {
     let journal = challenged_journal();
     let run_view = RunView::from_entries(&journal);
     let commands: Vec<_> = commands_of(&journal).lines().map(parse_command).collect();
-    assert_eq!(commands.len(), run_view.findings.len());
-    let mut expected: Vec<&Finding> = run_view.findings.values().collect();
+    assert_eq!(commands.len(), run_view.all_findings().count());
+    let mut expected: Vec<&Finding> = run_view.all_findings().collect();
     expected.sort_by_key(|finding| (finding.severity, finding.id));
     for ((name, properties, message), finding) in commands.iter().zip(expected) {
         let expected_name = match finding.severity {

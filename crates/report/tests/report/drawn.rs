@@ -1,9 +1,12 @@
 //! A recorded run as lines: piped, on a wide terminal, on a narrow one, in colour.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    view::RunView,
+use tribunal_core::{
+    engine::{
+        event::{JournalEntry, RunEvent},
+        view::RunView,
+    },
+    review::event::ReviewEvent,
 };
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, calls::collect_calls, tables,
@@ -32,10 +35,14 @@ fn piped() {
 fn journal_with_confidence() -> Vec<JournalEntry> {
     let mut all_entries = Vec::new();
     for entry in parse_entries(SAMPLE_JOURNAL) {
-        let round_end = matches!(entry.event, RunEvent::RoundEnded { .. }).then(|| entry.clone());
+        let round_end =
+            matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })).then(|| entry.clone());
         all_entries.push(entry);
         all_entries.extend(round_end.map(|round_end| JournalEntry {
-            event: RunEvent::ConfidenceCalculated { round: 1, confidence: samples::sample_confidence() },
+            event: RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated {
+                round: 1,
+                confidence: samples::sample_confidence(),
+            }),
             ..round_end
         }));
     }
@@ -229,7 +236,7 @@ fn no_line_of_a_table_is_wider_than_its_screen() {
             let rendered_tables = [
                 tables::render_runs(&[run_standing], &screen),
                 tables::render_status(&run_standing, &screen),
-                tables::render_findings(run_view.findings.values(), &RulingIndex::from_entries(&journal), &screen),
+                tables::render_findings(run_view.all_findings(), &RulingIndex::from_entries(&journal), &screen),
                 tables::render_calls(&agent_calls, &|_| Some(12_345), &screen),
                 tables::render_sent_texts(&agent_calls, &|_| None, &screen),
                 tables::render_decisions([&run_view], &screen),

@@ -3,15 +3,16 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
-        ids::FindingId,
-        view::RunView,
+    engine::{event::JournalEntry, ids::FindingId, view::RunView},
+    review::{
+        event::ReviewEvent,
+        finding::{Evidence, Finding, FindingStatus, Severity},
     },
-    review::finding::{Evidence, Finding, FindingStatus, Severity},
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+
+use crate::events::review_event_mut;
 
 /// The README beside the file says where it came from.
 const SARIF_SCHEMA: &str = include_str!("../fixtures/sarif-schema-2.1.0.json");
@@ -33,7 +34,7 @@ fn export_matching(
     is_wanted: impl Fn(&Finding) -> bool,
 ) -> String {
     let (run_view, rulings) = (RunView::from_entries(journal), RulingIndex::from_entries(journal));
-    let wanted_findings = run_view.findings.values().filter(|finding| is_wanted(finding)).collect();
+    let wanted_findings = run_view.all_findings().filter(|finding| is_wanted(finding)).collect();
     let export = FindingsExport {
         run_standing: RunStanding { run_view: &run_view, is_live: false },
         rulings: &rulings,
@@ -53,7 +54,7 @@ fn export_all(journal: &[JournalEntry], export_format: ExportFormat) -> String {
 /// The journal with every finding changed when it is raised.
 fn change_findings(mut journal: Vec<JournalEntry>, change_finding: impl Fn(&mut Finding)) -> Vec<JournalEntry> {
     for journal_entry in &mut journal {
-        if let RunEvent::FindingRaised { finding } = &mut journal_entry.event {
+        if let Some(ReviewEvent::FindingRaised { finding }) = review_event_mut(&mut journal_entry.event) {
             change_finding(finding);
         }
     }
@@ -107,12 +108,13 @@ fn lines_of_code_are_kept_between_fences() {
 /// A journal with the given number of findings, of all severities and statuses in turn, each with a long text.
 fn journal_with_findings(finding_count: u32) -> Vec<JournalEntry> {
     let sample = sample_journal();
-    let is_raised = |entry: &&JournalEntry| matches!(entry.event, RunEvent::FindingRaised { .. });
+    let is_raised =
+        |entry: &&JournalEntry| matches!(entry.event.review_event(), Some(ReviewEvent::FindingRaised { .. }));
     let template_entry = sample.iter().find(is_raised).unwrap().clone();
     let mut journal = vec![sample[0].clone()];
     for finding_number in 1..=finding_count {
         let mut entry = template_entry.clone();
-        if let RunEvent::FindingRaised { finding } = &mut entry.event {
+        if let Some(ReviewEvent::FindingRaised { finding }) = review_event_mut(&mut entry.event) {
             finding.id = FindingId(finding_number);
             finding.severity = Severity::ALL[finding_number as usize % 4];
             finding.status = if finding_number % 3 == 0 { FindingStatus::Fixed } else { FindingStatus::Open };
@@ -190,8 +192,10 @@ fn the_official_schema_rejects_broken_logs() {
 fn the_level_of_a_result_comes_from_its_severity_and_a_fixed_one_passes() {
     for (severity, expected_level) in Severity::ALL.into_iter().zip(["error", "error", "warning", "note"]) {
         let journal = &change_findings(sample_journal(), |changed_finding| changed_finding.severity = severity);
-        let raised_index =
-            journal.iter().position(|entry| matches!(entry.event, RunEvent::FindingRaised { .. })).unwrap();
+        let raised_index = journal
+            .iter()
+            .position(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::FindingRaised { .. })))
+            .unwrap();
         let sarif_result = &parse_results(&export_all(&journal[..=raised_index], ExportFormat::Sarif))[0];
         assert_eq!((&sarif_result["level"], &sarif_result["kind"]), (&expected_level.into(), &"fail".into()));
         assert_eq!(sarif_result["suppressions"], Value::Array(Vec::new()));

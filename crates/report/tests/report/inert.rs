@@ -14,15 +14,19 @@ use tribunal_core::{
     engine::{
         event::{JournalEntry, RunEvent},
         ids::{AgentName, DecisionId, RunId},
+        kinds::RunOrder,
         view::RunView,
     },
     review::{
+        event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus},
         subject::Subject,
     },
 };
 use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+
+use crate::events::review_event_mut;
 
 const HOSTILE_MARKUP: &[&str] = &[
     "`",
@@ -124,28 +128,38 @@ fn fill_journal(mut journal: Vec<JournalEntry>, hostile_text: &str) -> Vec<Journ
     for journal_entry in &mut journal {
         journal_entry.run = RunId::new(hostile_text);
         match &mut journal_entry.event {
-            RunEvent::RunStarted { settings, .. } => {
-                settings.subject = Subject::Document { path: hostile_text.into(), section: Some(hostile_text.into()) };
-            }
-            RunEvent::FindingRaised { finding } => fill_finding(finding, hostile_text),
-            RunEvent::FindingJoined { raiser, .. } => raiser.agent = AgentName::new(hostile_text),
-            RunEvent::FindingRuled { voices, .. } => {
-                for (index, voice) in voices.iter_mut().enumerate() {
-                    voice.agent = AgentName::new(format!("{hostile_text}{index}"));
-                    (voice.note, voice.counter) = (hostile_text.into(), hostile_text.into());
-                }
-            }
-            RunEvent::FindingMoved { transition, .. } => {
-                transition.note = hostile_text.into();
-                if let FindingStatus::Blocked { decision } = &mut transition.to {
-                    *decision = DecisionId::new(hostile_text);
-                }
+            RunEvent::RunStarted { order: RunOrder::Review(order), .. } => {
+                order.subject = Subject::Document { path: hostile_text.into(), section: Some(hostile_text.into()) };
             }
             RunEvent::RunFinished(summary) => summary.detail = hostile_text.into(),
-            _ => {}
+            run_event => {
+                if let Some(event) = review_event_mut(run_event) {
+                    fill_event(event, hostile_text);
+                }
+            }
         }
     }
     journal
+}
+
+fn fill_event(event: &mut ReviewEvent, hostile_text: &str) {
+    match event {
+        ReviewEvent::FindingRaised { finding } => fill_finding(finding, hostile_text),
+        ReviewEvent::FindingJoined { raiser, .. } => raiser.agent = AgentName::new(hostile_text),
+        ReviewEvent::FindingRuled { voices, .. } => {
+            for (index, voice) in voices.iter_mut().enumerate() {
+                voice.agent = AgentName::new(format!("{hostile_text}{index}"));
+                (voice.note, voice.counter) = (hostile_text.into(), hostile_text.into());
+            }
+        }
+        ReviewEvent::FindingMoved { transition, .. } => {
+            transition.note = hostile_text.into();
+            if let FindingStatus::Blocked { decision } = &mut transition.to {
+                *decision = DecisionId::new(hostile_text);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn fill_finding(finding: &mut Finding, hostile_text: &str) {
@@ -169,7 +183,7 @@ fn fill_finding(finding: &mut Finding, hostile_text: &str) {
 
 fn render_export(journal: &[JournalEntry], render: fn(&FindingsExport<'_>) -> String) -> String {
     let (run_view, rulings) = (RunView::from_entries(journal), RulingIndex::from_entries(journal));
-    let all_findings = run_view.findings.values().collect();
+    let all_findings = run_view.all_findings().collect();
     render(&FindingsExport {
         run_standing: RunStanding { run_view: &run_view, is_live: false },
         rulings: &rulings,
@@ -248,8 +262,8 @@ fn assert_inert(journal: fn() -> Vec<JournalEntry>, hostile_text: &str) {
     let sarif_text = render_export(&fill_journal(journal(), hostile_text), |export| export.to_sarif("0.1.0"));
     let sarif_log: serde_json::Value = serde_json::from_str(&sarif_text).unwrap();
     let (run_view, results) = (RunView::from_entries(&journal()), sarif_log["runs"][0]["results"].as_array().unwrap());
-    assert_eq!(results.len(), run_view.findings.len(), "{hostile_text:?}");
-    for (sarif_result, finding) in results.iter().zip(run_view.findings.values()) {
+    assert_eq!(results.len(), run_view.all_findings().count(), "{hostile_text:?}");
+    for (sarif_result, finding) in results.iter().zip(run_view.all_findings()) {
         assert_eq!(sarif_result["properties"]["finding"], finding.id.to_string(), "{hostile_text:?}");
         assert_eq!(sarif_result["properties"]["status"], finding.status.as_str(), "{hostile_text:?}");
         let message_text = sarif_result["message"]["text"].as_str().unwrap();

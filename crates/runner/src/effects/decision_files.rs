@@ -9,14 +9,16 @@ use std::{
 use serde::Deserialize;
 use tribunal_core::{
     decisions::{
-        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        decision::{ChoiceKey, Decision, DecisionAnswer},
         user_request::UserRequest,
     },
     engine::{
         effect::PostOutcome,
         ids::{DecisionId, Hash, RunId},
         settings::Settings,
+        view::RunView,
     },
+    review::topic::ReviewTopic,
 };
 
 use tribunal_store::Store;
@@ -64,7 +66,7 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
         .into();
     }
     let mut page_text = render_decision_page(&context.run_id, decision);
-    if let DecisionTopic::Patch { by: task_key, patch, diff, .. } = &decision.about {
+    if let Some(ReviewTopic::Patch { by: task_key, patch, diff, .. }) = decision.about.review_topic() {
         // The patch that the user is asked about is kept until they have answered.
         let workspace = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch);
         let retention = workspace
@@ -148,14 +150,12 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
 }
 
 /// Reads answers that the user wrote into the files of open decisions.
-pub(crate) fn answers_in_files(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    open_decisions: &[Decision],
-) -> Vec<UserRequest> {
+pub(crate) fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<UserRequest> {
+    let RunView { run_id: Some(run_id), settings: Some(settings), order: Some(order), .. } = run_view else {
+        return Vec::new();
+    };
     // A session edits the same tree, so an answer in a file there could be the agent's own statement about its own work.
-    if settings.tasks.writing.in_session {
+    if !order.trusts_answer_files() {
         return Vec::new();
     }
     let read_answer = |decision: &Decision| {
@@ -165,7 +165,7 @@ pub(crate) fn answers_in_files(
             PageContent::NoAnswer | PageContent::UnusableAnswer(_) | PageContent::Unreadable(_) => None,
         }
     };
-    open_decisions.iter().filter_map(read_answer).collect()
+    run_view.open_decisions().filter_map(read_answer).collect()
 }
 
 /// Removes the user's answer from the file of a decision. The comments, which explain the question, stay.
@@ -190,12 +190,10 @@ pub(crate) fn clear_page_answer(
 }
 
 /// Lists the files of open decisions whose content is not a valid answer, with the reason.
-pub(crate) fn unusable_answers(
-    project: &Project,
-    settings: &Settings,
-    run_id: &RunId,
-    open_decisions: &[Decision],
-) -> Vec<String> {
+pub(crate) fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<String> {
+    let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
+        return Vec::new();
+    };
     let describe_problem = |decision: &Decision| {
         let page_file = decision_page_path(project, settings, run_id, &decision.id);
         match read_decision_page(&page_file, decision) {
@@ -204,13 +202,13 @@ pub(crate) fn unusable_answers(
             PageContent::NoAnswer | PageContent::Answer(_) => None,
         }
     };
-    open_decisions.iter().filter_map(describe_problem).collect()
+    run_view.open_decisions().filter_map(describe_problem).collect()
 }
 
 /// Releases the workspace of a patch that the user did not approve.
 pub(crate) fn release_rejected_patch(context: &EffectContext, decision: &Decision, answer: &DecisionAnswer) {
-    if let (DecisionTopic::Patch { by: task_key, patch, .. }, false) =
-        (&decision.about, answer.choice_key() == Some(ChoiceKey::Approve))
+    if let (Some(ReviewTopic::Patch { by: task_key, patch, .. }), false) =
+        (decision.about.review_topic(), answer.choice_key() == Some(ChoiceKey::Approve))
         && let Some(workspace) = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
     {
         workspaces::release_workspace(workspace.directory());

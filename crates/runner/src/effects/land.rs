@@ -392,7 +392,9 @@ fn record_in_git(context: &EffectContext, candidate: &LandingCandidate) {
 
 /// Reports what landed in the form in which the workflow knows its subject: one text, or files.
 fn landed_outcome(context: &EffectContext, merged_files: &[MergedFile]) -> LandOutcome {
-    if let ([merged_file], Some(_)) = (merged_files, context.settings.subject.file_path()) {
+    if let ([merged_file], Some(_)) =
+        (merged_files, context.order.as_review().and_then(|order| order.subject.file_path()))
+    {
         let content_hash = Hash::digest_of(merged_file.merged_text.as_bytes());
         let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
         let merged_text = merged_file.merged_text.clone();

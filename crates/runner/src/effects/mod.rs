@@ -30,6 +30,7 @@ use tribunal_core::{
     engine::{
         effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
         ids::{Hash, RunId},
+        kinds::RunOrder,
         progress::AgentProgress,
         replayer::PendingEffect,
         settings::Settings,
@@ -63,6 +64,8 @@ pub(crate) struct EffectContext {
     pub project: Project,
     pub run_id: RunId,
     pub settings: Settings,
+    /// What the run was asked to do.
+    pub order: RunOrder,
     pub masker: Masker,
     pub launch_env: LaunchEnv,
     pub progress: UnboundedSender<AgentProgress>,
@@ -93,7 +96,7 @@ pub(crate) struct ProcessPolicy {
 impl EffectContext {
     /// Lists the ignored files that go into every workspace.
     pub fn seed_paths(&self) -> Vec<String> {
-        let configured_seeds = self.settings.tasks.writing.seeds.iter().cloned();
+        let configured_seeds = self.settings.seeds.iter().cloned();
         agent_file_names().map(String::from).chain(configured_seeds).collect()
     }
 
@@ -228,6 +231,7 @@ pub(crate) async fn perform_effect(
         // The host answers these itself: they concern the run and not the outside world.
         Effect::Inbox(_) => Reply::Inbox(Requests::default()),
         Effect::Wait(_) => Reply::Wait(Requests::default()),
+        Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
     };
     Some(reply.into())
 }

@@ -4,11 +4,11 @@ use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
     decisions::user_request::UserRequest,
-    engine::{
-        effect::{OwnFile, WriteOutcome},
-        ids::Hash,
+    engine::{effect::WriteOutcome, ids::Hash},
+    review::{
+        own_file::OwnFile,
+        tracker::{self, TrackerEdits},
     },
-    review::tracker::{self, TrackerEdits},
     text::sanitize_to_line,
 };
 
@@ -58,6 +58,10 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
 
 /// Reads what the user changed in the tracker since it was written, and leaves the file as it is.
 pub(crate) fn read_tracker_edits(context: &EffectContext) -> Vec<UserRequest> {
+    // Only a review has a tracker.
+    if context.order.as_review().is_none() {
+        return Vec::new();
+    }
     let tracker_file = context.project.root().join(tracker_path(context));
     match read_if_edited(&tracker_file) {
         Ok(Some(tracker_bytes)) => accept_edits(context, &tracker_bytes).requests,
@@ -80,7 +84,7 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
         }
         None => return reject_edits("its last line is missing, so the run it belongs to is unknown".into()),
     }
-    if context.settings.tasks.writing.in_session {
+    if !context.order.trusts_answer_files() {
         // The author may be the session whose work is judged, so the user answers with `tribunal decisions` instead.
         return reject_edits("edits of the tracker are ignored while a session fixes the findings".into());
     }
@@ -96,18 +100,18 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
 
 /// Returns `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
 fn tracker_path(context: &EffectContext) -> String {
-    let (reviews_dir, subject) = (&context.settings.reviews, &context.settings.subject);
-    let plain_name = format!("{reviews_dir}/{}-issues.md", subject.file_slug());
+    let (reviews_dir, order) = (&context.settings.reviews, &context.order);
+    let plain_name = format!("{reviews_dir}/{}-issues.md", order.file_slug());
     let is_taken = fs::read_to_string(context.project.root().join(&plain_name)).is_ok_and(|tracker_text| {
         let title_line = tracker_text.lines().next().unwrap_or_default();
         title_line.starts_with(tracker::TITLE_PREFIX)
-            && title_line != format!("{}{}", tracker::TITLE_PREFIX, sanitize_to_line(&subject.title()))
+            && title_line != format!("{}{}", tracker::TITLE_PREFIX, sanitize_to_line(&order.title()))
     });
     if !is_taken {
         return plain_name;
     }
-    let title_hash = Hash::digest_of(subject.title().as_bytes());
-    format!("{reviews_dir}/{}-{}-issues.md", subject.file_slug(), &title_hash.short_hex()[..6])
+    let title_hash = Hash::digest_of(order.title().as_bytes());
+    format!("{reviews_dir}/{}-{}-issues.md", order.file_slug(), &title_hash.short_hex()[..6])
 }
 
 /// Returns `review-metrics-{unix seconds}.json`; of two runs that end in the same second the later takes the next free name.

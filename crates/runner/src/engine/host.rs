@@ -1,24 +1,27 @@
 //! The embedded host: it runs one workflow on one thread and its effects in parallel beside it, and records everything.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc};
+mod children;
 
+use std::{collections::HashMap, sync::Arc};
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc::UnboundedReceiver, watch},
     task::{self, JoinError, JoinSet},
 };
 use tribunal_core::{
-    decisions::{decision::Decision, user_request::UserRequest},
+    decisions::user_request::UserRequest,
     engine::{
         effect::{Effect, EffectKind, Reply, Requests},
         event::{EntryDraft, JournalEntry, RunEvent},
         host::ParkedRun,
         ids::Key,
+        plan::RunPlan,
         progress::AgentProgress,
         reason::{RunEnding, RunReason},
         replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
-        settings::Settings,
     },
-    review::{ReviewState, run_review},
+    workflows::start_workflow,
 };
 use tribunal_store::StoreError;
 
@@ -30,26 +33,10 @@ use crate::{
     engine::{
         journal::{RunJournal, split_requests},
         stop_level::StopLevel,
+        updates::{RunUpdate, UpdateSink},
     },
     workspaces,
 };
-
-/// What a screen may draw while a run is going on.
-#[derive(Debug)]
-pub enum RunUpdate<'a> {
-    /// An entry that was recorded before this process continued the run.
-    ReplayedEntry(&'a JournalEntry),
-    NewEntry(&'a JournalEntry),
-    Progress(&'a AgentProgress),
-    /// The user wants to stop; this many effects are still running.
-    StoppingAfter(usize),
-    /// The user wants to stop immediately: this many effects are being ended.
-    EndingNow(usize),
-    /// This many processes that an earlier process of the run had left were found and ended.
-    StraysEnded(usize),
-    /// The host waits until processes that an earlier process of the run left have ended.
-    WaitingForKeepers,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -72,6 +59,18 @@ pub(crate) struct RunningEffect {
     kind: EffectKind,
 }
 
+use children::{ChildFuture, ChildRequest};
+
+pub(crate) use children::{ChildDriver, ChildPlan};
+
+/// What the host was woken up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostActivity {
+    EffectFinished,
+    /// Progress of an agent, or a request to stop.
+    Other,
+}
+
 /// The reason why the user's requests are read.
 enum RequestReading {
     PollInbox,
@@ -83,35 +82,24 @@ enum RequestReading {
     },
 }
 
-pub(crate) struct WorkflowHost<'a> {
+pub(crate) struct WorkflowHost<'h, 'a> {
     pub context: Arc<EffectContext>,
-    pub journal: &'a mut RunJournal,
+    pub child_driver: &'a dyn ChildDriver,
+    pub journal: &'h mut RunJournal,
     pub progress: UnboundedReceiver<AgentProgress>,
     pub stop: watch::Receiver<StopLevel>,
-    pub update_sink: &'a mut dyn FnMut(RunUpdate<'_>),
+    pub update_sink: &'a dyn UpdateSink,
     /// Tells running processes to end.
     pub end_processes: watch::Sender<bool>,
     pub running_tasks: JoinSet<Option<PerformedEffect>>,
+    /// Child runs that are driven on this thread, beside this workflow.
+    pub running_children: FuturesUnordered<ChildFuture<'a>>,
     /// The effect that each task performs.
     pub task_effects: HashMap<task::Id, RunningEffect>,
     /// How often earlier processes started an effect that they never finished.
     pub unfinished_attempts_by_key: HashMap<Key, u32>,
     /// An effect was answered without waiting, so the workflow is polled again first.
     pub answered_at_once: bool,
-}
-
-type WorkflowFuture<'a> = Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>>;
-
-/// Starts the workflow from a recorded state, or from the beginning.
-fn start_workflow<'a>(
-    replayer: &'a Replayer,
-    recorded_state: Option<serde_json::Value>,
-) -> Result<WorkflowFuture<'a>, HostError> {
-    let review_state: ReviewState = match recorded_state {
-        Some(recorded_state) => serde_json::from_value(recorded_state).map_err(HostError::UnreadableState)?,
-        None => ReviewState::default(),
-    };
-    Ok(Box::pin(run_review(replayer, review_state)))
 }
 
 /// Counts for every effect that was started since the last boundary and never finished how many processes have started it.
@@ -135,24 +123,29 @@ fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
 }
 
 /// Checks whether the run could continue with other settings: replays what was recorded, and records nothing.
-pub(crate) fn check_settings(settings: &Settings, entries: &[JournalEntry]) -> Result<(), HostError> {
+pub(crate) fn check_plan(plan: &RunPlan, entries: &[JournalEntry]) -> Result<(), HostError> {
     let history = ReplayHistory::from_entries(entries.iter().cloned());
     let recorded_state = history.state.clone();
-    let replayer = Replayer::new(settings.clone(), history);
-    match replayer.poll_workflow(&mut start_workflow(&replayer, recorded_state)?) {
+    let replayer = Replayer::new(plan.settings.clone(), history);
+    let mut workflow = start_workflow(&replayer, &plan.order, recorded_state).map_err(HostError::UnreadableState)?;
+    match replayer.poll_workflow(&mut workflow) {
         WorkflowPoll::Diverged(divergence) => Err(divergence.into()),
         WorkflowPoll::Waiting { .. } | WorkflowPoll::Finished { .. } => Ok(()),
     }
 }
 
-impl WorkflowHost<'_> {
+impl WorkflowHost<'_, '_> {
     /// Runs the workflow from where the journal left it until it ends or parks.
     pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
         self.unfinished_attempts_by_key = count_unfinished_effects(&entries);
         let history = ReplayHistory::from_entries(entries);
         let recorded_state = history.state.clone();
-        let replayer = Replayer::new(self.context.settings.clone(), history);
-        let mut workflow = start_workflow(&replayer, recorded_state)?;
+        let context = self.context.clone();
+        let replayer = Replayer::new(context.settings.clone(), history);
+        let start_from = |recorded_state| {
+            start_workflow(&replayer, &context.order, recorded_state).map_err(HostError::UnreadableState)
+        };
+        let mut workflow = start_from(recorded_state)?;
         loop {
             // The replayer delivers recorded replies first, so a resumed run catches up before anything new starts.
             match replayer.poll_workflow(&mut workflow) {
@@ -160,7 +153,7 @@ impl WorkflowHost<'_> {
                 WorkflowPoll::Waiting { drafts, effects: pending_effects } => {
                     // After a boundary the run continues from the recorded state, exactly as a resumed run would.
                     if let Some(boundary_state) = self.advance_workflow(&replayer, drafts, pending_effects).await? {
-                        workflow = start_workflow(&replayer, Some(boundary_state))?;
+                        workflow = start_from(Some(boundary_state))?;
                     }
                 }
                 WorkflowPoll::Finished { drafts, value } => {
@@ -206,14 +199,10 @@ impl WorkflowHost<'_> {
         replayer: &Replayer,
         boundary: EntryDraft,
     ) -> Result<serde_json::Value, HostError> {
-        while !self.running_tasks.is_empty() {
+        // Replies that arrive before the boundary still belong to the stretch it ends.
+        while self.has_running_effects() {
             self.end_if_requested();
-            tokio::select! {
-                // Replies that arrive before the boundary still belong to the stretch it ends.
-                Some(done) = self.running_tasks.join_next_with_id() => self.finish_effect(replayer, done, true).await?,
-                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
-                Ok(()) = self.stop.changed() => {}
-            }
+            self.wait_for_activity(replayer, true).await?;
         }
         // The recorded state counts, not the one in memory: masking may have changed it.
         let entries = self.record_drafts(vec![boundary]).await?;
@@ -237,23 +226,46 @@ impl WorkflowHost<'_> {
                 return Ok(());
             }
             // Without a running effect nothing can ever wake the workflow again.
-            if self.running_tasks.is_empty() {
+            if !self.has_running_effects() {
                 return Err(HostError::WaitsForNothing);
             }
-            tokio::select! {
-                Some(done) = self.running_tasks.join_next_with_id() => {
-                    return self.finish_effect(replayer, done, true).await;
-                }
-                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
-                Ok(()) = self.stop.changed() => {}
+            if self.wait_for_activity(replayer, true).await? == HostActivity::EffectFinished {
+                return Ok(());
             }
         }
+    }
+
+    fn has_running_effects(&self) -> bool {
+        !self.running_tasks.is_empty() || !self.running_children.is_empty()
+    }
+
+    /// Waits until something happens. An effect that has finished is recorded, and delivered if the workflow still waits for it.
+    async fn wait_for_activity(&mut self, replayer: &Replayer, deliver: bool) -> Result<HostActivity, HostError> {
+        tokio::select! {
+            Some(done) = self.running_tasks.join_next_with_id() => {
+                self.finish_effect(replayer, done, deliver).await?;
+                Ok(HostActivity::EffectFinished)
+            }
+            Some(child_end) = self.running_children.next() => {
+                self.finish_child(replayer, child_end, deliver).await?;
+                Ok(HostActivity::EffectFinished)
+            }
+            Some(progress) = self.progress.recv() => {
+                self.send_update(RunUpdate::Progress(&progress));
+                Ok(HostActivity::Other)
+            }
+            Ok(()) = self.stop.changed() => Ok(HostActivity::Other),
+        }
+    }
+
+    fn send_update(&self, update: RunUpdate<'_>) {
+        self.update_sink.send_update(&self.context.run_id, update);
     }
 
     /// Tells running processes to end if the user asked for that. Effects that have ended are still recorded: they were paid for.
     fn end_if_requested(&mut self) {
         if *self.stop.borrow_and_update() == StopLevel::EndNow && !self.end_processes.send_replace(true) {
-            (self.update_sink)(RunUpdate::EndingNow(self.running_tasks.len()));
+            self.send_update(RunUpdate::EndingNow(self.running_tasks.len()));
         }
     }
 
@@ -262,7 +274,7 @@ impl WorkflowHost<'_> {
         replayer.park_run(RunEnding::from_reason(RunReason::Stopped));
         // Tasks that still wait for an agent permit are not running.
         let running_count = self.running_tasks.len().saturating_sub(self.context.permit_lane.count_waiting());
-        (self.update_sink)(RunUpdate::StoppingAfter(running_count));
+        self.send_update(RunUpdate::StoppingAfter(running_count));
     }
 
     /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
@@ -275,6 +287,14 @@ impl WorkflowHost<'_> {
                 let reading =
                     RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
                 self.answer_requests(replayer, &pending_effect.effect_key, reading).await
+            }
+            Effect::RunChild(run_child) => {
+                let child_request = ChildRequest {
+                    key: pending_effect.effect_key.clone(),
+                    run_child: run_child.clone(),
+                    resumed: pending_effect.resumed,
+                };
+                self.start_child(child_request).await
             }
             _ => {
                 let (effect_key, effect_kind) = (pending_effect.effect_key.clone(), pending_effect.effect.kind());
@@ -300,10 +320,11 @@ impl WorkflowHost<'_> {
         reading: RequestReading,
     ) -> Result<(), HostError> {
         let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
-        let open_decisions: Vec<Decision> = self.journal.run_view().open_decisions().cloned().collect();
-        let EffectContext { project, settings, run_id, .. } = &*self.context;
-        requests.extend(answers_in_files(project, settings, run_id, &open_decisions));
+        // A request to stop is for the host; a workflow never sees it.
+        requests.retain(|request| !matches!(request, UserRequest::Stop { .. }));
+        requests.extend(answers_in_files(&self.context.project, self.journal.run_view()));
         requests.extend(read_tracker_edits(&self.context));
+        requests.extend(self.answered_children()?);
         let reply = match reading {
             RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
             RequestReading::AwaitUser { ending, resumed } => {
@@ -339,16 +360,16 @@ impl WorkflowHost<'_> {
                 }
             }
         }
-        (self.update_sink)(RunUpdate::NewEntry(&entry));
+        self.send_update(RunUpdate::NewEntry(&entry));
         replayer.deliver_reply(effect_key, entry.at, reply)?;
         self.answered_at_once = true;
         Ok(())
     }
 
-    async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, HostError> {
+    pub(super) async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, HostError> {
         let entries = self.journal.record_drafts(drafts).await?;
         for entry in &entries {
-            (self.update_sink)(RunUpdate::NewEntry(entry));
+            self.send_update(RunUpdate::NewEntry(entry));
         }
         Ok(entries)
     }
@@ -378,15 +399,26 @@ impl WorkflowHost<'_> {
                 }
             }
         };
+        self.record_performed(replayer, &effect_key, performed, deliver).await
+    }
+
+    /// Records the reply of an effect, and delivers it if the workflow still waits for it.
+    pub(super) async fn record_performed(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: &Key,
+        performed: PerformedEffect,
+        deliver: bool,
+    ) -> Result<(), HostError> {
         // Progress that is still queued belongs before the entry that ends its effect.
         while let Ok(progress) = self.progress.try_recv() {
-            (self.update_sink)(RunUpdate::Progress(&progress));
+            self.send_update(RunUpdate::Progress(&progress));
         }
-        let draft = finished_draft(&effect_key, replayer.current_stretch(), performed.reply);
+        let draft = finished_draft(effect_key, replayer.current_stretch(), performed.reply);
         let (entry, reply) = self.journal.record_reply(draft, performed.blobs, Vec::new()).await?;
-        (self.update_sink)(RunUpdate::NewEntry(&entry));
+        self.send_update(RunUpdate::NewEntry(&entry));
         if deliver {
-            replayer.deliver_reply(&effect_key, entry.at, reply)?;
+            replayer.deliver_reply(effect_key, entry.at, reply)?;
         }
         Ok(())
     }
@@ -397,16 +429,9 @@ impl WorkflowHost<'_> {
         replayer: &Replayer,
         workflow_result: Result<RunEnding, ParkedRun>,
     ) -> Result<RunEnding, HostError> {
-        loop {
+        while self.has_running_effects() {
             self.end_if_requested();
-            tokio::select! {
-                done = self.running_tasks.join_next_with_id() => match done {
-                    Some(done) => self.finish_effect(replayer, done, false).await?,
-                    None => break,
-                },
-                Some(progress) = self.progress.recv() => (self.update_sink)(RunUpdate::Progress(&progress)),
-                Ok(()) = self.stop.changed() => {}
-            }
+            self.wait_for_activity(replayer, false).await?;
         }
         let (ending, entry_id, is_finished) = match workflow_result {
             Ok(ending) => (ending, "run_finished".to_string(), true),
@@ -420,7 +445,7 @@ impl WorkflowHost<'_> {
                 remove_decision_page(&self.context, &decision_id);
             }
         }
-        let summary = self.journal.run_summary(&ending);
+        let Some(summary) = self.journal.run_summary(&ending) else { return Err(HostError::WaitsForNothing) };
         let event = if is_finished { RunEvent::RunFinished(summary) } else { RunEvent::RunParked(summary) };
         self.record_drafts(vec![EntryDraft { id: entry_id, event }]).await?;
         Ok(ending)

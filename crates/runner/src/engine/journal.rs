@@ -13,13 +13,14 @@ use tribunal_core::{
     engine::{
         effect::Reply,
         event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
+        failure_log::FailureLog,
         ids::{FindingId, RunId},
         reason::{RunEnding, RunOutcome},
         timestamp::Timestamp,
         view::RunView,
     },
     review::finding::FindingStatus,
-    tasks::failure_cause::{FailureCause, FailureLog},
+    tasks::failure_cause::FailureCause,
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest};
 
@@ -65,6 +66,28 @@ impl RunJournal {
 
     pub fn pending_requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
         self.store.pending_requests(&self.run_id)
+    }
+
+    /// Returns what the user sent to another run, for instance to a child of this one.
+    pub(crate) fn requests_of(&self, run_id: &RunId) -> Result<Vec<UserRequest>, StoreError> {
+        Ok(split_requests(self.store.pending_requests(run_id)?).1)
+    }
+
+    /// Reads what a view of another run is built from.
+    pub(crate) fn entries_of(&self, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
+        self.store.entries_for_resume(run_id)
+    }
+
+    pub(crate) fn list_runs(&self) -> Result<Vec<RunId>, StoreError> {
+        self.store.list_runs()
+    }
+
+    /// Records that the run is resumed. Requests to stop it are over with that.
+    pub(crate) async fn record_resume(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, StoreError> {
+        let is_stop = |stored: &StoredRequest| matches!(stored.request, UserRequest::Stop { .. });
+        let stop_requests = self.pending_requests()?.into_iter().filter(is_stop);
+        let taken_requests = stop_requests.map(|stored| stored.inbox_id).collect();
+        self.commit_drafts(drafts, EntryBatch { taken_requests, ..EntryBatch::default() }).await
     }
 
     /// Records entries and returns once they are durable.
@@ -133,27 +156,32 @@ impl RunJournal {
     }
 
     /// Summarizes the run for its last entry.
-    pub fn run_summary(&self, ending: &RunEnding) -> RunSummary {
-        RunSummary {
+    /// `None` if the run has not started.
+    pub fn run_summary(&self, ending: &RunEnding) -> Option<RunSummary> {
+        let usage = self.view.total_usage();
+        let result = self.view.build_result()?;
+        Some(RunSummary {
             outcome: ending.reason.outcome(),
             reason: ending.reason,
             detail: ending.detail.clone(),
-            rounds: self.view.rounds,
-            findings: self.view.finding_counts(),
-            cost: self.view.usage.cost,
-            notional: self.view.usage.notional,
-            tokens: self.view.usage.tokens,
+            result,
+            cost: usage.cost,
+            notional: usage.notional,
+            tokens: usage.tokens,
             elapsed_ms: self.current_timestamp().awake_ms,
             left: ending.left.clone(),
             causes: self.remaining_causes(ending),
-        }
+        })
     }
 
     /// Returns why tasks came to nothing, for a run that has not reached its goal.
     fn remaining_causes(&self, ending: &RunEnding) -> Vec<FailureCause> {
         let needs_fix = |finding_id: FindingId| {
-            let status = self.view.findings.get(&finding_id).map(|finding| &finding.status);
-            matches!(status, Some(FindingStatus::Open | FindingStatus::Assigned | FindingStatus::Blocked { .. }))
+            let finding = self.view.as_review().and_then(|review| review.findings.get(&finding_id));
+            matches!(
+                finding.map(|finding| &finding.status),
+                Some(FindingStatus::Open | FindingStatus::Assigned | FindingStatus::Blocked { .. })
+            )
         };
         match ending.reason.outcome() {
             Some(RunOutcome::Failed | RunOutcome::Halted | RunOutcome::Waiting) => {

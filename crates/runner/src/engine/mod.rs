@@ -10,3 +10,4 @@ pub mod run;
 pub(crate) mod run_names;
 pub(crate) mod shared_state;
 pub(crate) mod stop_level;
+pub mod updates;

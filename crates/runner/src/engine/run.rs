@@ -1,5 +1,6 @@
 //! Starting and resuming runs. [`run_locks`] says which process works on a run, and keeps others away from it.
 
+mod child_runs;
 mod run_locks;
 mod start_check;
 
@@ -10,21 +11,23 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
+use futures_util::stream::FuturesUnordered;
 use tokio::{
     sync::{mpsc::unbounded_channel, watch},
     task::JoinSet,
 };
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    decisions::{decision::Decision, user_request::UserRequest},
+    decisions::user_request::UserRequest,
     engine::{
-        event::{EntryDraft, JournalEntry, RunEvent},
+        children::MAX_DEPTH,
+        event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
         ids::{BatchId, DecisionId, Hash, RunId},
+        plan::RunPlan,
         reason::RunEnding,
-        settings::Settings,
+        run_kind::RunDriver,
         view::{RunPhase, RunView},
     },
-    review::{WORKFLOW_NAME, WORKFLOW_VERSION},
     session::SessionAssignment,
 };
 use tribunal_store::{Store, StoreError};
@@ -33,12 +36,13 @@ use tribunal_supervise::sweep_strays;
 use crate::{
     effects::{EffectContext, ProcessPolicy, answers_in_files, clear_page_answer, unusable_answers},
     engine::{
-        host::{self, HostError, RunUpdate, WorkflowHost},
+        host::{self, HostError, WorkflowHost},
         journal::RunJournal,
         locks::{self, HeldLock},
         run_names,
         shared_state::SharedState,
         stop_level::StopLevel,
+        updates::{RunUpdate, UpdateSink},
     },
     masking::Masker,
     project::{
@@ -49,7 +53,7 @@ use crate::{
 };
 
 pub use run_locks::RunHold;
-pub(crate) use run_locks::{run_lock_name, subject_lock_name};
+pub(crate) use run_locks::{exclusive_lock_name, run_lock_name};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -70,9 +74,15 @@ pub enum RunError {
     #[error("run {run} has already ended: {outcome}")]
     Ended { run: RunId, outcome: String },
     #[error(
-        "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW_NAME} version {WORKFLOW_VERSION}"
+        "run {run} was started by workflow {workflow} version {version}; this build has {workflow} version {known}"
     )]
-    IncompatibleVersion { run: RunId, workflow: String, version: u32 },
+    IncompatibleVersion { run: RunId, workflow: &'static str, version: u32, known: u32 },
+    #[error("run {run} is a `{workflow}`, a kind of run that this build does not have")]
+    UnknownKind { run: RunId, workflow: String },
+    #[error("run {run} belongs to a session of a coding client, which continues it")]
+    DrivenBySession { run: RunId },
+    #[error("run {run} would be nested {depth} levels deep, but at most {MAX_DEPTH} are allowed")]
+    TooDeep { run: RunId, depth: u32 },
     #[error("run {run} has a journal entry that this build does not understand (entry {seq})")]
     UnknownEntry { run: RunId, seq: u64 },
     #[error("the settings appear to contain a secret: {place}")]
@@ -104,43 +114,71 @@ pub struct Runner {
     pub batch_id: Option<BatchId>,
 }
 
+/// What a run starts with.
+struct RunStart {
+    plan: RunPlan,
+    /// The run that asks for it, if it is a child.
+    parent: Option<ParentRun>,
+}
+
 impl Runner {
     /// Starts a run and drives it to its end. `update_sink` receives every entry as soon as it is durable.
-    pub async fn start_run(
-        &self,
-        settings: Settings,
-        update_sink: &mut dyn FnMut(RunUpdate<'_>),
-    ) -> Result<(RunId, RunEnding), RunError> {
+    pub async fn start_run(&self, plan: RunPlan, update_sink: &dyn UpdateSink) -> Result<(RunId, RunEnding), RunError> {
         // Settings are refused before the first write, so such a start leaves nothing behind.
-        Runner::refuse_secrets(&self.masker, &settings)?;
-        Runner::check_project(&self.project, &settings)?;
-        let locks_dir = self.prepare_locks_dir()?;
+        Runner::refuse_secrets(&self.masker, &plan)?;
+        Runner::check_project(&self.project, &plan.settings)?;
+        self.prepare_locks_dir()?;
         let store = Store::open(&self.project.home_dir())?;
-        let run_id = run_names::new_run_name(&settings.subject.file_slug(), &store.list_runs()?);
-        // Files of killed processes are removed under no lock: their names carry the identity of the process that made them.
-        self.sweep_temporary_files(&run_id, &settings);
+        let run_id = run_names::new_run_name(&plan.order.file_slug(), &store.list_runs()?);
         self.sweep_workspaces(&store);
-        let locks = self.take_locks(&run_id, &settings, &locks_dir, update_sink).await?;
+        let ending = self.begin_run(&run_id, RunStart { plan, parent: None }, store, update_sink).await?;
+        Ok((run_id, ending))
+    }
+
+    /// Starts a child run under the id that its parent has recorded.
+    pub(crate) async fn start_child_run(
+        &self,
+        child_id: &RunId,
+        plan: RunPlan,
+        parent: ParentRun,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<RunEnding, RunError> {
+        // A parent may order something that its own settings do not have.
+        Runner::refuse_secrets(&self.masker, &plan)?;
+        let store = Store::open(&self.project.home_dir())?;
+        self.begin_run(child_id, RunStart { plan, parent: Some(parent) }, store, update_sink).await
+    }
+
+    async fn begin_run(
+        &self,
+        run_id: &RunId,
+        start: RunStart,
+        store: Store,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<RunEnding, RunError> {
+        let RunStart { plan, parent } = start;
+        // Files of killed processes are removed under no lock: their names carry the identity of the process that made them.
+        self.sweep_temporary_files(run_id, &plan);
+        let locks = self.take_locks(run_id, &plan.order, update_sink).await?;
         // Stray processes are ended only after the locks are held: before that they might belong to a living run.
-        self.sweep_strays(&run_id, update_sink);
+        self.sweep_strays(run_id, update_sink);
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &[]);
-        let binding_draft = self.draft_binding(&settings)?;
+        let binding_draft = self.draft_binding(&plan.order)?;
         let start_draft = EntryDraft {
             id: "run_started".into(),
             event: RunEvent::RunStarted {
-                workflow: WORKFLOW_NAME.into(),
-                version: WORKFLOW_VERSION,
+                version: plan.order.workflow_version(),
                 build: self.build.clone(),
-                settings,
+                settings: plan.settings,
+                order: plan.order,
+                parent,
                 batch: self.batch_id.clone(),
             },
         };
         let entries = journal.record_drafts([start_draft].into_iter().chain(binding_draft).collect()).await?;
-        if let Some(settings) = &journal.run_view().settings {
-            self.write_binding_file(&run_id, settings, &entries)?;
-        }
+        self.write_binding_file(journal.run_view(), &entries)?;
         for entry in &entries {
-            update_sink(RunUpdate::NewEntry(entry));
+            update_sink.send_update(run_id, RunUpdate::NewEntry(entry));
         }
         self.drive_run(run_id, journal, entries, locks, update_sink).await
     }
@@ -149,35 +187,54 @@ impl Runner {
     pub async fn resume_run(
         &self,
         run_id: &RunId,
-        changed_settings: Option<Settings>,
-        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+        changed_plan: Option<RunPlan>,
+        update_sink: &dyn UpdateSink,
     ) -> Result<(RunId, RunEnding), RunError> {
         start_check::refuse_leading_out(&self.project, ".tribunal")?;
-        let locks_dir = self.prepare_locks_dir()?;
+        self.prepare_locks_dir()?;
+        self.continue_run(run_id, changed_plan, update_sink).await.map(|ending| (run_id.clone(), ending))
+    }
+
+    /// Continues a child run for its parent.
+    pub(crate) async fn resume_child_run(
+        &self,
+        child_id: &RunId,
+        changed_plan: Option<RunPlan>,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<RunEnding, RunError> {
+        self.continue_run(child_id, changed_plan, update_sink).await
+    }
+
+    async fn continue_run(
+        &self,
+        run_id: &RunId,
+        changed_plan: Option<RunPlan>,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<RunEnding, RunError> {
         let store = Store::open(&self.project.home_dir())?;
         // The first look happens without the lock and only finds out whether the run can be resumed at all.
         let entries = store.entries_for_resume(run_id)?;
         let run_view = RunView::from_entries(&entries);
-        let settings = check_resumable(run_id, &entries, &run_view)?;
-        start_check::refuse_outside_paths(&self.project, &settings)?;
-        if let Some(subject_path) =
-            settings.subject.file_path().filter(|subject_path| self.project.root().join(subject_path).exists())
-        {
-            // The journal may have come with a clone. A subject that is only missing is reported by the run itself.
-            subject::ensure_inside(self.project.root(), subject_path)?;
+        let plan = check_resumable(run_id, &entries, &run_view)?;
+        start_check::refuse_outside_paths(&self.project, &plan.settings)?;
+        for written_path in plan.order.written_paths() {
+            if self.project.root().join(written_path).exists() {
+                // The journal may have come with a clone. A file that is only missing is reported by the run itself.
+                subject::ensure_inside(self.project.root(), written_path)?;
+            }
         }
-        let locks = self.take_locks(run_id, &settings, &locks_dir, update_sink).await?;
+        let locks = self.take_locks(run_id, &plan.order, update_sink).await?;
         // Another process may have continued the run between the first look and the lock.
         let entries = store.entries_for_resume(run_id)?;
         let run_view = RunView::from_entries(&entries);
         check_resumable(run_id, &entries, &run_view)?;
-        if let Some(changed_settings) = &changed_settings {
+        if let Some(changed_plan) = &changed_plan {
             // Changed settings must not contradict what the journal replays, so they are tried out before they are recorded.
-            Runner::refuse_secrets(&self.masker, changed_settings)?;
-            host::check_settings(changed_settings, &entries)
+            Runner::refuse_secrets(&self.masker, changed_plan)?;
+            host::check_plan(changed_plan, &entries)
                 .map_err(|cause| RunError::SettingsDoNotFit { run: run_id.clone(), cause })?;
         }
-        self.sweep_temporary_files(run_id, &settings);
+        self.sweep_temporary_files(run_id, &plan);
         self.sweep_strays(run_id, update_sink);
         let life_number = run_view.life_count + 1;
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
@@ -185,34 +242,34 @@ impl Runner {
             EntryDraft { id: format!("run_resumed:{life_number}"), event: RunEvent::RunResumed { life: life_number } };
         // Screens draw the past first, so that a resumed run looks like one that never stopped.
         for entry in &entries {
-            update_sink(RunUpdate::ReplayedEntry(entry));
+            update_sink.send_update(run_id, RunUpdate::ReplayedEntry(entry));
         }
-        let changed_settings = changed_settings.map(|settings| EntryDraft {
+        let changed_settings = changed_plan.map(|RunPlan { settings, order }| EntryDraft {
             id: format!("settings_changed:{life_number}"),
-            event: RunEvent::SettingsChanged { settings },
+            event: RunEvent::SettingsChanged { settings, order },
         });
-        let binding_draft = self.draft_binding_if_free(&settings, &entries)?;
-        let recorded_entries = journal
-            .record_drafts([resume_draft].into_iter().chain(changed_settings).chain(binding_draft).collect())
-            .await?;
-        self.write_binding_file(run_id, &settings, &recorded_entries)?;
+        let binding_draft = self.draft_binding_if_free(&plan.order, &entries)?;
+        let drafts = [resume_draft].into_iter().chain(changed_settings).chain(binding_draft).collect();
+        // The user resumes the run, so what stopped it is over.
+        let recorded_entries = journal.record_resume(drafts).await?;
+        self.write_binding_file(journal.run_view(), &recorded_entries)?;
         for entry in recorded_entries {
-            update_sink(RunUpdate::NewEntry(&entry));
+            update_sink.send_update(run_id, RunUpdate::NewEntry(&entry));
         }
-        self.drive_run(run_id.clone(), journal, entries, locks, update_sink).await
+        self.drive_run(run_id, journal, entries, locks, update_sink).await
     }
 
     async fn drive_run(
         &self,
-        run_id: RunId,
+        run_id: &RunId,
         mut journal: RunJournal,
         entries: Vec<JournalEntry>,
-        locks: [HeldLock; 2],
-        update_sink: &mut dyn FnMut(RunUpdate<'_>),
-    ) -> Result<(RunId, RunEnding), RunError> {
+        locks: Vec<HeldLock>,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<RunEnding, RunError> {
         // The recorded settings count, which may differ from those of the caller after a resume.
-        let Some(settings) = journal.run_view().settings.clone() else {
-            return Err(RunError::NoRun { run: run_id });
+        let RunView { settings: Some(settings), order: Some(order), .. } = journal.run_view().clone() else {
+            return Err(RunError::NoRun { run: run_id.clone() });
         };
         let (progress_sender, progress_receiver) = unbounded_channel();
         let (ending_sender, end_requested) = watch::channel(false);
@@ -220,6 +277,7 @@ impl Runner {
             project: self.project.clone(),
             run_id: run_id.clone(),
             settings,
+            order,
             masker: self.masker.clone(),
             launch_env: self.launch_env.clone(),
             progress: progress_sender,
@@ -229,7 +287,7 @@ impl Runner {
             process_policy: ProcessPolicy {
                 keeper_program: self.keeper.clone(),
                 held_locks: locks.iter().map(HeldLock::lock_file).collect(),
-                process_mark: self.run_mark(&run_id),
+                process_mark: self.run_mark(run_id),
                 stop_requests: self.stop.clone(),
                 end_requested,
                 started_count: AtomicU64::new(0),
@@ -237,12 +295,14 @@ impl Runner {
         };
         let mut workflow_host = WorkflowHost {
             context: Arc::new(effect_context),
+            child_driver: self,
             journal: &mut journal,
             progress: progress_receiver,
             stop: self.stop.clone(),
             update_sink,
             end_processes: ending_sender,
             running_tasks: JoinSet::new(),
+            running_children: FuturesUnordered::new(),
             task_effects: HashMap::new(),
             unfinished_attempts_by_key: HashMap::new(),
             answered_at_once: false,
@@ -252,32 +312,25 @@ impl Runner {
             .drive_workflow(entries)
             .await
             .map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
+        drop(workflow_host);
         // The state file of a session is only a view, so it is refreshed once the journal is complete.
         session::refresh_state_file(&self.project, journal.run_view());
         if matches!(journal.run_view().phase, RunPhase::Finished(_)) {
             // No effect refers to the workspaces of a finished run.
-            let work_dir = self.project.work_dir(&run_id);
+            let work_dir = self.project.work_dir(run_id);
             let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
         }
-        Ok((run_id, ending))
+        Ok(ending)
     }
 
     /// Lists the decision files in which the user wrote something that is not a valid answer.
     pub fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<String> {
-        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
-            return Vec::new();
-        };
-        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
-        unusable_answers(project, settings, run_id, &open_decisions)
+        unusable_answers(project, run_view)
     }
 
     /// Reads the answers in decision files that the run has not used yet.
     pub fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<UserRequest> {
-        let (Some(run_id), Some(settings)) = (&run_view.run_id, &run_view.settings) else {
-            return Vec::new();
-        };
-        let open_decisions: Vec<Decision> = run_view.open_decisions().cloned().collect();
-        answers_in_files(project, settings, run_id, &open_decisions)
+        answers_in_files(project, run_view)
     }
 
     /// Removes the user's answer from the file of a decision.
@@ -308,14 +361,14 @@ impl Runner {
     }
 
     /// Removes temporary files that killed processes left where this run writes.
-    fn sweep_temporary_files(&self, run_id: &RunId, settings: &Settings) {
-        for directory in atomic_files::written_directories(&self.project, run_id, settings) {
+    fn sweep_temporary_files(&self, run_id: &RunId, plan: &RunPlan) {
+        for directory in atomic_files::plan_directories(&self.project, run_id, plan) {
             atomic_files::sweep_temporary_files(&directory);
         }
     }
 
     /// Ends processes of runs that no process works on any more, because their keepers and those keepers' parents were killed.
-    fn sweep_strays(&self, run_id: &RunId, update_sink: &mut dyn FnMut(RunUpdate<'_>)) {
+    fn sweep_strays(&self, run_id: &RunId, update_sink: &dyn UpdateSink) {
         let locks = self.project.locks_dir();
         let own_mark = self.run_mark(run_id);
         let project_mark = self.project_mark();
@@ -329,7 +382,7 @@ impl Runner {
             None => false,
         });
         if ended_count > 0 {
-            update_sink(RunUpdate::StraysEnded(ended_count));
+            update_sink.send_update(run_id, RunUpdate::StraysEnded(ended_count));
         }
     }
 
@@ -351,26 +404,36 @@ impl Runner {
     }
 }
 
-fn check_resumable(run_id: &RunId, entries: &[JournalEntry], run_view: &RunView) -> Result<Settings, RunError> {
-    let Some(JournalEntry { event: RunEvent::RunStarted { workflow, version, settings, .. }, .. }) = entries.first()
-    else {
-        return Err(RunError::NoRun { run: run_id.clone() });
+fn check_resumable(run_id: &RunId, entries: &[JournalEntry], run_view: &RunView) -> Result<RunPlan, RunError> {
+    let version = match entries.first().map(|entry| &entry.event) {
+        Some(RunEvent::RunStarted { version, .. }) => *version,
+        Some(RunEvent::Unknown(event)) if !event.workflow.is_empty() => {
+            return Err(RunError::UnknownKind { run: run_id.clone(), workflow: event.workflow.clone() });
+        }
+        _ => return Err(RunError::NoRun { run: run_id.clone() }),
     };
     // An unknown entry was written by a newer build; ignoring it could repeat what it records.
-    if let Some(unknown_entry) = entries.iter().find(|entry| entry.event == RunEvent::Unknown) {
+    if let Some(unknown_entry) = entries.iter().find(|entry| matches!(entry.event, RunEvent::Unknown(_))) {
         return Err(RunError::UnknownEntry { run: run_id.clone(), seq: unknown_entry.seq });
     }
-    if workflow != WORKFLOW_NAME || *version != WORKFLOW_VERSION {
+    // The latest settings count: they may have been changed by an earlier resume.
+    let (Some(settings), Some(order)) = (run_view.settings.clone(), run_view.order.clone()) else {
+        return Err(RunError::NoRun { run: run_id.clone() });
+    };
+    if order.run_driver() == RunDriver::Session {
+        return Err(RunError::DrivenBySession { run: run_id.clone() });
+    }
+    if version != order.workflow_version() {
         return Err(RunError::IncompatibleVersion {
             run: run_id.clone(),
-            workflow: workflow.clone(),
-            version: *version,
+            workflow: order.kind_name(),
+            version,
+            known: order.workflow_version(),
         });
     }
     if let RunPhase::Finished(summary) = &run_view.phase {
         let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
         return Err(RunError::Ended { run: run_id.clone(), outcome });
     }
-    // The latest settings count: they may have been changed by an earlier resume.
-    Ok(run_view.settings.clone().unwrap_or_else(|| settings.clone()))
+    Ok(RunPlan { settings, order })
 }

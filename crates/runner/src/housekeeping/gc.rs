@@ -282,9 +282,8 @@ fn holds_only_workspaces(directory: &Path) -> bool {
 /// journal may have come with a clone, so paths outside the project are not looked at.
 fn find_orphaned_temporaries(project: &Project, run_views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
     let mut written_dirs = BTreeSet::from([project.home_dir(), project.home_dir().join("work")]);
-    for (run_id, run_view) in run_views {
-        let Some(settings) = &run_view.settings else { continue };
-        written_dirs.extend(atomic_files::written_directories(project, run_id, settings));
+    for run_view in run_views.values() {
+        written_dirs.extend(atomic_files::written_directories(project, run_view));
     }
     let inside_dirs = written_dirs.iter().filter(|directory| project.resolve_outside(directory).is_none());
     let is_regular_file = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());

@@ -15,7 +15,7 @@ use tribunal_core::{
         ids::{FindingId, Hash, Key, RunId},
         view::{RunPhase, RunView},
     },
-    review::finding::{FindingStatus, StatusTransition},
+    review::{event::ReviewEvent, finding::FindingStatus},
 };
 use tribunal_store::{Store, StoreError};
 
@@ -173,12 +173,12 @@ impl RunLandings {
 
     /// Returns the one file that the run reviews, if it reviews a single one.
     pub fn subject_path(&self) -> Option<&str> {
-        self.run_view.settings.as_ref()?.subject.file_path()
+        self.run_view.order.as_ref()?.as_review()?.subject.file_path()
     }
 
     /// Returns the landings that repaired the finding, or all of them.
     pub fn landings_for(&self, finding_id: Option<FindingId>) -> Result<Vec<&LandingRecord>, LandingsError> {
-        if let Some(finding_id) = finding_id.filter(|finding_id| !self.run_view.findings.contains_key(finding_id)) {
+        if let Some(finding_id) = finding_id.filter(|finding_id| self.run_view.find_finding(*finding_id).is_none()) {
             return Err(LandingsError::NoFinding { run: self.run_id.clone(), finding: finding_id });
         }
         let is_wanted =
@@ -327,21 +327,23 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
                     checkpoint_key.stretch != *stretch || effect_key != entry_key
                 });
             }
-            RunEvent::PatchLanded { key: entry_key, findings, .. } => {
-                let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
-                begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);
-                open_claims.clone_from(findings);
-                landed_changes.push(LandingRecord { checkpoint_key, findings: Vec::new(), is_undone: false });
-            }
-            RunEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to: new_status, .. } } => {
-                let claim_count = open_claims.len();
-                open_claims.retain(|claim| claim != finding_id);
-                let was_claimed = open_claims.len() < claim_count;
-                if let (true, FindingStatus::Fixed, Some(landing)) = (was_claimed, new_status, landed_changes.last_mut()) {
-                    landing.findings.push(*finding_id);
+            event => match event.review_event() {
+                Some(ReviewEvent::PatchLanded { key: entry_key, findings, .. }) => {
+                    let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
+                    begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);
+                    open_claims.clone_from(findings);
+                    landed_changes.push(LandingRecord { checkpoint_key, findings: Vec::new(), is_undone: false });
                 }
-            }
-            _ => {}
+                Some(ReviewEvent::FindingMoved { finding: finding_id, transition }) => {
+                    let claim_count = open_claims.len();
+                    open_claims.retain(|claim| claim != finding_id);
+                    let was_claimed = open_claims.len() < claim_count;
+                    if let (true, FindingStatus::Fixed, Some(landing)) = (was_claimed, &transition.to, landed_changes.last_mut()) {
+                        landing.findings.push(*finding_id);
+                    }
+                }
+                _ => {}
+            },
         }
     }
     (landed_changes, begun_keys.into_iter().map(|(checkpoint_key, _)| checkpoint_key).collect())

@@ -22,7 +22,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     engine::{
         locks::{self, HeldLock, LockFailure},
-        run::{RunError, RunHold, Runner, run_lock_name, subject_lock_name},
+        run::{RunError, RunHold, Runner, exclusive_lock_name, run_lock_name},
     },
     landing::{
         checkpoints::{BegunUndo, CheckpointChange, CheckpointKey},
@@ -215,9 +215,8 @@ pub fn undo_landings(
         });
     }
     // An earlier process that was killed may have left temporary files.
-    let settings = undo_plan.landings.run_view.settings.iter();
-    let written_dirs = settings.flat_map(|settings| written_directories(project, run_id, settings));
-    written_dirs
+    written_directories(project, &undo_plan.landings.run_view)
+        .into_iter()
         .filter(|directory| project.resolve_outside(directory).is_none())
         .for_each(|directory| sweep_temporary_files(&directory));
     let parked_files = replace_files(project, &undo_plan)?;
@@ -233,11 +232,11 @@ pub fn undo_landings(
     Ok(UndoResult { plan: undo_plan, parked_files })
 }
 
-fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Result<[HeldLock; 2], UndoError> {
+fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Result<Vec<HeldLock>, UndoError> {
     let project_error = |cause| RunError::Project { project: project.home_dir(), cause };
     project.prepare_home().map_err(project_error)?;
-    let settings = RunLandings::read_landings(project, store, run_id)?.run_view.settings;
-    let settings = settings.ok_or_else(|| RunError::NoRun { run: run_id.clone() })?;
+    let order = RunLandings::read_landings(project, store, run_id)?.run_view.order;
+    let order = order.ok_or_else(|| RunError::NoRun { run: run_id.clone() })?;
     // Keepers are not waited for: a run of which any process is left cannot be undone.
     let take_lock =
         |lock_name: &str| locks::take_lock(&project.locks_dir(), lock_name, run_id, Duration::ZERO, &mut || {});
@@ -245,11 +244,14 @@ fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Res
         LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
         LockFailure::IoFailed(cause) => project_error(cause),
     })?;
-    let subject_guard = take_lock(&subject_lock_name(&settings)).map_err(|locked| match locked {
-        LockFailure::HeldBy(holder) => RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id },
-        LockFailure::IoFailed(cause) => project_error(cause),
-    })?;
-    Ok([run_guard, subject_guard])
+    let mut guards = vec![run_guard];
+    if let Some(lock_name) = exclusive_lock_name(&order) {
+        guards.push(take_lock(&lock_name).map_err(|locked| match locked {
+            LockFailure::HeldBy(holder) => RunError::SubjectLocked { subject: order.title(), by: holder.run_id },
+            LockFailure::IoFailed(cause) => project_error(cause),
+        })?);
+    }
+    Ok(guards)
 }
 
 fn plan_undo(
@@ -264,7 +266,7 @@ fn plan_undo(
     refuse_unresolved_landings(project, &landings)?;
     let file_plans = plan_files(project, &landings, &landings_to_undo, finding_id)?;
     let is_still_fixed = |id: &FindingId| {
-        landings.run_view.findings.get(id).is_some_and(|finding| finding.status == FindingStatus::Fixed)
+        landings.run_view.find_finding(*id).is_some_and(|finding| finding.status == FindingStatus::Fixed)
     };
     let mut repaired_findings: Vec<FindingId> =
         landings_to_undo.iter().flat_map(|landing| &landing.findings).copied().filter(is_still_fixed).collect();

@@ -11,7 +11,8 @@ use tribunal_supervise::ProcessIdentity;
 
 use tribunal_core::engine::{
     ids::{ContentHasher, Hash, RunId},
-    settings::Settings,
+    plan::RunPlan,
+    view::RunView,
 };
 
 use crate::{engine::kill_points, project::Project};
@@ -88,7 +89,16 @@ fn parent_directory(target_path: &Path) -> &Path {
 }
 
 /// Lists the directories into which a run writes, where a killed process may have left temporary files.
-pub(crate) fn written_directories(project: &Project, run_id: &RunId, settings: &Settings) -> Vec<PathBuf> {
+pub(crate) fn written_directories(project: &Project, run_view: &RunView) -> Vec<PathBuf> {
+    match (&run_view.run_id, run_view.run_plan()) {
+        (Some(run_id), Some(plan)) => plan_directories(project, run_id, &plan),
+        _ => Vec::new(),
+    }
+}
+
+/// Lists the directories into which a run with this plan writes.
+pub(crate) fn plan_directories(project: &Project, run_id: &RunId, plan: &RunPlan) -> Vec<PathBuf> {
+    let RunPlan { settings, order } = plan;
     let project_root = project.root();
     let reviews_dir = project_root.join(&settings.reviews);
     let awaiting_dir = reviews_dir.with_file_name("awaiting-human");
@@ -97,9 +107,7 @@ pub(crate) fn written_directories(project: &Project, run_id: &RunId, settings: &
         vec![reviews_dir, awaiting_dir, checkpoints_dir.join("texts"), checkpoints_dir, project.parked_dir(run_id)];
     // The hash cache lies beside the workspaces of all runs.
     directories.push(project.home_dir().join("work"));
-    for subject_dir in
-        settings.subject.file_paths().into_iter().filter_map(|subject_path| Path::new(subject_path).parent())
-    {
+    for subject_dir in order.written_paths().into_iter().filter_map(|subject_path| Path::new(subject_path).parent()) {
         directories.extend([project_root.join(subject_dir), project.originals_dir(run_id).join(subject_dir)]);
     }
     directories

@@ -7,11 +7,12 @@ use tribunal_core::{
     engine::{
         event::{EntryDraft, JournalEntry, RunEvent},
         ids::{DecisionId, RunId},
+        kinds::RunOrder,
         settings::Settings,
         timestamp::Timestamp,
         view::RunView,
     },
-    review::finding::FindingStatus,
+    review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
     session::{
         MAX_REFUSALS_LIMIT, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionStep,
         SessionTally, stop::SessionRunPhase,
@@ -142,7 +143,7 @@ pub(crate) fn refresh_state_file(project: &Project, run_view: &RunView) {
         return;
     }
     let count_status = |has_status: fn(&FindingStatus) -> bool| {
-        run_view.findings.values().filter(|finding| has_status(&finding.status)).count() as u32
+        run_view.all_findings().filter(|finding| has_status(&finding.status)).count() as u32
     };
     // Assigned findings are still open for the run, but the file counts them separately.
     let counts = run_view.finding_counts();
@@ -159,9 +160,11 @@ pub(crate) fn refresh_state_file(project: &Project, run_view: &RunView) {
     };
     let mut new_values = new_counts.to_values(&format_utc(current_wall_ms()));
     new_values.retain(|(name, _)| !name.ends_with("_failures"));
-    new_values.push(("review_round", run_view.rounds.to_string()));
-    if let Some(confidence) = &run_view.confidence {
-        new_values.push(("current_confidence", confidence.score.to_string()));
+    if let Some(review) = run_view.as_review() {
+        new_values.push(("review_round", review.rounds.to_string()));
+        if let Some(confidence) = &review.confidence {
+            new_values.push(("current_confidence", confidence.score.to_string()));
+        }
     }
     // The file is only a view: the journal has everything.
     if let Ok(file_text) = state_file::replace_values(&file_text, &new_values) {
@@ -170,13 +173,13 @@ pub(crate) fn refresh_state_file(project: &Project, run_view: &RunView) {
 }
 
 /// Returns what the state file of a new review says about it.
-fn state_file_facts(settings: &Settings) -> StateFileFacts {
+fn state_file_facts(order: &ReviewOrder, settings: &Settings) -> StateFileFacts {
     StateFileFacts {
-        subject: settings.subject.title(),
-        section: settings.subject.section_title().unwrap_or_default().to_string(),
-        max_rounds: settings.limits.rounds,
-        max_fix_iterations: settings.limits.fix_iterations,
-        target_confidence: settings.target_confidence,
+        subject: order.subject.title(),
+        section: order.subject.section_title().unwrap_or_default().to_string(),
+        max_rounds: order.limits.rounds,
+        max_fix_iterations: order.limits.fix_iterations,
+        target_confidence: order.target_confidence,
         max_failures: settings.limits.failures,
         ..StateFileFacts::default()
     }
@@ -186,7 +189,7 @@ impl Runner {
     /// Binds the session of a resumed run, unless its session still holds it.
     pub(crate) fn draft_binding_if_free(
         &self,
-        settings: &Settings,
+        order: &RunOrder,
         entries: &[JournalEntry],
     ) -> Result<Option<EntryDraft>, RunError> {
         let is_file_gone = !self.project.root().join(state_file::OWN_STATE_FILE).exists();
@@ -195,7 +198,7 @@ impl Runner {
             (Some(SessionBinding { release: None, assignment: bound, .. }), Some(own_binding))
                 if is_file_gone && bound.session == own_binding.session =>
             {
-                self.draft_binding(settings)
+                self.draft_binding(order)
             }
             (Some(SessionBinding { release: None, .. }), _) => Ok(None),
             // There is one session per project: one that is bound to something else stays bound to that.
@@ -204,30 +207,28 @@ impl Runner {
             {
                 Ok(None)
             }
-            _ => self.draft_binding(settings),
+            _ => self.draft_binding(order),
         }
     }
 
     /// Writes the state file of a session that was recorded as the one that repairs.
-    pub(crate) fn write_binding_file(
-        &self,
-        run_id: &RunId,
-        settings: &Settings,
-        entries: &[JournalEntry],
-    ) -> Result<(), RunError> {
+    pub(crate) fn write_binding_file(&self, run_view: &RunView, entries: &[JournalEntry]) -> Result<(), RunError> {
         let bound = entries.iter().find_map(|entry| match &entry.event {
             RunEvent::Session(SessionEvent { what: SessionEventKind::Bound { bound }, .. }) => Some(bound),
             _ => None,
         });
-        if let Some(bound) = bound {
-            write_state_file(&self.project, run_id, bound, &state_file_facts(settings), &Default::default())?;
+        if let (Some(bound), Some(run_id), Some(settings)) = (bound, &run_view.run_id, &run_view.settings)
+            && let Some(order) = run_view.as_review().and_then(ReviewView::review_order)
+        {
+            write_state_file(&self.project, run_id, bound, &state_file_facts(order, settings), &Default::default())?;
         }
         Ok(())
     }
 
     /// Returns the entry that binds the session which repairs from now on.
-    pub(crate) fn draft_binding(&self, settings: &Settings) -> Result<Option<EntryDraft>, RunError> {
-        let Some(bound) = self.binding.clone().filter(|_| settings.tasks.writing.in_session) else {
+    pub(crate) fn draft_binding(&self, order: &RunOrder) -> Result<Option<EntryDraft>, RunError> {
+        let is_in_session = order.as_review().is_some_and(|order| order.fixers.in_session);
+        let Some(bound) = self.binding.clone().filter(|_| is_in_session) else {
             return Ok(None);
         };
         let event = bound_event(&bound);

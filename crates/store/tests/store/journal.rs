@@ -157,7 +157,7 @@ fn a_newer_file_is_read_but_not_written() {
     assert!(error.to_string().contains("newer Tribunal"), "{error}");
     let reader = Store::open_read_only(directory.path()).unwrap();
     assert!(reader.newer_format_error().is_some());
-    assert_eq!(recorded_texts(&reader), ["one", "unknown", "unknown"]);
+    assert_eq!(recorded_texts(&reader), ["one", "dreamt", "effect_started"]);
 }
 
 #[test]

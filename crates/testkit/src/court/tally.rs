@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
     engine::{
-        event::{JournalEntry, RunEvent},
+        event::JournalEntry,
         ids::FindingId,
         reason::{RunOutcome, RunReason},
     },
     review::{
         challenge_rules::ChallengeResult,
+        event::ReviewEvent,
         finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
     },
 };
@@ -130,7 +131,10 @@ struct FindingFate {
 pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason: Option<RunReason>) -> CourtTally {
     let fates = trace_fates(world, journal);
     let misjoined_defects = find_misjoined(world, journal, &fates);
-    let rounds = journal.iter().filter(|entry| matches!(entry.event, RunEvent::RoundStarted { .. })).count() as u64;
+    let rounds = journal
+        .iter()
+        .filter(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::RoundStarted { .. })))
+        .count() as u64;
     let mut tally = CourtTally {
         runs: 1,
         false_ones: count_false_findings(&fates),
@@ -159,24 +163,24 @@ pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason:
 fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingId, FindingFate> {
     let mut fates: BTreeMap<FindingId, FindingFate> = BTreeMap::new();
     for entry in journal {
-        match &entry.event {
-            RunEvent::FindingRaised { finding } => {
+        match entry.event.review_event() {
+            Some(ReviewEvent::FindingRaised { finding }) => {
                 let known_truth = world.truths.get(&finding.description).copied();
                 let truth = known_truth.unwrap_or(ClaimTruth::False { groundless: true });
                 let fate = FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
                 fates.insert(finding.id, fate);
             }
-            RunEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to, .. } } => {
+            Some(ReviewEvent::FindingMoved { finding: finding_id, transition: StatusTransition { to, .. } }) => {
                 if let Some(fate) = fates.get_mut(finding_id) {
                     fate.status = to.clone();
                 }
             }
-            RunEvent::FindingRuled { finding: finding_id, ruled, .. } => {
+            Some(ReviewEvent::FindingRuled { finding: finding_id, ruled, .. }) => {
                 if let Some(fate) = fates.get_mut(finding_id) {
                     fate.ruled = Some(*ruled);
                 }
             }
-            RunEvent::FixersDealt { hands, .. } => {
+            Some(ReviewEvent::FixersDealt { hands, .. }) => {
                 for id in hands.iter().flatten() {
                     if let Some(fate) = fates.get_mut(id) {
                         fate.reached_fixer = true;
@@ -261,11 +265,11 @@ fn find_misjoined(
     let mut joins: Vec<(&FindingRaiser, ClaimTruth)> = Vec::new();
     let mut own_findings: BTreeSet<(u32, usize, &str)> = BTreeSet::new();
     for entry in journal {
-        match &entry.event {
-            RunEvent::FindingJoined { finding: finding_id, raiser, .. } => {
+        match entry.event.review_event() {
+            Some(ReviewEvent::FindingJoined { finding: finding_id, raiser, .. }) => {
                 joins.extend(fates.get(finding_id).map(|fate| (raiser, fate.truth)));
             }
-            RunEvent::FindingRaised { finding } => {
+            Some(ReviewEvent::FindingRaised { finding }) => {
                 let first_raiser = &finding.raisers[0];
                 own_findings.insert((first_raiser.round, first_raiser.role as usize, finding.description.as_str()));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, Effect, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
+        effect::{AskOutcome, Effect, EffectKind, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
         ids::AgentName,
         limits::{AgentUsage, Cost},
         replayer::PendingEffect,
@@ -173,6 +173,8 @@ impl SimulatedWorld for Courtroom {
             Effect::Wait(wait) => return EffectResult::Park(wait.ending.clone()),
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            // There are no child runs in this world.
+            Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
         };
         EffectResult::Reply(reply)
     }

@@ -12,8 +12,10 @@ use tribunal_core::{
     },
     engine::{
         ids::{DecisionId, RunId},
+        kinds::WorkflowTopic,
         view::{RunPhase, RunView},
     },
+    session::order::SessionTopic,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{Project, Runner};
@@ -206,7 +208,7 @@ pub(super) fn record_answer(
     let store = prepare_answer(context, project, named_decision, &typed_answer)?;
     let NamedDecision { run_id, decision, .. } = named_decision;
     // A loop has no process that would read the request later, so its answer takes effect here.
-    if decision.about == DecisionTopic::Loop {
+    if decision.about == DecisionTopic::Workflow(WorkflowTopic::Session(SessionTopic::Loop)) {
         let goes_on = ChoiceKey::parse(&typed_answer.choice) == Some(ChoiceKey::More);
         return Ok(AnswerOutcome::LoopAnswered(loops::answer_loop(project, run_id, goes_on)?));
     }

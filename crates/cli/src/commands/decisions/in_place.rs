@@ -6,12 +6,13 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decisions::decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+    decisions::decision::{ChoiceKey, Decision, DecisionAnswer},
     engine::{
         ids::{DecisionId, RunId},
         reason::{RunOutcome, RunReason},
         view::{RunPhase, RunView},
     },
+    review::topic::ReviewTopic,
 };
 use tribunal_report::{TextStyle, escape_line};
 use tribunal_runner::Project;
@@ -241,7 +242,7 @@ enum TypedAnswer {
 
 impl QuestionForm<'_> {
     fn is_patch(&self) -> bool {
-        matches!(self.decision.about, DecisionTopic::Patch { .. })
+        matches!(self.decision.about.review_topic(), Some(ReviewTopic::Patch { .. }))
     }
 
     /// The question with the short answers: `Apply this patch? [y/n/d/q]`.

@@ -12,7 +12,8 @@ use std::{
 use serde_json::json;
 use tribunal_core::{
     decisions::decision::{Decision, DecisionAnswer, DecisionTopic},
-    engine::ids::RunId,
+    engine::{ids::RunId, kinds::WorkflowTopic},
+    review::topic::ReviewTopic,
 };
 use tribunal_report::{escape_line, tables};
 use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};
@@ -178,7 +179,7 @@ fn print_decision(
 /// Collects the diffs that a decision is about: its patch, or the stray edits as far as they are known.
 fn collect_diffs(project: &Project, run_id: &RunId, decision: &Decision) -> Result<Vec<String>, UserError> {
     Ok(match &decision.about {
-        DecisionTopic::Patch { diff, .. } => {
+        DecisionTopic::Workflow(WorkflowTopic::Review(ReviewTopic::Patch { diff, .. })) => {
             // The patch is stored as a blob; the decision itself only has its hash.
             let patch_bytes = Store::open_read_only(&project.home_dir())?.read_blob(diff)?;
             vec![String::from_utf8_lossy(&patch_bytes).into_owned()]

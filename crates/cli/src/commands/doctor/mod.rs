@@ -16,7 +16,7 @@ use std::{
 
 use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
-    engine::settings::DriverSpec,
+    engine::{plan::RunPlan, settings::DriverSpec},
     review::subject::Subject,
     tasks::client::{JobKind, JobPriority},
 };
@@ -71,14 +71,19 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorRep
         warnings.extend(resolved.warnings.iter().map(|warning| new_problem(warning, &[])));
         untrusted_items = find_untrusted_items(context, project_root, &resolved.items, &mut faults);
     }
-    let review_settings = resolved.as_ref().map(|resolved| &resolved.settings);
+    let review_settings = resolved.as_ref().map(|resolved| &resolved.plan.settings);
     let client_programs = preflight::collect_client_programs(context, &project, review_settings, &untrusted_items);
     let probed_clients = preflight::probe_all_clients(context, client_programs, probe_timeout);
     // Without settings there are no agents, but the project's directory can be examined all the same.
-    let default_settings = effective.to_typed().run;
-    let settings = review_settings.unwrap_or(&default_settings);
-    let planned_start = PlannedStart { project: &project, settings, is_new: true };
-    let start_report = preflight::examine_start(context, planned_start, &probed_clients);
+    let plan = match &resolved {
+        Some(resolved) => resolved.plan.clone(),
+        None => {
+            let typed_settings = effective.to_typed();
+            RunPlan { settings: typed_settings.run, order: typed_settings.review }
+        }
+    };
+    let planned_start = PlannedStart { project: &project, plan: plan.into_run(), is_new: true };
+    let start_report = preflight::examine_start(context, &planned_start, &probed_clients);
     faults.extend(start_report.faults.iter().map(problem_from_error));
     warnings.extend(start_report.warnings.iter().map(problem_from_error));
     let (git_version, git_warning) = git::examine_git(context, project_root, probe_timeout);

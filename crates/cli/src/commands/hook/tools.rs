@@ -14,7 +14,7 @@ use tribunal_agents::{
 };
 use tribunal_bmad::hooks::WorkflowHookMoment;
 use tribunal_core::{
-    engine::{settings::Settings, view::RunView},
+    engine::{plan::RunPlan, view::RunView},
     review::subject::Subject,
     session::SessionEventKind,
 };
@@ -131,8 +131,8 @@ impl GuardedPlace {
             own_paths.extend([SETTINGS_FILE, SHORT_SETTINGS_FILE].into_iter().chain(guarded_files()).map(String::from));
         }
         let (mut subject_files, mut is_change) = (Vec::new(), false);
-        if let Some(pinned_settings) =
-            bound_session.and_then(|bound_session| load_pinned_settings(hook_call, bound_session))
+        if let Some(RunPlan { settings: pinned_settings, order }) =
+            bound_session.and_then(|bound_session| load_pinned_plan(hook_call, bound_session))
         {
             own_paths.push(format!("{}/", pinned_settings.reviews));
             // Decisions are stored beside the reviews; an answer there would be an answer in the user's name.
@@ -140,9 +140,9 @@ impl GuardedPlace {
                 own_paths.push(format!("{directory}/awaiting-human/"));
             }
             // Otherwise the guard bounds paths by the project, and the subject does not matter.
-            if guard_policy.paths == WriteBounds::Subject {
-                is_change = matches!(pinned_settings.subject, Subject::Change(_));
-                subject_files = pinned_settings.subject.file_paths().into_iter().map(String::from).collect();
+            if let (WriteBounds::Subject, Some(pinned_order)) = (guard_policy.paths, order.as_review()) {
+                is_change = matches!(pinned_order.subject, Subject::Change(_));
+                subject_files = pinned_order.subject.file_paths().into_iter().map(String::from).collect();
             }
         }
         GuardedPlace {
@@ -178,11 +178,11 @@ fn list_scratch_dirs() -> Vec<String> {
     scratch_dirs.map(|directory| directory.canonicalize().unwrap_or(directory).display().to_string()).collect()
 }
 
-/// Loads the settings to which the run is pinned whose findings the session has taken on.
-fn load_pinned_settings(hook_call: &HookCall, bound_session: &BoundSession) -> Option<Settings> {
+/// Loads what the run is pinned to whose findings the session has taken on.
+fn load_pinned_plan(hook_call: &HookCall, bound_session: &BoundSession) -> Option<RunPlan> {
     let run_id = bound_session.file_state.run_id.as_ref()?;
     let store = Store::open_read_only(&hook_call.project.home_dir()).ok()?;
     // Only the latest of these entries counts, so the whole journal need not be read.
     let last_entry = store.last_entry_of(run_id, &["run_started", "settings_changed"]).ok()??;
-    RunView::from_entries([&last_entry]).settings
+    RunView::from_entries([&last_entry]).run_plan()
 }

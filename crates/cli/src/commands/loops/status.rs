@@ -9,7 +9,7 @@ use tribunal_core::{
     session::SessionBinding,
     text::truncate_chars,
 };
-use tribunal_report::{escape_line, session_text::describe_session_event};
+use tribunal_report::{describe_session_event, escape_line};
 use tribunal_runner::{
     Project,
     session::{self, BoundSession, SessionLookup, state_file},

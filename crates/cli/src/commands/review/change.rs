@@ -137,8 +137,8 @@ pub(super) fn prepare_change_runs(
         selector: requested.change_scope.clone(),
         // The project's root as a path does not narrow anything.
         path_filters: relative_paths.into_iter().filter(|relative_path| !relative_path.is_empty()).collect(),
-        needs_fixing: resolved.settings.fix,
-        reviews_dir: resolved.settings.reviews.clone(),
+        needs_fixing: resolved.plan.order.fix,
+        reviews_dir: resolved.plan.settings.reviews.clone(),
         planning_dirs: requested.bookkeeping.clone(),
         is_story: tribunal_bmad::is_story_file,
     };
@@ -166,7 +166,7 @@ pub(super) fn prepare_change_runs(
     // Each part gets a copy of the settings that differs only in its subject.
     let prepare_part = |ChangePart { change, diff_bytes }| {
         let mut resolved = resolved.clone();
-        resolved.settings.subject = Subject::Change(Box::new(change));
+        resolved.plan.order.subject = Subject::Change(Box::new(change));
         PreparedRun { project: project.clone(), resolved, material: ReviewMaterial::Diff(diff_bytes) }
     };
     Ok(parts.into_iter().map(prepare_part).collect())

@@ -4,9 +4,10 @@ use std::io::{Write, stdout};
 
 use tribunal_agents::prompt;
 use tribunal_core::{
-    engine::settings::Settings,
+    engine::plan::RunPlan,
     review::{
         level::{AgentRole, level_for, panel_roles},
+        order::ReviewOrder,
         subject::CodeChange,
     },
     tasks::{brief::TaskBrief, client::JobKind, selection},
@@ -19,7 +20,7 @@ use super::ReviewMaterial;
 use crate::{
     context::CommandContext,
     messages::{
-        json_documents::{self, PlannedSeat, ReviewPlan},
+        json_documents::{self, PlanLimits, PlannedSeat, ReviewPlan},
         user_errors::UserError,
     },
     settings::ThroughputLimits,
@@ -30,19 +31,20 @@ const MAX_SHOWN_FILES: usize = 20;
 
 /// Prints panel, agents, limits and an estimate. Nothing is started.
 pub(super) fn print_plan(
-    settings: &Settings,
+    plan: &RunPlan<ReviewOrder>,
     material: &ReviewMaterial,
     share: ThroughputLimits,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
-    let review_plan = build_plan(settings, material, share);
+    let RunPlan { settings, order } = plan;
+    let review_plan = build_plan(plan, material, share);
     if context.wants_json {
         json_documents::print_document(&review_plan)?;
         return Ok(0);
     }
     let mut output = stdout().lock();
-    writeln!(output, "would review {} (dry run, nothing was started)", escape_line(&settings.subject.title()))?;
-    if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (settings.subject.code_change(), material) {
+    writeln!(output, "would review {} (dry run, nothing was started)", escape_line(&order.subject.title()))?;
+    if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (order.subject.code_change(), material) {
         print_change(&mut output, change, *diff_bytes)?;
     }
     writeln!(output, "  level:    {} (tier {})", review_plan.level, settings.tier)?;
@@ -54,9 +56,9 @@ pub(super) fn print_plan(
     writeln!(
         output,
         "  limits:   {}, {} a round, {}, {} min, ${} or {} tokens",
-        format_count(limits.rounds, "round"),
-        format_count(limits.fix_iterations, "fix iteration"),
-        format_count(limits.findings, "finding"),
+        format_count(order.limits.rounds, "round"),
+        format_count(order.limits.fix_iterations, "fix iteration"),
+        format_count(order.limits.findings, "finding"),
         limits.runtime_ms / 60_000,
         limits.cost,
         limits.tokens
@@ -68,10 +70,11 @@ pub(super) fn print_plan(
 }
 
 /// Builds the plan of the first round.
-fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ThroughputLimits) -> ReviewPlan {
+fn build_plan(plan: &RunPlan<ReviewOrder>, material: &ReviewMaterial, share: ThroughputLimits) -> ReviewPlan {
+    let RunPlan { settings, order } = plan;
     // Without a level it follows from the tier, as it does in a run.
-    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let roles = panel_roles(&settings.subject, level, settings.tier);
+    let level = order.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let roles = panel_roles(&order.subject, level, settings.tier);
     let numbered_roles = roles.iter().enumerate();
     let panel: Vec<PlannedSeat> = numbered_roles
         // The same function seats reviewers in a run, so that the plan shows what its first round starts with.
@@ -82,14 +85,14 @@ fn build_plan(settings: &Settings, material: &ReviewMaterial, share: ThroughputL
         .collect();
     ReviewPlan {
         schema: "tribunal.plan/1",
-        subject: settings.subject.clone(),
+        subject: order.subject.clone(),
         level,
         // The estimate covers the first round only: later ones depend on what is found.
-        estimated_input_tokens: roles.iter().map(|role| estimate_tokens(settings, *role, material)).sum(),
+        estimated_input_tokens: roles.iter().map(|role| estimate_tokens(order, *role, material)).sum(),
         panel,
-        limits: settings.limits.clone(),
+        limits: PlanLimits { review: order.limits.clone(), run: settings.limits.clone() },
         verify: settings.verify.clone(),
-        fix: settings.fix,
+        fix: order.fix,
         diff_bytes: match material {
             ReviewMaterial::Diff(diff_bytes) => Some(*diff_bytes),
             ReviewMaterial::Text(_) => None,
@@ -136,14 +139,14 @@ fn print_change(output: &mut impl Write, change: &CodeChange, diff_bytes: u64) -
 }
 
 /// Estimates tokens by four bytes each, as a run does for agents that report none.
-fn estimate_tokens(settings: &Settings, role: AgentRole, material: &ReviewMaterial) -> u64 {
+fn estimate_tokens(order: &ReviewOrder, role: AgentRole, material: &ReviewMaterial) -> u64 {
     let (document_text, unseen_bytes) = match material {
         ReviewMaterial::Text(document_text) => (document_text.as_str(), 0),
         // The diff is inserted when the prompt is rendered in the run; here only its size is known.
         ReviewMaterial::Diff(diff_bytes) => ("", *diff_bytes),
     };
     let task_brief =
-        TaskBrief { required: settings.tasks.required_issues, ..TaskBrief::new(role, settings.subject.clone(), 1) };
+        TaskBrief { required: order.panel.required_issues, ..TaskBrief::new(role, order.subject.clone(), 1) };
     prompt::render_prompt(&task_brief, document_text, None)
         .map_or(0, |rendered_prompt| (rendered_prompt.len() as u64 + unseen_bytes) / 4)
 }

@@ -14,8 +14,8 @@ use std::{
 use clap::ValueEnum;
 use tribunal_agents::clients::clients_with_sessions;
 use tribunal_core::{
-    engine::{ids::RunId, reason::RunOutcome, settings::Settings},
-    review::subject::Subject,
+    engine::{ids::RunId, reason::RunOutcome},
+    review::{order::ReviewOrder, subject::Subject},
     text::{find_section, parse_sections},
 };
 use tribunal_report::{
@@ -198,17 +198,20 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
     let share = share.with_jobs_capped_at(jobs.len());
     if arguments.dry_run {
         for PreparedRun { resolved, material, .. } in &jobs {
-            dry_run::print_plan(&resolved.settings, material, share, context)?;
+            dry_run::print_plan(&resolved.plan, material, share, context)?;
         }
         return dry_run::print_share(jobs.len(), share, context);
     }
     // Trust comes after the dry run, which starts nothing, and before the first process.
     for PreparedRun { project, resolved, .. } in &jobs {
         trust::require_trust(context, project.root(), &resolved.items)?;
-        trust::trust_typed_items(context, project.root(), &resolved.settings);
+        trust::trust_typed_items(context, project.root(), &resolved.plan.settings);
     }
-    let planned_starts =
-        jobs.iter().map(|job| PlannedStart { project: &job.project, settings: &job.resolved.settings, is_new: true });
+    let planned_starts = jobs.iter().map(|job| PlannedStart {
+        project: &job.project,
+        plan: job.resolved.plan.clone().into_run(),
+        is_new: true,
+    });
     preflight::require_startable(context, planned_starts)?;
     // The detached process gets the same command line and checks it again; errors are seen here, before it starts.
     if let (true, Some(first_job)) = (arguments.detach, jobs.first()) {
@@ -249,7 +252,7 @@ fn choose_fixing_session(
             .with_step("or name the session: `--session ID`")
             .with_step("or let fixers do it: leave out `--in-session`")
     })?;
-    prepared_run.resolved.settings.tasks.writing.in_session = true;
+    prepared_run.resolved.plan.order.fixers.in_session = true;
     if !loops::is_stop_hook_installed(&prepared_run.project) {
         context.print_warning(&format!(
             "Tribunal's stop hook is not installed here, so the session is not held to its task; install it with \
@@ -282,16 +285,17 @@ fn start_runs(
 ) -> Result<u8, UserError> {
     let StartOptions { progress_mode, session_id } = start_options;
     for PreparedRun { project, resolved, .. } in &prepared_runs {
-        print_unfinished_runs(context, project, &resolved.settings)?;
+        print_unfinished_runs(context, project, &resolved.plan.order)?;
     }
     // Several runs share one screen, and they are resumed together.
     if prepared_runs.len() > 1 {
         let plan_run = |PreparedRun { project, resolved, .. }| PlannedRun {
             project,
-            subject: resolved.settings.subject.clone(),
+            title: resolved.plan.order.subject.title(),
+            slug: resolved.plan.order.subject.file_slug(),
             display_mode: progress_mode.or(resolved.progress),
             fail_on: resolved.fail_on,
-            job: RunJob::Start(Box::new(resolved.settings)),
+            job: RunJob::Start(Box::new(resolved.plan.into_run())),
         };
         let planned_runs = prepared_runs.into_iter().map(plan_run).collect();
         let several_ends = execute_several(context, planned_runs, share, Some(new_batch_id()))?;
@@ -301,8 +305,9 @@ fn start_runs(
         return Ok(0);
     };
     let display_mode = progress_mode.or(resolved.progress).unwrap_or_default();
-    let assignment = session_id.map(|session_id| agent_session::bind_review_session(&session_id, &resolved.settings));
-    let job = RunJob::Start(Box::new(resolved.settings)).bind_session(assignment);
+    let assignment =
+        session_id.map(|session_id| agent_session::bind_review_session(&session_id, &resolved.plan.clone().into_run()));
+    let job = RunJob::Start(Box::new(resolved.plan.into_run())).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, display_mode, share)?;
     let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
     let answered_run = answer_in_place(context, stopped_run)?;
@@ -351,10 +356,10 @@ pub(super) fn silence_if_asked(progress: ProgressArgs, sources: &SettingSources,
 fn remove_duplicates(prepared_runs: Vec<PreparedRun>, context: &CommandContext) -> Result<Vec<PreparedRun>, UserError> {
     let mut distinct_runs: Vec<PreparedRun> = Vec::new();
     for prepared_run in prepared_runs {
-        let subject = &prepared_run.resolved.settings.subject;
+        let subject = &prepared_run.resolved.plan.order.subject;
         let has_same_subject = |earlier_run: &PreparedRun| {
             earlier_run.project.root() == prepared_run.project.root()
-                && earlier_run.resolved.settings.subject == *subject
+                && earlier_run.resolved.plan.order.subject == *subject
         };
         if distinct_runs.iter().any(has_same_subject) {
             context.print_note(&format!("{} was given more than once; reviewing it once", subject.title()))?;
@@ -411,14 +416,14 @@ fn flag_value_name(flag_value: impl ValueEnum) -> Option<String> {
 
 /// Points out the last unfinished run of the same subject. The user may want to resume it, but asked for a new one, which
 /// starts anyway. Older ones are superseded by it and not worth a line.
-fn print_unfinished_runs(context: &CommandContext, project: &Project, settings: &Settings) -> Result<(), UserError> {
+fn print_unfinished_runs(context: &CommandContext, project: &Project, order: &ReviewOrder) -> Result<(), UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(()) };
     let listed_runs = runs::list_runs(&store, project)?;
     let last_run = listed_runs.iter().rev().find(|(run_view, _)| {
-        run_view.settings.as_ref().is_some_and(|earlier| earlier.subject.is_same_as(&settings.subject))
+        run_view.review_order().is_some_and(|earlier| earlier.subject.is_same_as(&order.subject))
     });
     let Some((run_view, run_is_live)) = last_run else { return Ok(()) };
-    let subject_kind = if settings.subject.code_change().is_some() { "change" } else { "file" };
+    let subject_kind = if order.subject.code_change().is_some() { "change" } else { "file" };
     let what_happened = match (RunStanding { run_view, is_live: *run_is_live }).run_state() {
         // A live run is not mentioned: starting a second one fails with an error of its own.
         RunState::Running | RunState::Ended(RunOutcome::Resolved | RunOutcome::Cancelled) => return Ok(()),

@@ -22,17 +22,17 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("tier", TIER_KIND, field!(Plain, run.tier),
         "How thorough the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise")
         .with_aliases(&[other_kind("automation.tier", ValueKind::TierOrSuggested), weak_alias("defaults.default_tier", TIER_KIND)]),
-    field_row("level", ValueKind::Words(&["minimal", "dual", "full"]), field!(Maybe<Word>, run.level),
+    field_row("level", ValueKind::Words(&["minimal", "dual", "full"]), field!(Maybe<Word>, review.level),
         "Size of the review panel; by default, it follows from the tier"),
-    field_row("goal", ValueKind::Words(&["zero-open", "critical-only"]), field!(Word, run.goal),
+    field_row("goal", ValueKind::Words(&["zero-open", "critical-only"]), field!(Word, review.goal),
         "When a review counts as resolved: no open findings, or no critical ones"),
     field_row("fail_on", ValueKind::Words(&["critical", "high", "medium", "low"]), field!(Maybe<Word>, fail_on),
         "Exit with 3 if an ended review leaves a finding of this severity or a higher one, and with 0 if not"),
-    field_row("target_confidence", ValueKind::Percent, field!(Maybe<Plain>, run.target_confidence),
+    field_row("target_confidence", ValueKind::Percent, field!(Maybe<Plain>, review.target_confidence),
         "Minimum confidence for a review to count as resolved; if unset, the confidence is only shown"),
-    field_row("fix", ValueKind::Flag, field!(Plain, run.fix),
+    field_row("fix", ValueKind::Flag, field!(Plain, review.fix),
         "Whether to fix findings; false only reviews"),
-    field_row("approve", ValueKind::Words(APPROVE), field!(Approve, run.tasks.writing.approve_each),
+    field_row("approve", ValueKind::Words(APPROVE), field!(Approve, review.fixers.approve_each),
         "Whether you approve each patch before it is applied"),
     field_row("verify", ValueKind::Commands, field!(Plain, run.verify),
         "Checks that must pass before a fix is applied, run in a workspace: a string for `sh -c`, or a list of words"),
@@ -90,16 +90,16 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     path_row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.model", ValueKind::Text, "Model for this kind of task"),
 
     // Limits of a run. Aliases below `review_loop` come from pasted blocks.
-    field_row("limits.max_review_rounds", COUNT_KIND, field!(Plain, run.limits.rounds),
+    field_row("limits.max_review_rounds", COUNT_KIND, field!(Plain, review.limits.rounds),
         "Maximum number of review rounds")
         .with_aliases(&[same_kind("review_loop.limits.max_review_rounds")]),
-    field_row("limits.max_fix_iterations", COUNT_KIND, field!(Plain, run.limits.fix_iterations),
+    field_row("limits.max_fix_iterations", COUNT_KIND, field!(Plain, review.limits.fix_iterations),
         "Maximum number of fix iterations per round")
         .with_aliases(&[same_kind("review_loop.limits.max_fix_iterations")]),
     field_row("limits.max_failures", COUNT_KIND, field!(Plain, run.limits.failures),
         "Maximum number of failures in a row")
         .with_aliases(&[same_kind("limits.max_consecutive_failures"), same_kind("review_loop.limits.max_consecutive_failures")]),
-    field_row("limits.max_findings", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, run.limits.findings),
+    field_row("limits.max_findings", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, review.limits.findings),
         "Maximum number of valid findings, open or fixed")
         .with_aliases(&[same_kind("limits.max_total_issues"), same_kind("review_loop.limits.max_total_issues")]),
     field_row("limits.max_runtime_minutes", ValueKind::Minutes, field!(Seconds, run.limits.runtime_ms),
@@ -119,34 +119,34 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Maximum number of weighted tokens per run"),
 
     // Single tasks: how much they get and how long they may take.
-    field_row("tasks.required_issues", ValueKind::Whole { minimum: 0, maximum: 20 }, field!(Plain, run.tasks.required_issues),
+    field_row("tasks.required_issues", ValueKind::Whole { minimum: 0, maximum: 20 }, field!(Plain, review.panel.required_issues),
         "Minimum number of findings per reviewer in round 1; with fewer, a reviewer is asked once more")
         .with_aliases(&[same_kind("review_loop.subagents.adversarial.required_issues")]),
-    field_row("tasks.max_concurrent_fixers", ValueKind::Whole { minimum: 1, maximum: 16 }, field!(Plain, run.tasks.max_concurrent_fixers),
+    field_row("tasks.max_concurrent_fixers", ValueKind::Whole { minimum: 1, maximum: 16 }, field!(Plain, review.fixers.max_concurrent),
         "Maximum number of fixers at the same time")
         .with_aliases(&[same_kind("review_loop.limits.max_concurrent_fixers")]),
-    field_row("tasks.max_issues_per_agent", ValueKind::Whole { minimum: 1, maximum: 50 }, field!(Plain, run.tasks.max_issues_per_agent),
+    field_row("tasks.max_issues_per_agent", ValueKind::Whole { minimum: 1, maximum: 50 }, field!(Plain, review.fixers.max_issues_per_agent),
         "Maximum number of findings per fixer")
         .with_aliases(&[same_kind("review_loop.subagents.fixer.max_issues_per_agent")]),
-    field_row("tasks.party_min_agents", AT_LEAST_KIND, field!(Plain, run.tasks.plans.min_agents),
+    field_row("tasks.party_min_agents", AT_LEAST_KIND, field!(Plain, review.panel.plans.min_agents),
         "Minimum number of personas in a party")
         .with_aliases(&[same_kind("review_loop.subagents.party.min_agents")]),
-    field_row("tasks.party_max_rounds", COUNT_KIND, field!(Plain, run.tasks.plans.max_rounds),
+    field_row("tasks.party_max_rounds", COUNT_KIND, field!(Plain, review.panel.plans.max_rounds),
         "Maximum number of cross-examination rounds in a party")
         .with_aliases(&[same_kind("review_loop.subagents.party.max_rounds")]),
-    field_row("tasks.elicitation_min_methods", AT_LEAST_KIND, field!(Plain, run.tasks.plans.min_methods),
+    field_row("tasks.elicitation_min_methods", AT_LEAST_KIND, field!(Plain, review.panel.plans.min_methods),
         "Minimum number of elicitation methods")
         .with_aliases(&[same_kind("review_loop.subagents.elicitation.min_methods")]),
-    field_row("tasks.reviewer_timeout", TIMEOUT_KIND, field!(Seconds, run.tasks.reviewer_timeout_ms),
+    field_row("tasks.reviewer_timeout", TIMEOUT_KIND, field!(Seconds, review.panel.reviewer_timeout_ms),
         "Timeout of a reviewer")
         .with_aliases(&[same_kind("review_loop.subagents.adversarial.timeout")]),
-    field_row("tasks.party_timeout", TIMEOUT_KIND, field!(Seconds, run.tasks.party_timeout_ms),
+    field_row("tasks.party_timeout", TIMEOUT_KIND, field!(Seconds, review.panel.party_timeout_ms),
         "Timeout of the party")
         .with_aliases(&[same_kind("review_loop.subagents.party.timeout")]),
-    field_row("tasks.elicitation_timeout", TIMEOUT_KIND, field!(Maybe<Seconds>, run.tasks.elicitation_timeout_ms),
+    field_row("tasks.elicitation_timeout", TIMEOUT_KIND, field!(Maybe<Seconds>, review.panel.elicitation_timeout_ms),
         "Timeout of elicitation; by default, that of a reviewer")
         .with_aliases(&[same_kind("review_loop.subagents.elicitation.timeout")]),
-    field_row("tasks.fixer_timeout", TIMEOUT_KIND, field!(Seconds, run.tasks.fixer_timeout_ms),
+    field_row("tasks.fixer_timeout", TIMEOUT_KIND, field!(Seconds, review.fixers.timeout_ms),
         "Timeout of a fixer")
         .with_aliases(&[same_kind("review_loop.subagents.fixer.timeout")]),
     field_row("tasks.fixer_model", ValueKind::Text, field!(Maybe<Plain>, agents.fixer_model),
@@ -160,7 +160,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Pause before a failed task is retried once"),
 
     // Workspaces of agents.
-    field_row("copies.seed", ValueKind::List, field!(Plain, run.tasks.writing.seeds),
+    field_row("copies.seed", ValueKind::List, field!(Plain, run.seeds),
         "Ignored files and directories that agents and checks need in their workspaces, relative to the project"),
 
     // Hooks in sessions of coding clients; `settings::hooks` reads only these.

@@ -55,7 +55,7 @@ fn describe_duties(run_settings: &Settings) -> String {
 
 #[test]
 fn a_client_needs_no_definition_and_its_vendor_is_its_provider() {
-    let run_settings = resolve_or_panic("agents: {use: [claude-code, codex, claude]}\n").settings;
+    let run_settings = resolve_or_panic("agents: {use: [claude-code, codex, claude]}\n").plan.settings;
     let agent_providers: Vec<String> = run_settings
         .agents
         .iter()
@@ -65,7 +65,7 @@ fn a_client_needs_no_definition_and_its_vendor_is_its_provider() {
     assert_eq!(run_settings.agents[0].driver, DriverSpec::Client(ClientSpec::new("claude-code")));
     assert_eq!(run_settings.agents[1].driver, DriverSpec::Client(ClientSpec::new("codex")));
     assert_eq!(run_settings.agents[2].driver, run_settings.agents[0].driver);
-    let run_settings = resolve_or_panic("agents: {codex: {model: m, provider: ' Azure '}}\n").settings;
+    let run_settings = resolve_or_panic("agents: {codex: {model: m, provider: ' Azure '}}\n").plan.settings;
     assert_eq!(run_settings.agents[0].provider_name(), "azure");
     let client_spec = run_settings.agents[0].driver.client_spec().unwrap();
     assert_eq!((client_spec.client.as_str(), client_spec.model.as_deref()), ("codex", Some("m")));
@@ -89,7 +89,7 @@ fn every_key_of_a_client_is_pinned() {
 mcp:
   lab: {argv: [python3, lab.py]}
 ";
-    let run_settings = resolve_or_panic(yaml_text).settings;
+    let run_settings = resolve_or_panic(yaml_text).plan.settings;
     let servers = vec![McpServer { name: "lab".into(), argv: vec!["python3".into(), "lab.py".into()] }];
     let expected_client = ClientSpec {
         client: ClientId::new("claude-code"),
@@ -106,7 +106,7 @@ mcp:
     let other_client = ClientSpec { inherit: SettingsInheritance::Nothing, servers, ..ClientSpec::new("codex") };
     assert_eq!(run_settings.agents[1].driver, DriverSpec::Client(other_client));
 
-    let fresh_settings = resolve_or_panic("agents: {use: [codex], continue: false}\n").settings;
+    let fresh_settings = resolve_or_panic("agents: {use: [codex], continue: false}\n").plan.settings;
     assert_eq!(fresh_settings.agents[0].driver.client_spec().map(|client| client.fresh), Some(true));
 }
 
@@ -157,13 +157,13 @@ fn keys_that_do_not_fit_the_driver_are_refused_with_their_line() {
 fn the_agent_block_assigns_jobs_to_agents() {
     let agent_block = "agentConfig:\n  defaultPrimary: \"codex\"\n  defaultFallback: \"claude\"\n  perTask:\n    review:\n      \
                  primary: \"claude\" # for reviews\n      fallback: false # none\n";
-    insta::assert_snapshot!(describe_duties(&resolve_or_panic(agent_block).settings), @r"
+    insta::assert_snapshot!(describe_duties(&resolve_or_panic(agent_block).plan.settings), @r"
     review: codex never, claude takes
     fix: codex takes, claude stands by
     ");
     // Agents under `use` take part; they win over the block's default agent.
     let combined_yaml = format!("agents: {{use: [codex, claude]}}\n{agent_block}");
-    insta::assert_snapshot!(describe_duties(&resolve_or_panic(&combined_yaml).settings), @r"
+    insta::assert_snapshot!(describe_duties(&resolve_or_panic(&combined_yaml).plan.settings), @r"
     review: codex never, claude takes
     fix: codex takes, claude takes
     ");
@@ -173,7 +173,7 @@ fn the_agent_block_assigns_jobs_to_agents() {
 fn parts_follow_from_the_table() {
     let described_case = |used_agents: &str, agent_config: &str| {
         let yaml_text = format!("agents: {{use: [{used_agents}]}}\nagentConfig: {{{agent_config}}}\n");
-        format!("use: [{used_agents}] {agent_config}\n{}", describe_duties(&resolve_or_panic(&yaml_text).settings))
+        format!("use: [{used_agents}] {agent_config}\n{}", describe_duties(&resolve_or_panic(&yaml_text).plan.settings))
     };
     let cases = [
         ("codex, claude", "perTask: {fix: {primary: claude}}"),
@@ -227,7 +227,7 @@ agentConfig:
     3: {{perTask: {{review: {{model: three}}}}}}
 "
         );
-        format!("tier {review_tier}\n{}", describe_duties(&resolve_or_panic(&yaml_text).settings))
+        format!("tier {review_tier}\n{}", describe_duties(&resolve_or_panic(&yaml_text).plan.settings))
     };
     insta::assert_snapshot!([1, 2, 3, 4].map(described_tier).join("\n\n"), @r"
     tier 1
@@ -263,7 +263,7 @@ fn a_model_is_for_one_kind_of_client() {
         ["`agentConfig.perTask.review.model` (`sonnet`) is ignored because no agent for this task is a client"]
     );
     let fixer_yaml = "agents: {use: [codex, claude]}\nreview_loop: {subagents: {fixer: {model: sonnet}}}\n";
-    insta::assert_snapshot!(describe_duties(&resolve_or_panic(fixer_yaml).settings), @r"
+    insta::assert_snapshot!(describe_duties(&resolve_or_panic(fixer_yaml).plan.settings), @r"
     review: codex takes, claude takes
     fix: codex takes, claude takes (sonnet)
     ");
@@ -299,7 +299,7 @@ fn an_agent_named_on_the_command_line_works_alone() {
         "agentConfig: {defaultPrimary: codex, defaultFallback: claude, perTask: {fix: {primary: claude}}}\n";
     let inputs = RunInputs::default().with_flag("--agent", "agents.use", Some("codex".into()));
     assert_eq!(
-        describe_duties(&try_resolve(yaml_text, &inputs).unwrap().settings),
+        describe_duties(&try_resolve(yaml_text, &inputs).unwrap().plan.settings),
         "review: codex takes\nfix: codex takes"
     );
 }
@@ -318,7 +318,7 @@ fn inputs_with_clients(installed_ids: &[&str], signed_in_ids: &[&str]) -> RunInp
 fn without_a_named_agent_the_first_ready_client_takes_part() {
     let duties_and_notes = |installed_ids: &[&str], signed_in_ids: &[&str]| {
         let resolution = try_resolve("tier: 1\n", &inputs_with_clients(installed_ids, signed_in_ids)).unwrap();
-        (describe_duties(&resolution.settings), resolution.notes.concat())
+        (describe_duties(&resolution.plan.settings), resolution.notes.concat())
     };
     let both_clients = ["claude-code", "codex"];
     insta::assert_snapshot!(duties_and_notes(&both_clients, &both_clients).1.replace(", ", ",\n"), @"
@@ -330,7 +330,7 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
     assert_eq!(duties_and_notes(&["codex"], &both_clients).0, "review: codex takes\nfix: codex takes");
     let named_result = try_resolve(AGENT_YAML, &inputs_with_clients(&both_clients, &both_clients)).unwrap();
     assert_eq!(
-        (describe_duties(&named_result.settings).as_str(), named_result.notes.len()),
+        (describe_duties(&named_result.plan.settings).as_str(), named_result.notes.len()),
         ("review: mine takes\nfix: mine takes", 0)
     );
 
@@ -360,11 +360,11 @@ fn without_a_named_agent_the_first_ready_client_takes_part() {
 
 #[test]
 fn the_behaviour_at_a_usage_limit_can_be_set() {
-    let waits_of = |yaml_text: &str| resolve_or_panic(&format!("{AGENT_YAML}{yaml_text}")).settings.limits.waits;
+    let waits_of = |yaml_text: &str| resolve_or_panic(&format!("{AGENT_YAML}{yaml_text}")).plan.settings.limits.waits;
     assert_eq!(waits_of(""), WaitLimits { at_most_ms: 43_200_000, first: false });
     assert_eq!(waits_of("limits: {max_wait: 60}\n"), WaitLimits { at_most_ms: 60_000, first: false });
     let yaml_text = "agents: {use: [codex], on_limit: wait}\n";
-    assert!(resolve_or_panic(yaml_text).settings.limits.waits.first);
+    assert!(resolve_or_panic(yaml_text).plan.settings.limits.waits.first);
 }
 
 #[test]

@@ -135,8 +135,8 @@ fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
         .unwrap_or_else(|user_error| panic!("{user_error}"));
     let hook_settings =
         resolve_hook_settings(project_root, &inputs.sources).unwrap_or_else(|user_error| panic!("{user_error}"));
-    let ResolvedSettings { settings, progress, fail_on, share, .. } = resolution;
-    format!("{settings:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?}")
+    let ResolvedSettings { plan, progress, fail_on, share, .. } = resolution;
+    format!("{plan:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?}")
 }
 
 #[test]

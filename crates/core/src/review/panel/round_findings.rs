@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 
 use crate::{
-    engine::{event::RunEvent, host::Host, ids::FindingId, settings::Settings},
+    engine::{ids::FindingId, settings::Settings},
     review::{
         ReviewState,
+        event::ReviewEvent,
         finding::{
             DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
             TransitionCause,
@@ -13,6 +14,7 @@ use crate::{
         ground::EvidenceScope,
         level::ReviewGoal,
         merge::{MergeOutcome, merge_claims},
+        review_host::ReviewHost,
     },
     tasks::brief::RaisedFinding,
 };
@@ -49,7 +51,7 @@ impl RoundFindings {
 
 /// Merges the answers of the seats into the findings and records what became of each.
 pub(super) fn merge_answers(
-    host: &dyn Host,
+    host: &ReviewHost<'_>,
     state: &mut ReviewState,
     seat_answers: Vec<(FindingRaiser, Vec<RaisedFinding>)>,
     scope: &EvidenceScope<'_>,
@@ -64,7 +66,7 @@ pub(super) fn merge_answers(
                     round_findings.overlapping.push(finding_id);
                 }
                 let is_new_dispute = needs_new_dispute(host.settings(), state, finding_id, &raiser);
-                host.note_event(RunEvent::FindingJoined { finding: finding_id, severity, raiser });
+                host.note_review(ReviewEvent::FindingJoined { finding: finding_id, severity, raiser });
                 if is_new_dispute && !round_findings.raised_again.contains(&finding_id) {
                     let note_text = "refuted before, but raised again by another reviewer";
                     state.transition_finding(
@@ -90,7 +92,7 @@ pub(super) fn merge_answers(
             }
             MergeOutcome::NewFinding(new_id) => {
                 let Some(finding) = state.find_finding(new_id).cloned() else { continue };
-                host.note_event(RunEvent::FindingRaised { finding });
+                host.note_review(ReviewEvent::FindingRaised { finding });
                 round_findings.raised.push(new_id);
             }
         }
@@ -118,8 +120,8 @@ fn needs_new_dispute(
 }
 
 /// Defers the new findings that the goal does not ask for.
-pub(super) fn defer_outside_goal(host: &dyn Host, state: &mut ReviewState, raised_ids: &[FindingId]) {
-    if host.settings().goal != ReviewGoal::CriticalOnly {
+pub(super) fn defer_outside_goal(host: &ReviewHost<'_>, state: &mut ReviewState, raised_ids: &[FindingId]) {
+    if host.order.goal != ReviewGoal::CriticalOnly {
         return;
     }
     for finding_id in raised_ids {

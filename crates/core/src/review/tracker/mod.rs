@@ -13,24 +13,24 @@ use crate::{
     decisions::user_request::UserRemark,
     engine::{
         ids::{Hash, RunId},
-        settings::Settings,
         timestamp::Timestamp,
     },
     review::{
         challenge_rules,
         counts::FindingCounts,
         finding::{Evidence, Finding, FindingStatus},
+        order::ReviewOrder,
         state::ReviewState,
     },
     text::sanitize_to_line,
 };
 
 /// Renders the whole file without its last line. `revision` grows with every version.
-pub fn render_tracker(state: &ReviewState, settings: &Settings, revision: u32, timestamp: Timestamp) -> String {
+pub fn render_tracker(state: &ReviewState, order: &ReviewOrder, revision: u32, timestamp: Timestamp) -> String {
     let mut rendered = String::new();
     // Writing into a String cannot fail.
     // See `write_tracker` for the layout; `parse_edits` relies on it.
-    let _ = write_tracker(&mut rendered, state, settings, revision, timestamp);
+    let _ = write_tracker(&mut rendered, state, order, revision, timestamp);
     rendered
 }
 
@@ -97,19 +97,19 @@ pub fn is_untouched(tracker_text: &str) -> bool {
 fn write_tracker(
     rendered: &mut String,
     state: &ReviewState,
-    settings: &Settings,
+    order: &ReviewOrder,
     revision: u32,
     timestamp: Timestamp,
 ) -> Result<(), core::fmt::Error> {
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    writeln!(rendered, "{TITLE_PREFIX}{}\n", escape_line(&settings.subject.title()))?;
+    writeln!(rendered, "{TITLE_PREFIX}{}\n", escape_line(&order.subject.title()))?;
     writeln!(rendered, "Generated: {} UTC", timestamp.format_utc())?;
     writeln!(rendered, "Workflow: review")?;
-    writeln!(rendered, "Section: {}", escape_line(settings.subject.section_title().unwrap_or("all")))?;
+    writeln!(rendered, "Section: {}", escape_line(order.subject.section_title().unwrap_or("all")))?;
     writeln!(rendered, "Confidence: {}", format_confidence(state))?;
     writeln!(rendered, "Round: {} · rev {revision}\n", state.round)?;
     // The user should see what the review does not cover.
-    if let Some(change) = settings.subject.code_change().filter(|change| !change.left_out.is_empty()) {
+    if let Some(change) = order.subject.code_change().filter(|change| !change.left_out.is_empty()) {
         writeln!(rendered, "Also changed, but not reviewed:\n")?;
         for left_out in &change.left_out {
             writeln!(rendered, "- {}", escape_line(left_out))?;
@@ -120,7 +120,7 @@ fn write_tracker(
     writeln!(rendered, "## Issues\n\n{HOW_TO_EDIT}\n\n{ISSUES_START}")?;
     // All findings are listed, also dismissed ones: the user may disagree and reopen them.
     for finding in &state.findings {
-        write_issue(rendered, finding, &state.said)?;
+        write_issue(rendered, finding, &state.dialog.said)?;
     }
     writeln!(rendered, "{ISSUES_END}\n")?;
     writeln!(rendered, "## Fix log\n\n<!-- FIXES_START -->")?;

@@ -1,7 +1,10 @@
 //! Frames of the recorded run at several moments.
 
 use proptest::prelude::*;
-use tribunal_core::engine::event::RunEvent;
+use tribunal_core::{
+    engine::{event::RunEvent, kinds::RunOrder},
+    review::{event::ReviewEvent, subject::Subject},
+};
 use tribunal_report::{
     DisplayMode, Screen,
     live::{LiveBoard, ViewControls},
@@ -9,6 +12,7 @@ use tribunal_report::{
 use unicode_width::UnicodeWidthChar;
 
 use super::{progress_of, sample_journal, screen_of_width};
+use crate::events::review_event_mut;
 
 const CONTROLS_WITH_KEYS: ViewControls =
     ViewControls { mode: DisplayMode::Streaming, reads_keys: true, shows_help: false, is_stopping: false };
@@ -74,8 +78,8 @@ fn at_the_end() {
 fn board_with_confidence() -> LiveBoard {
     let mut live_board = board_at(56);
     let mut entry = sample_journal().remove(55);
-    entry.event =
-        RunEvent::ConfidenceCalculated { round: 1, confidence: tribunal_testkit::samples::sample_confidence() };
+    let confidence = tribunal_testkit::samples::sample_confidence();
+    entry.event = RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated { round: 1, confidence });
     live_board.track_entry(&entry);
     live_board
 }
@@ -194,16 +198,19 @@ proptest! {
         for mut entry in sample_journal().into_iter().filter(|entry| entry.seq <= upto) {
             // Text of agents and documents reaches the view in other ways, too.
             match &mut entry.event {
-                RunEvent::SeatIncomplete { fault, .. } => fault.detail.clone_from(&text),
-                RunEvent::RunStarted { settings, .. } => {
-                    settings.subject = tribunal_core::review::subject::Subject::from_path(&format!("{text}.md"), None);
+                RunEvent::RunStarted { order: RunOrder::Review(order), .. } => {
+                    order.subject = Subject::from_path(&format!("{text}.md"), None);
                 }
-                _ => {}
+                run_event => {
+                    if let Some(ReviewEvent::SeatIncomplete { fault, .. }) = review_event_mut(run_event) {
+                        fault.detail.clone_from(&text);
+                    }
+                }
             }
             board.track_entry(&entry);
-            if matches!(entry.event, RunEvent::RoundEnded { .. }) {
+            if matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })) {
                 let confidence = tribunal_testkit::samples::sample_confidence();
-                entry.event = RunEvent::ConfidenceCalculated { round: 1, confidence };
+                entry.event = RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated { round: 1, confidence });
                 board.track_entry(&entry);
             }
             if let RunEvent::EffectStarted { key, .. } = &entry.event {

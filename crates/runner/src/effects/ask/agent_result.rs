@@ -228,15 +228,16 @@ fn find_fault_remedy(
             setting: format!("agents.{}.model", request.agent.agent_spec.name),
             value: None,
         },
-        FaultKind::TimedOut => match request.task.brief.role {
-            AgentRole::Fixer => double_time("tasks.fixer_timeout", tasks.fixer_timeout_ms),
-            AgentRole::Party => double_time("tasks.party_timeout", tasks.party_timeout_ms),
-            AgentRole::Elicitation => double_time(
-                "tasks.elicitation_timeout",
-                tasks.elicitation_timeout_ms.unwrap_or(tasks.reviewer_timeout_ms),
-            ),
-            _ => double_time("tasks.reviewer_timeout", tasks.reviewer_timeout_ms),
-        },
+        FaultKind::TimedOut => {
+            let role = request.task.brief.role;
+            let setting = match role {
+                AgentRole::Fixer => "tasks.fixer_timeout",
+                AgentRole::Party => "tasks.party_timeout",
+                AgentRole::Elicitation => "tasks.elicitation_timeout",
+                _ => "tasks.reviewer_timeout",
+            };
+            double_time(setting, context.order.as_review()?.timeout_ms(role))
+        }
         FaultKind::Silent | FaultKind::NeverActive => double_time("tasks.idle_timeout", tasks.idle_timeout_ms),
         _ => return None,
     })

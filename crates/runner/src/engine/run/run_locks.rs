@@ -5,15 +5,15 @@
 use std::{io, path::Path, time::Duration};
 
 use tokio::sync::mpsc::unbounded_channel;
-use tribunal_core::engine::{ids::RunId, settings::Settings};
+use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
 use tribunal_supervise::{ProcessIdentity, sweep_strays};
 
 use super::{RunError, Runner};
 use crate::{
     effects::END_GRACE,
     engine::{
-        host::RunUpdate,
         locks::{self, HeldLock, LockFailure},
+        updates::{RunUpdate, UpdateSink},
     },
     project::Project,
 };
@@ -62,30 +62,33 @@ impl Runner {
         locks::wait_until_free(&project.locks_dir(), &run_lock_name(run_id), LOCK_PATIENCE)
     }
 
-    /// Takes the lock of the run, then the lock of its subject.
+    /// Takes the lock of the run, then the lock of what only one run at a time may work on.
     pub(super) async fn take_locks(
         &self,
         run_id: &RunId,
-        settings: &Settings,
-        locks: &Path,
-        update_sink: &mut dyn FnMut(RunUpdate<'_>),
-    ) -> Result<[HeldLock; 2], RunError> {
-        let project_error = |cause| RunError::Project { project: locks.to_path_buf(), cause };
+        order: &RunOrder,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<Vec<HeldLock>, RunError> {
+        let locks = &self.project.locks_dir();
+        let project_error = |cause| RunError::Project { project: locks.clone(), cause };
         // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
         let run_guard =
             self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| match locked {
                 LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
                 LockFailure::IoFailed(cause) => project_error(cause),
             })?;
-        let subject_guard = self.take_lock(locks, subject_lock_name(settings), run_id, update_sink).await.map_err(
-            |locked| match locked {
-                LockFailure::HeldBy(holder) => {
-                    RunError::SubjectLocked { subject: settings.subject.title(), by: holder.run_id }
-                }
-                LockFailure::IoFailed(cause) => project_error(cause),
-            },
-        )?;
-        Ok([run_guard, subject_guard])
+        let mut guards = vec![run_guard];
+        if let Some(lock_name) = exclusive_lock_name(order) {
+            let subject_guard =
+                self.take_lock(locks, lock_name, run_id, update_sink).await.map_err(|locked| match locked {
+                    LockFailure::HeldBy(holder) => {
+                        RunError::SubjectLocked { subject: order.title(), by: holder.run_id }
+                    }
+                    LockFailure::IoFailed(cause) => project_error(cause),
+                })?;
+            guards.push(subject_guard);
+        }
+        Ok(guards)
     }
 
     async fn take_lock(
@@ -93,14 +96,14 @@ impl Runner {
         locks: &Path,
         lock_name: String,
         run_id: &RunId,
-        update_sink: &mut dyn FnMut(RunUpdate<'_>),
+        update_sink: &dyn UpdateSink,
     ) -> Result<HeldLock, LockFailure> {
         match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
             // The holder is dead, and its keepers did not end in time. All processes of its run are ended by their mark.
             Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
                 let stray_mark = self.run_mark(&holder.run_id);
                 sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));
-                take_lock_in_background(locks, &lock_name, run_id, &mut |_| {}).await
+                take_lock_in_background(locks, &lock_name, run_id, update_sink).await
             }
             outcome => outcome,
         }
@@ -112,9 +115,10 @@ async fn take_lock_in_background(
     locks: &Path,
     lock_name: &str,
     run_id: &RunId,
-    update_sink: &mut dyn FnMut(RunUpdate<'_>),
+    update_sink: &dyn UpdateSink,
 ) -> Result<HeldLock, LockFailure> {
     let (wait_sender, mut wait_receiver) = unbounded_channel();
+    let waiting_run = run_id;
     let (locks, lock_name, run_id) = (locks.to_path_buf(), lock_name.to_string(), run_id.clone());
     let take_lock = move || {
         locks::take_lock(&locks, &lock_name, &run_id, LOCK_PATIENCE, &mut || {
@@ -127,7 +131,7 @@ async fn take_lock_in_background(
             taken = &mut lock_task => {
                 return taken.unwrap_or_else(|broke| Err(LockFailure::IoFailed(io::Error::other(broke))));
             }
-            Some(()) = wait_receiver.recv() => update_sink(RunUpdate::WaitingForKeepers),
+            Some(()) = wait_receiver.recv() => update_sink.send_update(waiting_run, RunUpdate::WaitingForKeepers),
         }
     }
 }
@@ -137,8 +141,7 @@ pub(crate) fn run_lock_name(run_id: &RunId) -> String {
     format!("run {run_id}")
 }
 
-/// Names the lock that is held while any run works on the subject.
-pub(crate) fn subject_lock_name(settings: &Settings) -> String {
-    let subject = &settings.subject;
-    format!("subject {}", subject.file_path().map_or_else(|| subject.title(), String::from))
+/// Names the lock that is held while any run works on the same thing; `None` if such runs do not exclude each other.
+pub(crate) fn exclusive_lock_name(order: &RunOrder) -> Option<String> {
+    order.exclusive_name().map(|name| format!("subject {name}"))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::fs::{Access, access};
-use tribunal_core::engine::settings::Settings;
+use tribunal_core::engine::{plan::RunPlan, settings::Settings};
 use tribunal_store::{Store, StoreError};
 
 use super::{RunError, Runner};
@@ -38,9 +38,9 @@ impl Runner {
 
     /// Refuses settings that contain a secret. They are pinned in the journal, and the journal is masked, so a command line with
     /// a secret would come back broken.
-    pub fn refuse_secrets(masker: &Masker, settings: &Settings) -> Result<(), RunError> {
+    pub fn refuse_secrets(masker: &Masker, plan: &RunPlan) -> Result<(), RunError> {
         let unwritable = |cause| RunError::Store(StoreError::UnwritableEntry(cause));
-        let mut settings_json = serde_json::to_value(settings).map_err(unwritable)?;
+        let mut settings_json = serde_json::to_value((&plan.settings, &plan.order)).map_err(unwritable)?;
         if !mask_json_strings(masker, &mut settings_json) {
             return Ok(());
         }

@@ -6,9 +6,12 @@ use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     engine::{
         ids::{Key, RunId},
-        settings::Settings,
+        kinds::RunOrder,
     },
-    review::subject::{ChangedPath, CodeChange as Range, Subject},
+    review::{
+        order::ReviewOrder,
+        subject::{ChangedPath, CodeChange as Range, Subject},
+    },
 };
 use tribunal_testkit::samples;
 
@@ -55,7 +58,8 @@ fn effect_context(project: Project) -> EffectContext {
     EffectContext {
         permit_lane: shared.agent_permits.open_lane(),
         shared,
-        settings: Settings { subject: change_subject(), ..samples::sample_settings() },
+        settings: samples::sample_settings(),
+        order: RunOrder::from(ReviewOrder::new(change_subject())),
         masker: Masker::new([]),
         launch_env: LaunchEnv {
             own_program: "none".into(),

@@ -9,6 +9,7 @@ use tribunal_core::{
     },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
+        event::ReviewEvent,
         finding::Severity,
     },
     tasks::brief::ChallengeVerdict,
@@ -49,15 +50,15 @@ impl RulingIndex {
 
     /// Updates severities and rulings with the next event of the journal.
     pub(crate) fn track_event(&mut self, event: &RunEvent) {
-        match event {
-            RunEvent::FindingRaised { finding: finding_id } => {
-                self.severities.insert(finding_id.id, finding_id.severity);
+        match event.review_event() {
+            Some(ReviewEvent::FindingRaised { finding }) => {
+                self.severities.insert(finding.id, finding.severity);
             }
             // Joining a duplicate may raise the severity, and a ruling is compared with the latest one.
-            RunEvent::FindingJoined { finding: finding_id, severity, .. } => {
+            Some(ReviewEvent::FindingJoined { finding: finding_id, severity, .. }) => {
                 self.severities.insert(*finding_id, *severity);
             }
-            RunEvent::FindingRuled { finding: finding_id, ruled: verdict, severity, voices } => {
+            Some(ReviewEvent::FindingRuled { finding: finding_id, ruled: verdict, severity, voices }) => {
                 let severity_before = self.severities.insert(*finding_id, *severity).unwrap_or(*severity);
                 let (verdict, severity_after, voices) = (*verdict, *severity, voices.clone());
                 self.by_finding.insert(*finding_id, Ruling { verdict, severity_before, severity_after, voices });

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use tribunal_core::{
-    review::{finding::Finding, tracker},
+    review::{finding::Finding, subject::Subject, tracker},
     text::truncate_chars,
 };
 
@@ -13,7 +13,7 @@ use super::{
     FindingsExport, StatusGroup, format_place,
     markdown_escape::{escape_prose, inline_code},
 };
-use crate::{clean_line, phrases};
+use crate::{clean_line, phrases::format_count, review::phrases};
 
 /// GitHub takes 65,536 characters; the difference leaves room for text that is put around the comment.
 const MAX_COMMENT_UNITS: usize = 65_000;
@@ -71,7 +71,7 @@ fn render_with_count(export: &FindingsExport<'_>, ranked_findings: &[&Finding], 
         let _ = writeln!(
             rendered,
             "\n{} of {} severity or lower omitted, because the comment would be too long. Run {} to see all of them.",
-            phrases::format_count(omitted_findings.len() as u32, "finding"),
+            format_count(omitted_findings.len() as u32, "finding"),
             worst_omitted.severity,
             inline_code(&format!("tribunal findings {}", export.run_id())),
         );
@@ -120,8 +120,7 @@ fn render_table(findings: &[&Finding], export: &FindingsExport<'_>) -> String {
 
 /// The place of a finding: `line 33` in the file under review, which the head names, or the file with its line.
 fn place_cell(finding: &Finding, export: &FindingsExport<'_>) -> String {
-    let settings = export.run_standing.run_view.settings.as_ref();
-    let reviewed_file = settings.and_then(|settings| settings.subject.file_path());
+    let reviewed_file = export.subject().and_then(Subject::file_path);
     match &finding.place {
         None => String::new(),
         Some(known_place) if reviewed_file == Some(known_place.file.as_str()) => {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use tribunal_core::review::{
     challenge_rules,
     finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
+    subject::Subject,
     tracker,
 };
 
@@ -12,7 +13,7 @@ use super::{
     FindingsExport, StatusGroup, count_by_severity, format_place,
     markdown_escape::{escape_prose, fenced_block, inline_code},
 };
-use crate::{phrases, rulings::Ruling};
+use crate::review::{phrases, rulings::Ruling};
 
 /// Renders the whole page.
 pub(super) fn render_page(export: &FindingsExport<'_>) -> String {
@@ -47,7 +48,7 @@ fn render_head(export: &FindingsExport<'_>) -> String {
     let _ = writeln!(rendered, "- Outcome: **{}**{reason_suffix}", export.run_standing.state_name());
     let _ = writeln!(rendered, "- Findings: {}", phrases::describe_counts(&run_view.finding_counts()));
     let _ = writeln!(rendered, "- Spent: {}", export.describe_spending());
-    if let Some(score_card) = &run_view.confidence {
+    if let Some(score_card) = run_view.as_review().and_then(|review_view| review_view.confidence.as_ref()) {
         let _ = writeln!(
             rendered,
             "- Confidence: {} of 100 ({})",
@@ -90,8 +91,7 @@ fn render_section(finding: &Finding, export: &FindingsExport<'_>) -> String {
     let _ = writeln!(rendered, "{}\n", render_lead(finding));
     let _ = writeln!(rendered, "{}\n", escape_prose(&finding.description));
     // Only documents are quoted as prose; code keeps its lines.
-    let is_document =
-        export.run_standing.run_view.settings.as_ref().is_some_and(|run_settings| run_settings.subject.is_document());
+    let is_document = export.subject().is_some_and(Subject::is_document);
     let _ = writeln!(rendered, "{}", render_evidence(finding, is_document));
     let ruling = export.rulings.find_ruling(finding.id);
     if !finding.suggested_fix.trim().is_empty() {

@@ -12,9 +12,17 @@ mod pr_comment;
 mod sarif;
 mod workflow_commands;
 
-use tribunal_core::review::finding::{Finding, FindingStatus, Severity};
+use tribunal_core::review::{
+    finding::{Finding, FindingStatus, Severity},
+    subject::Subject,
+};
 
-use crate::{clean_line, phrases, rulings::RulingIndex, tables::RunStanding};
+use crate::{
+    clean_line,
+    phrases::{abbreviate_count, describe_ending, describe_spending, format_count},
+    review::rulings::RulingIndex,
+    run_standing::RunStanding,
+};
 
 /// The run and those of its findings that are exported.
 #[derive(Clone, Debug)]
@@ -54,7 +62,7 @@ impl FindingsExport<'_> {
     /// The file and the line that a finding is attached to in CI: its place, else the first line of the file under review.
     /// `None` for a change without a place, and if the path leads out of the project.
     fn annotated_place(&self, finding: &Finding) -> Option<(String, u32)> {
-        let reviewed_file = || self.run_standing.run_view.settings.as_ref()?.subject.file_path();
+        let reviewed_file = || self.subject().and_then(Subject::file_path);
         let file_path = finding.place.as_ref().map(|place| place.file.as_str()).or_else(reviewed_file)?;
         let is_inside = !file_path.is_empty() && file_path.split('/').all(|name| !name.is_empty() && name != "..");
         // Lines are counted from 1.
@@ -66,34 +74,37 @@ impl FindingsExport<'_> {
         self.run_standing.run_view.run_id.as_ref().map_or("", |known_run| known_run.as_str())
     }
 
+    /// What was reviewed; `None` if the journal has not started yet.
+    fn subject(&self) -> Option<&Subject> {
+        self.run_standing.run_view.review_order().map(|order| &order.subject)
+    }
+
     fn subject_title(&self) -> String {
-        self.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default()
+        self.subject().map(Subject::title).unwrap_or_default()
     }
 
     /// The reason for the state of the run, such as `the cost budget is used up ($5.02 of $5.00)`.
     fn state_reason(&self) -> String {
-        self.run_standing.run_view.run_summary().map(phrases::describe_ending).unwrap_or_default()
+        self.run_standing.run_view.run_summary().map(describe_ending).unwrap_or_default()
     }
 
     /// Describes what the run has spent: `2 rounds · 31k tokens · $0.31 · 0:14`.
     fn describe_spending(&self) -> String {
         let run_view = self.run_standing.run_view;
+        let rounds_text = format_count(run_view.as_review().map_or(0, |review_view| review_view.rounds), "round");
         match run_view.run_summary() {
-            Some(summary) => phrases::describe_spending(summary),
-            None => {
-                // A run that is under way has no summary yet; its view counts what was used so far.
-                let rounds_text = phrases::format_count(run_view.rounds, "round");
-                format!("{rounds_text} completed · {} tokens", phrases::abbreviate_count(run_view.usage.tokens))
-            }
+            Some(summary) => describe_spending(&rounds_text, summary),
+            // A run that is under way has no summary yet; its view counts what was used so far.
+            None => format!("{rounds_text} completed · {} tokens", abbreviate_count(run_view.usage.tokens)),
         }
     }
 
     /// Describes the selection, `4 of 11 findings`, if it is not all of them.
     fn describe_selection(&self) -> Option<String> {
-        let total_findings = self.run_standing.run_view.findings.len();
+        let total_findings = self.run_standing.run_view.all_findings().count();
         let shown_findings = self.findings.len();
         (shown_findings < total_findings)
-            .then(|| format!("{shown_findings} of {}", phrases::format_count(total_findings as u32, "finding")))
+            .then(|| format!("{shown_findings} of {}", format_count(total_findings as u32, "finding")))
     }
 
     /// The selected findings of one group, the most severe first.

@@ -15,6 +15,7 @@ use tribunal_core::{
     engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp},
     review::{
         finding::{Evidence, Finding, FindingStatus, Severity},
+        subject::Subject,
         tracker,
     },
     text::{fold_case_and_spaces, plain_char},
@@ -95,7 +96,7 @@ fn fold_rule_id(category: &str) -> String {
 
 /// The id of the run within the series of its subject. A scanner replaces an older run of the same series by a newer one.
 fn automation_id(export: &FindingsExport<'_>) -> String {
-    let subject_slug = export.run_standing.run_view.settings.as_ref().map(|settings| settings.subject.file_slug());
+    let subject_slug = export.subject().map(Subject::file_slug);
     format!("tribunal/{}/{}", subject_slug.unwrap_or_default(), clean_line(export.run_id()))
 }
 
@@ -152,7 +153,7 @@ fn clean_message(message_text: &str) -> String {
 
 /// The place of a finding; if it was not found in the text, the file that was under review.
 fn find_location(finding: &Finding, export: &FindingsExport<'_>) -> Option<Value> {
-    let reviewed_file = || export.run_standing.run_view.settings.as_ref()?.subject.file_path();
+    let reviewed_file = || export.subject().and_then(Subject::file_path);
     let file_path = finding.place.as_ref().map(|place| place.file.as_str()).or_else(reviewed_file)?;
     let mut physical = json!({ "artifactLocation": { "uri": encode_uri(file_path)?, "uriBaseId": ROOT_BASE_ID } });
     if let Some(place) = &finding.place {

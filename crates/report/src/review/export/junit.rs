@@ -16,7 +16,7 @@ use tribunal_core::{
 };
 
 use super::{FindingsExport, format_place};
-use crate::{clean_block, clean_line, tables::RunState};
+use crate::{clean_block, clean_line, run_standing::RunState};
 
 /// The maximum length of a test case's name.
 const MAX_NAME_CHARS: usize = 160;

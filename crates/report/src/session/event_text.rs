@@ -9,13 +9,9 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
     let session_tally = &event.tally;
     match &event.what {
         SessionEventKind::Bound { bound: binding } => {
-            // An empty name binds the first session in this directory that reports to a hook.
-            let session_text = match binding.session.as_str() {
-                "" => "the next session in this directory".to_string(),
-                session_name => format!("session {session_name}"),
-            };
             format!(
-                "attached to {session_text}, which can be sent back up to {}",
+                "attached to {}, which can be sent back up to {}",
+                describe_holder(&binding.session),
                 phrases::format_count(binding.max_refusals, "time")
             )
         }
@@ -41,5 +37,14 @@ pub fn describe_session_event(event: &SessionEvent) -> String {
             let detail_text = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
             format!("released: {}{detail_text}", release_reason.as_phrase())
         }
+    }
+}
+
+/// Names the session that has an assignment.
+pub(super) fn describe_holder(session_name: &str) -> String {
+    match session_name {
+        // An empty name binds the first session in this directory that reports to a hook.
+        "" => "the next session in this directory".to_string(),
+        session_name => format!("session {session_name}"),
     }
 }

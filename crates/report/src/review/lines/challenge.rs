@@ -1,24 +1,24 @@
-//! Writes the challenge stage as lines: which challengers answered, and the verdicts on the findings that they disputed.
+//! Draws the challenge stage: which challengers answered, and the verdicts on the findings that they disputed.
 //!
-//! Upheld findings are named together; a finding that was refuted or is in doubt is written with the objection to it.
-
-use std::io::{self, Write};
+//! Upheld findings are named together; a finding that was refuted or is in doubt is drawn with the objection to it.
 
 use tribunal_core::{
     decisions::decision::Decision,
     engine::{
         effect::{AskAgent, Effect},
         event::RunEvent,
-        ids::{AgentName, FindingId, Key},
+        ids::{FindingId, Key},
+        view::RunView,
     },
-    review::{challenge_rules::ChallengeResult, finding::Severity, level::AgentRole},
-    tasks::{brief::AgentTask, fault::Fault},
+    review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
+    tasks::brief::AgentTask,
 };
 
-use super::LineReporter;
+use super::{ReviewLines, agent_suffix};
 use crate::{
-    next_steps::{answer_step, render_commands},
-    phrases,
+    line_buffer::LineBuffer,
+    review::phrases,
+    step_list::{answer_step, render_commands},
     style::{LineMark, TextStyle},
 };
 
@@ -42,8 +42,6 @@ impl ChallengeProgress {
     /// Updates the progress with the next event.
     pub(super) fn track_event(&mut self, run_event: &RunEvent) {
         match run_event {
-            // Challengers are numbered per round.
-            RunEvent::RoundStarted { .. } => *self = ChallengeProgress::default(),
             RunEvent::EffectStarted {
                 key: task_key, effect: Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }), ..
                 // A second try belongs to the challenger of the first one and gets no number of its own.
@@ -51,7 +49,15 @@ impl ChallengeProgress {
                 let disputed_ids = task_brief.disputed.iter().map(|disputed_finding| disputed_finding.id).collect();
                 self.asked_tasks.push((task_key.task_key(), disputed_ids));
             }
-            RunEvent::FindingRuled { finding: finding_id, ruled: verdict, .. } => match verdict {
+            _ => self.track_review_event(run_event.review_event()),
+        }
+    }
+
+    fn track_review_event(&mut self, event: Option<&ReviewEvent>) {
+        match event {
+            // Challengers are numbered per round.
+            Some(ReviewEvent::RoundStarted { .. }) => *self = ChallengeProgress::default(),
+            Some(ReviewEvent::FindingRuled { finding: finding_id, ruled: verdict, .. }) => match verdict {
                 ChallengeResult::Valid => self.upheld_findings.push(*finding_id),
                 ChallengeResult::Unheard => self.unheard_findings.push(*finding_id),
                 ChallengeResult::Invalid => {
@@ -66,7 +72,7 @@ impl ChallengeProgress {
                 ChallengeResult::Person => {}
             },
             // From here on changes of status come from fixers and are news again.
-            RunEvent::FixersDealt { .. } => self.reported_findings.clear(),
+            Some(ReviewEvent::FixersDealt { .. }) => self.reported_findings.clear(),
             _ => {}
         }
     }
@@ -87,8 +93,8 @@ impl ChallengeProgress {
         self.reported_findings.contains(&finding_id)
     }
 
-    /// Describes the verdicts: `6 upheld, 1 refuted`. `None` if nothing was disputed.
-    pub(super) fn describe_result(&self) -> Option<String> {
+    /// Draws the verdicts in one line, `6 upheld, 1 refuted`, if anything was disputed.
+    pub(super) fn write_result(&self, round_number: u32, lines: &mut LineBuffer) {
         let verdict_counts = [
             (self.upheld_findings.len() as u32, "upheld"),
             (self.refuted_count, "refuted"),
@@ -98,29 +104,47 @@ impl ChallengeProgress {
         let nonzero_counts = verdict_counts.iter().filter(|(verdict_count, _)| *verdict_count > 0);
         let verdict_texts: Vec<String> =
             nonzero_counts.map(|(verdict_count, verdict_phrase)| format!("{verdict_count} {verdict_phrase}")).collect();
-        (!verdict_texts.is_empty()).then(|| verdict_texts.join(", "))
+        if !verdict_texts.is_empty() {
+            let line_text = format!("round {round_number}, challenged: {}", verdict_texts.join(", "));
+            lines.write_wrapped(2, TextStyle::Plain, &line_text);
+        }
+    }
+
+    /// Draws the findings that were upheld, and those on which no challenger was heard, before the result of the round.
+    pub(super) fn write_upheld_findings(&self, lines: &mut LineBuffer) {
+        let verdict_lines = [
+            ("upheld by challengers", phrases::join_ids(&self.upheld_findings)),
+            ("no challenger answered on", phrases::join_ids(&self.unheard_findings)),
+        ];
+        for (line_lead, finding_ids) in verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty()) {
+            lines.write_wrapped(6, TextStyle::Dim, &format!("{line_lead}: {finding_ids}"));
+        }
     }
 }
 
-impl<W: Write> LineReporter<W> {
+impl ReviewLines {
     /// The challenger's name; a task that was never seen has no number.
     fn challenger_label(&self, effect_key: &Key) -> String {
         self.challenge_progress.challenger_name(effect_key).unwrap_or_else(|| AgentRole::Challenger.to_string())
     }
 
-    /// Writes that a challenger failed.
-    pub(super) fn write_challenger_failure(&mut self, effect_key: &Key, fault: &Fault) -> io::Result<()> {
+    /// Draws that a challenger answered, or that it failed.
+    pub(super) fn write_challenger_event(&self, event: &ReviewEvent, run_view: &RunView, lines: &mut LineBuffer) {
+        let ReviewEvent::ChallengerAnswered { key: effect_key, agent: agent_name, silent, fault, .. } = event else {
+            return;
+        };
         let challenger_name = self.challenger_label(effect_key);
-        self.write_seat_line(LineMark::FAILED, &challenger_name, &format!("failed: {fault}"))
+        match fault {
+            Some(fault) => lines.write_worker_line(LineMark::FAILED, &challenger_name, &format!("failed: {fault}")),
+            None => {
+                let answer_text = self.describe_answer(effect_key, silent) + &agent_suffix(agent_name, run_view);
+                lines.write_worker_line(LineMark::DONE, &challenger_name, &answer_text);
+            }
+        }
     }
 
-    /// Writes on which findings a challenger answered, and on which it did not.
-    pub(super) fn write_challenger_answer(
-        &mut self,
-        effect_key: &Key,
-        agent_name: &AgentName,
-        silent_findings: &[FindingId],
-    ) -> io::Result<()> {
+    /// Describes on which findings a challenger answered, and on which it did not.
+    fn describe_answer(&self, effect_key: &Key, silent_findings: &[FindingId]) -> String {
         // If the start of a task was not seen, the findings that it disputes are unknown.
         let answered_findings = self.challenge_progress.challenger_number(effect_key).map(|challenger| {
             let disputed_findings = self.challenge_progress.asked_tasks[challenger - 1].1.iter();
@@ -130,18 +154,15 @@ impl<W: Write> LineReporter<W> {
             [] => String::new(),
             silent_findings => format!(", no answer on {}", phrases::join_ids(silent_findings)),
         };
-        let answered_ids = phrases::join_ids(&answered_findings.unwrap_or_default());
-        let answer_text = format!("answered on {answered_ids}{silent_text}{}", self.agent_suffix(agent_name));
-        let challenger_name = self.challenger_label(effect_key);
-        self.write_seat_line(LineMark::DONE, &challenger_name, &answer_text)
+        format!("answered on {}{silent_text}", phrases::join_ids(&answered_findings.unwrap_or_default()))
     }
 
-    /// Writes the verdict on a finding that was refuted or is in doubt, with the objection to it.
-    pub(super) fn write_ruling(&mut self, finding_id: FindingId) -> io::Result<()> {
-        let Some(ruling) = self.rulings.find_ruling(finding_id).cloned() else { return Ok(()) };
+    /// Draws the verdict on a finding that was refuted or is in doubt, with the objection to it.
+    pub(super) fn write_ruling(&self, finding_id: FindingId, lines: &mut LineBuffer) {
+        let Some(ruling) = self.rulings.find_ruling(finding_id) else { return };
         let ruling_text = match ruling.verdict {
             // Upheld findings are written together at the end of the round.
-            ChallengeResult::Valid | ChallengeResult::Unheard => return Ok(()),
+            ChallengeResult::Valid | ChallengeResult::Unheard => return,
             ChallengeResult::Invalid => format!("{finding_id} dismissed: {}", ruling.describe()),
             ChallengeResult::Ambiguous if ruling.severity_after == Severity::Critical => {
                 format!("{finding_id} is critical and {}", ruling.describe())
@@ -151,43 +172,28 @@ impl<W: Write> LineReporter<W> {
             }
         };
         // Further lines start below the text behind the id, like the objection.
-        let ruling_text = self.screen.wrap_hanging(6, DETAIL_INDENT, &ruling_text);
-        self.write_line(0, &ruling_text)?;
-        let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return Ok(()) };
+        let ruling_text = lines.screen.wrap_hanging(6, DETAIL_INDENT, &ruling_text);
+        lines.write_line(0, &ruling_text);
+        let Some((objection_note, counter_quote)) = ruling.strongest_objection() else { return };
         let counter_quote = if counter_quote.is_empty() { String::new() } else { format!("“{counter_quote}”") };
         for objection_text in
             [objection_note, counter_quote.as_str()].into_iter().filter(|objection_text| !objection_text.is_empty())
         {
-            let objection_line = self.screen.wrap_text(DETAIL_INDENT, objection_text);
-            let objection_line = self.screen.paint(TextStyle::Dim, &objection_line);
-            self.write_line(0, &objection_line)?;
+            let objection_line = lines.screen.wrap_text(DETAIL_INDENT, objection_text);
+            let objection_line = lines.screen.paint(TextStyle::Dim, &objection_line);
+            lines.write_line(0, &objection_line);
         }
-        Ok(())
     }
+}
 
-    /// Writes who has to decide about a disputed finding, and the command for it.
-    pub(super) fn write_disputed_decision(&mut self, decision: &Decision) -> io::Result<()> {
-        let Some(run_id) = self.run_view.run_id.clone() else { return Ok(()) };
-        let answer_step = answer_step(&run_id, decision, &self.screen.program_name);
-        let owner_line = format!("{} needs an answer ({}):", decision.id, decision.owner);
-        let owner_line = self.screen.wrap_text(DETAIL_INDENT, &owner_line);
-        self.write_line(0, &owner_line)?;
-        for command_line in render_commands(&[answer_step], DETAIL_INDENT + 2, &self.screen) {
-            self.write_line(0, &command_line)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the findings that were upheld, and those on which no challenger was heard, before the result of the round.
-    pub(super) fn write_upheld_findings(&mut self) -> io::Result<()> {
-        let ChallengeProgress { upheld_findings, unheard_findings, .. } = &self.challenge_progress;
-        let verdict_lines = [
-            ("upheld by challengers", phrases::join_ids(upheld_findings)),
-            ("no challenger answered on", phrases::join_ids(unheard_findings)),
-        ];
-        for (line_lead, finding_ids) in verdict_lines.iter().filter(|(_, finding_ids)| !finding_ids.is_empty()) {
-            self.write_wrapped(6, TextStyle::Dim, &format!("{line_lead}: {finding_ids}"))?;
-        }
-        Ok(())
+/// Draws who has to decide about a disputed finding, and the command for it.
+pub(super) fn write_disputed_decision(decision: &Decision, run_view: &RunView, lines: &mut LineBuffer) {
+    let Some(run_id) = &run_view.run_id else { return };
+    let answer_step = answer_step(run_id, decision, &lines.screen.program_name);
+    let owner_line = format!("{} needs an answer ({}):", decision.id, decision.owner);
+    let owner_line = lines.screen.wrap_text(DETAIL_INDENT, &owner_line);
+    lines.write_line(0, &owner_line);
+    for command_line in render_commands(&[answer_step], DETAIL_INDENT + 2, &lines.screen) {
+        lines.write_line(0, &command_line);
     }
 }

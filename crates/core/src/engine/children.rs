@@ -1,0 +1,149 @@
+//! Child runs as their parent sees them: what they report, and how they share its limits.
+
+use alloc::{collections::BTreeMap, string::String};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{
+    effect::ChildOutcome,
+    ids::RunId,
+    limits::{Cost, LimitShare, UsageTotals},
+    reason::{RunOutcome, RunReason},
+};
+
+/// How deep runs may be nested: a root, its children, theirs and those of these.
+pub const MAX_DEPTH: u32 = 3;
+
+/// How a child run ended or was parked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChildReport {
+    pub run: RunId,
+    /// `None` if the child was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RunOutcome>,
+    pub reason: RunReason,
+    pub detail: String,
+    /// What the child and its own children have used in their whole lives.
+    pub used: UsageTotals,
+    /// How long the child has worked in its whole life.
+    pub worked_ms: u64,
+}
+
+/// A child run as the journal of its parent shows it.
+#[derive(Clone, Debug)]
+pub struct ChildStanding {
+    pub run: RunId,
+    pub usage: UsageTotals,
+    /// The last report; `None` while the child runs.
+    pub report: Option<ChildReport>,
+}
+
+impl ChildStanding {
+    pub fn new(run: RunId) -> ChildStanding {
+        ChildStanding { run, usage: UsageTotals::default(), report: None }
+    }
+
+    /// Applies the outcome, if it is that of this child.
+    pub fn apply_outcome(&mut self, outcome: &ChildOutcome) {
+        if let ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) = outcome
+            && report.run == self.run
+        {
+            self.usage = report.used;
+            self.report = Some(report.clone());
+        }
+    }
+}
+
+/// What the children of a run have used, and what they were given. A workflow keeps it in its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ChildLedger {
+    /// By the names of the children.
+    accounts: BTreeMap<String, ChildAccount>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct ChildAccount {
+    used: UsageTotals,
+    worked_ms: u64,
+    /// What it may use in addition while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lent: Option<LimitShare>,
+}
+
+impl ChildLedger {
+    /// Lends a child the `parts`-th part of what the run has left, after what is lent to other children. Returns what the
+    /// child may use in its whole life. Time passes for all children at once, so it is not divided.
+    pub fn lend_share(&mut self, child_name: &str, remaining: LimitShare, parts: u32) -> LimitShare {
+        let lent_shares = || self.accounts.values().filter_map(|account| account.lent);
+        let parts = u64::from(parts.max(1));
+        let free_cost = remaining.cost.0.saturating_sub(lent_shares().map(|share| share.cost.0).sum());
+        let free_tokens = remaining.tokens.saturating_sub(lent_shares().map(|share| share.tokens).sum());
+        let lent =
+            LimitShare { runtime_ms: remaining.runtime_ms, cost: Cost(free_cost / parts), tokens: free_tokens / parts };
+        let account = self.accounts.entry(String::from(child_name)).or_default();
+        account.lent = Some(lent);
+        LimitShare {
+            runtime_ms: account.worked_ms.saturating_add(lent.runtime_ms),
+            cost: Cost(account.used.paid_cost().0.saturating_add(lent.cost.0)),
+            tokens: account.used.uncosted_tokens.saturating_add(lent.tokens),
+        }
+    }
+
+    /// Takes back what a child did not use, and returns what it used since the last time.
+    pub fn settle_account(&mut self, child_name: &str, outcome: &ChildOutcome) -> UsageTotals {
+        let account = self.accounts.entry(String::from(child_name)).or_default();
+        account.lent = None;
+        let (ChildOutcome::Ended(report) | ChildOutcome::Waiting(report)) = outcome else {
+            return UsageTotals::default();
+        };
+        let newly_used = report.used.used_since(&account.used);
+        account.used = report.used;
+        account.worked_ms = report.worked_ms;
+        newly_used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(cost: u64, tokens: u64) -> LimitShare {
+        LimitShare { runtime_ms: 1_000, cost: Cost(cost), tokens }
+    }
+
+    fn ended(cost: u64, tokens: u64) -> ChildOutcome {
+        let used = UsageTotals { cost: Cost(cost), uncosted_tokens: tokens, ..UsageTotals::default() };
+        ChildOutcome::Ended(ChildReport {
+            run: RunId::new("a-1"),
+            outcome: Some(RunOutcome::Resolved),
+            reason: RunReason::GoalMet,
+            detail: String::new(),
+            used,
+            worked_ms: 100,
+        })
+    }
+
+    #[test]
+    fn what_is_lent_cannot_be_lent_again_and_what_is_not_used_comes_back() {
+        let mut ledger = ChildLedger::default();
+        assert_eq!(ledger.lend_share("a", share(90, 30), 3), share(30, 10));
+        assert_eq!(ledger.lend_share("b", share(90, 30), 2), share(30, 10));
+        assert_eq!(ledger.lend_share("c", share(90, 30), 1), share(30, 10));
+        assert_eq!(ledger.lend_share("d", share(90, 30), 1), share(0, 0));
+        assert_eq!(ledger.settle_account("a", &ended(10, 4)).cost, Cost(10));
+        // The run has used 10 of its 90, and 60 are lent: 20 are free.
+        assert_eq!(ledger.lend_share("e", share(80, 26), 1), share(20, 6));
+    }
+
+    #[test]
+    fn a_child_that_is_continued_gets_a_share_beyond_what_it_used() {
+        let mut ledger = ChildLedger::default();
+        ledger.lend_share("a", share(90, 30), 1);
+        assert_eq!(ledger.settle_account("a", &ended(50, 7)).cost, Cost(50));
+        let continued = ledger.lend_share("a", share(40, 23), 1);
+        assert_eq!((continued.cost, continued.tokens, continued.runtime_ms), (Cost(90), 30, 1_100));
+        assert_eq!(ledger.settle_account("a", &ended(65, 7)).cost, Cost(15));
+    }
+}

@@ -1,0 +1,192 @@
+//! What a review records in its journal, besides what every run records.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::{
+        files::PatchRefusal,
+        ids::{AgentName, FindingId, Key},
+        limits::AgentUsage,
+        reason::RunReason,
+        run_kind::KindEvent,
+    },
+    review::{
+        challenge_rules::{ChallengeResult, ChallengerVoice},
+        confidence::Confidence,
+        counts::FindingCounts,
+        finding::{Finding, FindingRaiser, Severity, StatusTransition},
+        level::{AgentRole, ReviewLevel},
+        own_file::OwnFile,
+    },
+    tasks::fault::Fault,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ReviewEvent {
+    LevelChosen {
+        level: ReviewLevel,
+        why: String,
+        panel: Vec<AgentRole>,
+    },
+    RoundStarted {
+        round: u32,
+        of: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<RunReason>,
+    },
+    SeatAnswered {
+        round: u32,
+        role: AgentRole,
+        agent: AgentName,
+        raised: u32,
+        usage: AgentUsage,
+    },
+    SeatIncomplete {
+        round: u32,
+        role: AgentRole,
+        agent: AgentName,
+        fault: Fault,
+    },
+    FindingRaised {
+        finding: Finding,
+    },
+    FindingJoined {
+        finding: FindingId,
+        severity: Severity,
+        raiser: FindingRaiser,
+    },
+    FindingMoved {
+        finding: FindingId,
+        #[serde(flatten)]
+        transition: StatusTransition,
+    },
+    /// A challenger answered for its batch, or failed to.
+    ChallengerAnswered {
+        key: Key,
+        agent: AgentName,
+        findings: u32,
+        usage: AgentUsage,
+        /// The findings that the challenger did not mention.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        silent: Vec<FindingId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+    FindingRuled {
+        finding: FindingId,
+        ruled: ChallengeResult,
+        /// The severity from now on.
+        severity: Severity,
+        voices: Vec<ChallengerVoice>,
+    },
+    FixersDealt {
+        round: u32,
+        iteration: u32,
+        wave: u32,
+        hands: Vec<Vec<FindingId>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<RunReason>,
+    },
+    FixerFailed {
+        key: Key,
+        agent: AgentName,
+        fault: Fault,
+    },
+    PatchLanded {
+        key: Key,
+        findings: Vec<FindingId>,
+        lines: u32,
+    },
+    PatchRefused {
+        key: Key,
+        findings: Vec<FindingId>,
+        why: PatchRefusal,
+    },
+    RoundEnded {
+        round: u32,
+        new: u32,
+        dry: bool,
+        counts: FindingCounts,
+    },
+    ConfidenceCalculated {
+        round: u32,
+        confidence: Confidence,
+    },
+    FileWritten {
+        #[serde(flatten)]
+        file: OwnFile,
+        path: String,
+    },
+}
+
+impl KindEvent for ReviewEvent {
+    const KIND_NAMES: &'static [&'static str] = &[
+        "level_chosen",
+        "round_started",
+        "seat_answered",
+        "seat_incomplete",
+        "finding_raised",
+        "finding_joined",
+        "finding_moved",
+        "challenger_answered",
+        "finding_ruled",
+        "fixers_dealt",
+        "fixer_failed",
+        "patch_landed",
+        "patch_refused",
+        "round_ended",
+        "confidence_calculated",
+        "file_written",
+    ];
+
+    fn subject_name(&self) -> String {
+        match self {
+            ReviewEvent::ChallengerAnswered { key, .. }
+            | ReviewEvent::FixerFailed { key, .. }
+            | ReviewEvent::PatchLanded { key, .. }
+            | ReviewEvent::PatchRefused { key, .. } => key.to_string(),
+            // One role has at most one seat in a round.
+            ReviewEvent::SeatAnswered { role, .. } | ReviewEvent::SeatIncomplete { role, .. } => role.to_string(),
+            ReviewEvent::FindingRaised { finding } => finding.id.to_string(),
+            ReviewEvent::FindingJoined { finding: finding_id, .. }
+            | ReviewEvent::FindingMoved { finding: finding_id, .. }
+            | ReviewEvent::FindingRuled { finding: finding_id, .. } => finding_id.to_string(),
+            ReviewEvent::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
+            ReviewEvent::RoundStarted { round, .. }
+            | ReviewEvent::RoundEnded { round, .. }
+            | ReviewEvent::ConfidenceCalculated { round, .. } => format!("{round}"),
+            // The remaining kinds occur once in a run, or their order alone tells them apart.
+            ReviewEvent::LevelChosen { .. } | ReviewEvent::FileWritten { .. } => String::new(),
+        }
+    }
+
+    fn kind_name(&self) -> &'static str {
+        // These must be the names that serde writes for the variants.
+        match self {
+            ReviewEvent::LevelChosen { .. } => "level_chosen",
+            ReviewEvent::RoundStarted { .. } => "round_started",
+            ReviewEvent::SeatAnswered { .. } => "seat_answered",
+            ReviewEvent::SeatIncomplete { .. } => "seat_incomplete",
+            ReviewEvent::FindingRaised { .. } => "finding_raised",
+            ReviewEvent::FindingJoined { .. } => "finding_joined",
+            ReviewEvent::FindingMoved { .. } => "finding_moved",
+            ReviewEvent::ChallengerAnswered { .. } => "challenger_answered",
+            ReviewEvent::FindingRuled { .. } => "finding_ruled",
+            ReviewEvent::FixersDealt { .. } => "fixers_dealt",
+            ReviewEvent::FixerFailed { .. } => "fixer_failed",
+            ReviewEvent::PatchLanded { .. } => "patch_landed",
+            ReviewEvent::PatchRefused { .. } => "patch_refused",
+            ReviewEvent::RoundEnded { .. } => "round_ended",
+            ReviewEvent::ConfidenceCalculated { .. } => "confidence_calculated",
+            ReviewEvent::FileWritten { .. } => "file_written",
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The question about a loop that was released before it was done.
+
+use alloc::string::String;
+
+use crate::{
+    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    engine::{ids::DecisionId, kinds::WorkflowTopic},
+    session::order::SessionTopic,
+};
+
+impl Decision {
+    pub fn for_loop(decision_id: DecisionId, question: String) -> Decision {
+        let offered = build_choices(&[
+            // A loop belongs to no review, so its answers only concern the session.
+            (ChoiceKey::More, "let the session continue, with its limit granted once more"),
+            (ChoiceKey::End, "stop here"),
+        ]);
+        let owner = "the user who started the loop".into();
+        Decision {
+            id: decision_id,
+            about: DecisionTopic::Workflow(WorkflowTopic::Session(SessionTopic::Loop)),
+            owner,
+            question,
+            choices: offered,
+            answer: None,
+        }
+    }
+}

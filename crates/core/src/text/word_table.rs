@@ -1,0 +1,18 @@
+//! The words of an enum as users read and type them.
+
+/// Gives an enum `as_str` and `Display` from one list of words.
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),* $(,)? }) => {
+        impl $type {
+            pub fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $word),* }
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;

@@ -1,0 +1,77 @@
+//! What a toy run was asked to do.
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::{kinds::RunOrder, run_kind::RunKind},
+    tasks::client::JobKind,
+    toy::event::ToyEvent,
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToyOrder {
+    pub name: String,
+    pub steps: Vec<ToyStep>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum ToyStep {
+    Sleep {
+        ms: u64,
+    },
+    /// Ask the user, and continue with any answer.
+    Question {
+        text: String,
+    },
+    /// Run these side by side. Children that wait are waited for after the last step.
+    Children {
+        children: Vec<ToyChild>,
+    },
+    /// End the run as failed.
+    Fail {
+        detail: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToyChild {
+    pub name: String,
+    pub order: Box<RunOrder>,
+}
+
+impl RunKind for ToyOrder {
+    const NAME: &'static str = "toy";
+    const VERSION: u32 = 1;
+    type Event = ToyEvent;
+    type Summary = ToySummary;
+    type Topic = ToyTopic;
+
+    fn title(&self) -> String {
+        self.name.clone()
+    }
+
+    fn file_slug(&self) -> String {
+        self.name.clone()
+    }
+
+    fn needed_jobs(&self) -> Vec<JobKind> {
+        Vec::new()
+    }
+}
+
+/// What a toy run has to say at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToySummary {
+    pub steps_done: u32,
+}
+
+/// What the questions of a toy run are about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum ToyTopic {
+    ToyStep { step: u32 },
+}

@@ -1,0 +1,169 @@
+//! The child runs of a workflow: naming, starting and reporting them.
+
+use std::{future::Future, pin::Pin};
+
+use tribunal_core::{
+    decisions::user_request::UserRequest,
+    engine::{
+        children::ChildReport,
+        effect::{ChildOutcome, Reply, RunChild},
+        event::{EntryDraft, ParentRun, RunEvent},
+        ids::{Key, RunId},
+        plan::RunPlan,
+        replayer::Replayer,
+        view::{RunPhase, RunView},
+    },
+};
+use tribunal_store::StoreError;
+
+use super::{HostError, WorkflowHost};
+use crate::{
+    effects::{answers_in_files, environment_fault},
+    engine::{run_names, stop_level::StopLevel, updates::UpdateSink},
+    project::Project,
+};
+
+/// A child run that is being driven.
+pub(crate) type ChildFuture<'a> = Pin<Box<dyn Future<Output = ChildEnd> + 'a>>;
+
+/// Drives child runs.
+pub(crate) trait ChildDriver {
+    /// Drives a child until it ends or parks. An error says why it could not be started or continued.
+    fn drive_child<'a>(
+        &self,
+        child: ChildPlan,
+        update_sink: &'a dyn UpdateSink,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
+}
+
+/// A child run that is to be started or continued.
+#[derive(Debug)]
+pub(crate) struct ChildPlan {
+    pub child_id: RunId,
+    pub parent: ParentRun,
+    pub plan: RunPlan,
+    /// The effect was under way when the process last ended.
+    pub resumed: bool,
+}
+
+/// What a workflow asks for.
+pub(super) struct ChildRequest {
+    pub key: Key,
+    pub run_child: RunChild,
+    /// The effect was under way when the process last ended.
+    pub resumed: bool,
+}
+
+/// How a child run came back.
+pub(crate) struct ChildEnd {
+    key: Key,
+    child_id: RunId,
+    result: Result<(), String>,
+}
+
+impl WorkflowHost<'_, '_> {
+    /// Starts or continues a child run.
+    pub(super) async fn start_child(&mut self, request: ChildRequest) -> Result<(), HostError> {
+        let ChildRequest { key, run_child, resumed } = request;
+        let own_view = self.journal.run_view();
+        let known_child = own_view.children.get(&run_child.name).map(|standing| standing.run.clone());
+        let parent = ParentRun {
+            run: self.context.run_id.clone(),
+            root: own_view.parent.as_ref().map_or_else(|| self.context.run_id.clone(), |parent| parent.root.clone()),
+            name: run_child.name.clone(),
+            depth: own_view.parent.as_ref().map_or(0, |parent| parent.depth) + 1,
+        };
+        let child_id = match known_child {
+            Some(child_id) => child_id,
+            None => {
+                let child_id = self.new_child_id(&run_child)?;
+                let event =
+                    RunEvent::ChildStarted { key: key.clone(), name: run_child.name.clone(), child: child_id.clone() };
+                self.record_drafts(vec![EntryDraft { id: format!("child_started:{}", run_child.name), event }]).await?;
+                child_id
+            }
+        };
+        let mut settings = self.context.settings.clone();
+        settings.limits.share = Some(run_child.share);
+        let plan = RunPlan { settings, order: run_child.order };
+        let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed };
+        let drive = self.child_driver.drive_child(child_plan, self.update_sink);
+        self.running_children.push(Box::pin(async move { ChildEnd { key, child_id, result: drive.await } }));
+        Ok(())
+    }
+
+    fn new_child_id(&self, run_child: &RunChild) -> Result<RunId, StoreError> {
+        let mut taken_names = self.journal.list_runs()?;
+        // A child that was named a moment ago may not have a journal yet.
+        taken_names.extend(self.journal.run_view().children.values().map(|standing| standing.run.clone()));
+        Ok(run_names::new_run_name(&run_child.order.file_slug(), &taken_names))
+    }
+
+    /// Records how a child came back. If this run itself is to stop, nothing is recorded: the next process asks for it again.
+    pub(super) async fn finish_child(
+        &mut self,
+        replayer: &Replayer,
+        child_end: ChildEnd,
+        deliver: bool,
+    ) -> Result<(), HostError> {
+        let ChildEnd { key, child_id, result } = child_end;
+        let is_stopping = *self.stop.borrow() > StopLevel::Continue;
+        let outcome = match result {
+            Ok(()) => {
+                let child_view = RunView::from_entries(&self.journal.entries_of(&child_id)?);
+                match report_child(&child_id, &child_view) {
+                    Some(outcome) => outcome,
+                    None if is_stopping => return Ok(()),
+                    None => environment_fault(format!("child run {child_id} has no end")).into(),
+                }
+            }
+            Err(cause) => environment_fault(format!("child run {child_id}: {cause}")).into(),
+        };
+        // A child that was stopped together with this run has not come to an end of its own.
+        if is_stopping && !matches!(outcome, ChildOutcome::Ended(_)) {
+            return Ok(());
+        }
+        self.record_performed(replayer, &key, Reply::RunChild(outcome).into(), deliver).await
+    }
+
+    /// Returns a request for every waiting child that the user has answered meanwhile.
+    pub(super) fn answered_children(&self) -> Result<Vec<UserRequest>, HostError> {
+        let mut requests = Vec::new();
+        for (child_name, standing) in &self.journal.run_view().children {
+            // Only a child that has reported waits; one that runs reads its own inbox.
+            if standing.report.is_none() {
+                continue;
+            }
+            let child_view = RunView::from_entries(&self.journal.entries_of(&standing.run)?);
+            if matches!(child_view.phase, RunPhase::Parked(_))
+                && has_news(&self.context.project, self.journal.requests_of(&standing.run)?, &child_view)
+            {
+                requests.push(UserRequest::ContinueChild { child: child_name.clone() });
+            }
+        }
+        Ok(requests)
+    }
+}
+
+/// Whether the user has sent something to a parked run.
+fn has_news(project: &Project, pending_requests: Vec<UserRequest>, run_view: &RunView) -> bool {
+    pending_requests.iter().any(|request| !matches!(request, UserRequest::Stop { .. }))
+        || !answers_in_files(project, run_view).is_empty()
+}
+
+/// Describes how a child run came to an end; `None` if it has none.
+fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> {
+    let summary = child_view.run_summary()?;
+    let report = ChildReport {
+        run: child_id.clone(),
+        outcome: summary.outcome,
+        reason: summary.reason,
+        detail: summary.detail.clone(),
+        used: child_view.total_usage().usage_totals(),
+        worked_ms: summary.elapsed_ms,
+    };
+    Some(match child_view.phase {
+        RunPhase::Finished(_) => ChildOutcome::Ended(report),
+        _ => ChildOutcome::Waiting(report),
+    })
+}

@@ -1,0 +1,138 @@
+//! Child runs: a run that a workflow asks for is driven on the same thread as its parent, as one more future of the parent's
+//! host.
+//!
+//! A drive is local (its workflow is not `Send`), while effects are spawned as tasks. A future in the host needs no local set and
+//! no thread of its own: the parent waits for its effects and its children in one place, dropping the parent drops them, and both
+//! see the same stop. What takes time in a child, its effects, runs beside it as in every run.
+
+use std::{future::Future, pin::Pin};
+
+use tokio::sync::watch;
+use tribunal_core::{
+    decisions::user_request::UserRequest,
+    engine::{
+        children::MAX_DEPTH,
+        ids::RunId,
+        plan::RunPlan,
+        run_kind::RunDriver,
+        settings::Settings,
+        view::{RunPhase, RunView},
+    },
+};
+use tribunal_store::Store;
+
+use super::{RunError, Runner};
+use crate::{
+    engine::{
+        host::{ChildDriver, ChildPlan},
+        journal::split_requests,
+        stop_level::StopLevel,
+        updates::UpdateSink,
+    },
+    project::Project,
+};
+
+impl ChildDriver for Runner {
+    fn drive_child<'a>(
+        &self,
+        child: ChildPlan,
+        update_sink: &'a dyn UpdateSink,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + 'a>> {
+        let runner = self.clone();
+        Box::pin(async move { runner.run_child(child, update_sink).await.map_err(|cause| cause.to_string()) })
+    }
+}
+
+impl Runner {
+    /// Drives the child until it ends or parks. It stops with its parent, or alone if the user asks for that.
+    async fn run_child(mut self, child: ChildPlan, update_sink: &dyn UpdateSink) -> Result<(), RunError> {
+        let ChildPlan { child_id, parent, plan, resumed } = child;
+        let runner = &mut self;
+        if parent.depth > MAX_DEPTH {
+            return Err(RunError::TooDeep { run: child_id, depth: parent.depth });
+        }
+        if plan.order.run_driver() != RunDriver::Host {
+            return Err(RunError::DrivenBySession { run: child_id });
+        }
+        let parent_stop = runner.stop.clone();
+        let (stop_sender, stop_receiver) = watch::channel(*parent_stop.borrow());
+        runner.stop = stop_receiver;
+        // A session of the user and a batch of runs belong to the root alone.
+        runner.binding = None;
+        runner.batch_id = None;
+        let project = runner.project.clone();
+        let stop_requests = runner.shared.stop_requests();
+        let drive = async {
+            let store = Store::open(&runner.project.home_dir())?;
+            let entries = store.entries_for_resume(&child_id)?;
+            drop(store);
+            let child_view = RunView::from_entries(&entries);
+            match &child_view.phase {
+                // The child was named, and its process ended before it started.
+                _ if entries.is_empty() => {
+                    runner.start_child_run(&child_id, plan, parent, update_sink).await?;
+                }
+                // It came to its end, and the process ended before the parent knew.
+                RunPhase::Finished(_) => {}
+                RunPhase::Parked(summary) if resumed && summary.outcome.is_some() => {}
+                RunPhase::Running | RunPhase::Parked(_) => {
+                    let changed_plan = changed_share(&child_view, &plan.settings);
+                    runner.resume_child_run(&child_id, changed_plan, update_sink).await?;
+                }
+            }
+            Ok(())
+        };
+        tokio::select! {
+            ended = drive => ended,
+            never = forward_stops(&project, &child_id, parent_stop, stop_requests, &stop_sender) => match never {},
+        }
+    }
+}
+
+/// Returns the plan with the share that the parent gives now; `None` if it has not changed.
+fn changed_share(child_view: &RunView, parent_settings: &Settings) -> Option<RunPlan> {
+    let (Some(settings), Some(order)) = (&child_view.settings, &child_view.order) else { return None };
+    let is_changed = settings.limits.share != parent_settings.limits.share;
+    is_changed.then(|| {
+        let mut settings = settings.clone();
+        settings.limits.share = parent_settings.limits.share;
+        RunPlan { settings, order: order.clone() }
+    })
+}
+
+/// Passes on the stops of the parent, and those that the user requested for this child alone.
+async fn forward_stops(
+    project: &Project,
+    child_id: &RunId,
+    mut parent_stop: watch::Receiver<StopLevel>,
+    mut stop_requests: watch::Receiver<u64>,
+    stop_sender: &watch::Sender<StopLevel>,
+) -> std::convert::Infallible {
+    let raise_to = |level: StopLevel| {
+        stop_sender.send_if_modified(|current| {
+            let is_higher = level > *current;
+            *current = (*current).max(level);
+            is_higher
+        });
+    };
+    loop {
+        tokio::select! {
+            Ok(()) = parent_stop.changed() => raise_to(*parent_stop.borrow_and_update()),
+            Ok(()) = stop_requests.changed() => raise_to(requested_stop(project, child_id)),
+            // Both senders are gone only when the process ends.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// Reads how far the user wants this run to stop.
+fn requested_stop(project: &Project, run_id: &RunId) -> StopLevel {
+    let pending = Store::open_read_only(&project.home_dir()).and_then(|store| store.pending_requests(run_id));
+    let (_, requests) = split_requests(pending.unwrap_or_default());
+    let levels = requests.iter().map(|request| match request {
+        UserRequest::Stop { now: true } => StopLevel::EndNow,
+        UserRequest::Stop { now: false } => StopLevel::ParkRun,
+        _ => StopLevel::Continue,
+    });
+    levels.max().unwrap_or_default()
+}
