@@ -11,7 +11,7 @@ use std::{
 };
 
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::engine::ids::RunId;
+use tribunal_core::engine::{ids::RunId, view::RunView};
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
 use tribunal_store::{Store, StoreError};
@@ -301,8 +301,17 @@ fn terminal_width(terminal_fd: impl AsFd) -> Option<usize> {
     (window_size.ws_col > 0).then_some(usize::from(window_size.ws_col))
 }
 
-/// Finds a run by its id, or by a part of it that only one run has.
+/// Finds a run by its id, or by a part of it that only one run has. A child run is also found as `PARENT/name`.
 pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserError> {
+    if let Some((typed_parent, child_name)) = typed_run.rsplit_once('/') {
+        let parent_id = find_run(store, typed_parent)?;
+        let parent_view = RunView::from_entries(&store.read_entries(&parent_id, 0)?);
+        return match parent_view.children.get(child_name) {
+            Some(standing) => Ok(standing.run.clone()),
+            None => Err(UserError::usage(format!("run {parent_id} has no child run named `{child_name}`"))
+                .with_step(format!("list its child runs: `tribunal status {parent_id}`"))),
+        };
+    }
     match match_name(&store.list_runs()?, typed_run) {
         NameMatch::Found(run_id) => Ok(run_id),
         NameMatch::Several(run_ids) => Err(several_matches_error(typed_run, "runs", &run_ids)),

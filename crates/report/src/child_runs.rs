@@ -1,9 +1,11 @@
 //! Texts about the child runs of a run: how they ended, and what they used.
 
 use tribunal_core::engine::{
-    children::{ChildReport, ChildStanding},
+    children::{ChildReport, ChildStanding, MAX_DEPTH},
     effect::ChildOutcome,
+    ids::RunId,
     reason::RunOutcome,
+    view::RunView,
 };
 
 use crate::{
@@ -44,6 +46,30 @@ impl ChildResult {
             &format_duration(report.worked_ms),
         ]);
         ChildResult { mark, text }
+    }
+}
+
+/// Lists the child runs of a run and theirs, one line each, as a tree. `read_child` reads the view of a child.
+pub fn list_child_lines(run_view: &RunView, read_child: &dyn Fn(&RunId) -> Option<RunView>) -> Vec<String> {
+    let mut lines = Vec::new();
+    add_child_lines(&mut lines, run_view, read_child, 0);
+    lines
+}
+
+fn add_child_lines(
+    lines: &mut Vec<String>,
+    run_view: &RunView,
+    read_child: &dyn Fn(&RunId) -> Option<RunView>,
+    depth: usize,
+) {
+    for (child_name, standing) in &run_view.children {
+        lines.push("  ".repeat(depth) + &describe_standing(child_name, standing));
+        // A journal that came from elsewhere could name a run as its own child.
+        if depth < MAX_DEPTH as usize
+            && let Some(child_view) = read_child(&standing.run)
+        {
+            add_child_lines(lines, &child_view, read_child, depth + 1);
+        }
     }
 }
 

@@ -134,7 +134,7 @@ macro_rules! kind_reporters {
             /// No entry has named the kind yet.
             #[default]
             Unknown,
-            $($(#[$attribute])* $kind(<$reporter as KindReporter>::Lines),)*
+            $($(#[$attribute])* $kind(Box<<$reporter as KindReporter>::Lines>),)*
         }
 
         impl RunLines {
@@ -154,7 +154,7 @@ macro_rules! kind_reporters {
                 match self {
                     RunLines::Unknown => {}
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::track_event(kind_lines, event, run_view);
+                        KindLines::<$reporter>::track_event(kind_lines.as_mut(), event, run_view);
                     })*
                 }
             }
@@ -163,7 +163,7 @@ macro_rules! kind_reporters {
             pub(crate) fn write_event(&mut self, event: &WorkflowEvent, run_view: &RunView, lines: &mut LineBuffer) {
                 match (self, event) {
                     $($(#[$attribute])* (RunLines::$kind(kind_lines), WorkflowEvent::$kind(event)) => {
-                        KindLines::<$reporter>::write_event(kind_lines, event, run_view, lines);
+                        KindLines::<$reporter>::write_event(kind_lines.as_mut(), event, run_view, lines);
                     })*
                     _ => {}
                 }
@@ -173,7 +173,7 @@ macro_rules! kind_reporters {
                 match self {
                     RunLines::Unknown => {}
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::write_decision(kind_lines, decision, run_view, lines);
+                        KindLines::<$reporter>::write_decision(kind_lines.as_mut(), decision, run_view, lines);
                     })*
                 }
             }
@@ -182,7 +182,7 @@ macro_rules! kind_reporters {
                 match self {
                     RunLines::Unknown => {}
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::write_stage_end(kind_lines, event, run_view, lines);
+                        KindLines::<$reporter>::write_stage_end(kind_lines.as_mut(), event, run_view, lines);
                     })*
                 }
             }
@@ -191,7 +191,7 @@ macro_rules! kind_reporters {
                 match self {
                     RunLines::Unknown => None,
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::name_worker(kind_lines, task_key)
+                        KindLines::<$reporter>::name_worker(kind_lines.as_ref(), task_key)
                     })*
                 }
             }
@@ -200,7 +200,7 @@ macro_rules! kind_reporters {
                 match self {
                     RunLines::Unknown => brief.role.to_string(),
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::name_retried_worker(kind_lines, task_key, brief)
+                        KindLines::<$reporter>::name_retried_worker(kind_lines.as_ref(), task_key, brief)
                     })*
                 }
             }

@@ -4,8 +4,8 @@
 //! Of Tribunal's crates this one uses `core` alone: it opens no file, asks no terminal for its size and knows no client.
 //! The caller passes in where to write, how wide the screen is and whether to use colour.
 //!
-//! What every kind of run has is drawn by common code; what only one kind has is in its directory ([`review`], [`session`])
-//! and is found through the table in [`kind_table`].
+//! What every kind of run has is drawn by common code. What only one kind has is in its own directory (`review`, `session`)
+//! and is found through the table in `kind_table`.
 
 mod active_work;
 pub mod calls;
@@ -37,6 +37,7 @@ mod user_messages;
 mod verbose;
 
 pub use active_work::{ActiveWork, list_active_work};
+pub use child_runs::list_child_lines;
 pub use display_mode::DisplayMode;
 pub use entry_filter::{EntryFilter, LogQuery};
 pub use json::JsonReporter;

@@ -10,7 +10,7 @@ use tribunal_core::{
 use crate::{
     ActiveWork,
     calls::{AgentCall, group_by_vendor},
-    child_runs, clean_line, escape_line,
+    clean_line, escape_line,
     kind_reporter::DEFAULT_RESULT_HEADING,
     kind_table,
     next_steps::collect_standing_steps,
@@ -51,7 +51,7 @@ pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
             _ => subject_title(run_view),
         };
         vec![
-            typed_run_id(run_view).into(),
+            (indent_child(run_standing, standings) + &typed_run_id(run_view)).into(),
             TextCell { text: run_standing.state_name().to_string(), style: standing_style(run_standing) },
             start_text.into(),
             result.as_ref().map(kind_table::describe_result_cell).unwrap_or_default().into(),
@@ -61,6 +61,13 @@ pub fn render_runs(standings: &[RunStanding<'_>], screen: &Screen) -> String {
     };
     let run_rows: Vec<Vec<TextCell>> = standings.iter().map(make_row).collect();
     render_table(&run_columns(result_heading), &run_rows, screen)
+}
+
+/// The indent of a child run below its parent, if the parent is in the list, too.
+fn indent_child(run_standing: &RunStanding<'_>, standings: &[RunStanding<'_>]) -> String {
+    let Some(parent) = &run_standing.run_view.parent else { return String::new() };
+    let is_listed = standings.iter().any(|other| other.run_view.run_id.as_ref() == Some(&parent.run));
+    if is_listed { "  ".repeat(parent.depth.saturating_sub(1) as usize) + "└ " } else { String::new() }
 }
 
 /// What the run is about, in one line.
@@ -92,6 +99,8 @@ pub struct RunDetails {
     pub active_work: Vec<ActiveWork>,
     /// Messages of the user that reached no agent yet.
     pub undelivered: Vec<UserRemark>,
+    /// The child runs, one line each; see [`crate::list_child_lines`].
+    pub child_lines: Vec<String>,
     /// The wall time at which the run is looked at.
     pub now_ms: u64,
 }
@@ -141,8 +150,7 @@ fn write_wrapped(rendered: &mut String, line_text: &str, screen: &Screen) {
     let _ = writeln!(rendered, "{}", screen.wrap_parts(2, 4, line_text));
 }
 
-/// Writes how the run ended, what came of it and what it used; for a run under way, the totals so far. Its parent and its
-/// children follow.
+/// Writes how the run ended, what came of it and what it used; for a run under way, the totals so far. Its parent follows.
 fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) {
     match run_view.run_summary() {
         Some(summary) => {
@@ -154,13 +162,14 @@ fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) 
     if let Some(parent) = &run_view.parent {
         write_wrapped(rendered, &format!("child run {} of {}", parent.name, parent.run), screen);
     }
-    for (child_name, standing) in &run_view.children {
-        write_wrapped(rendered, &child_runs::describe_standing(child_name, standing), screen);
-    }
 }
 
-/// Writes who works on what since when, and what became of messages that no agent has got.
+/// Writes the child runs, who works on what since when, and what became of messages that no agent has got.
 fn write_run_details(rendered: &mut String, run_standing: &RunStanding<'_>, run_details: &RunDetails, screen: &Screen) {
+    for child_line in &run_details.child_lines {
+        let indent = 2 + child_line.len() - child_line.trim_start().len();
+        let _ = writeln!(rendered, "{}", screen.wrap_parts(indent, indent + 2, child_line.trim_start()));
+    }
     for active_work in &run_details.active_work {
         write_wrapped(rendered, &format!("working: {}", active_work.describe(run_details.now_ms)), screen);
     }

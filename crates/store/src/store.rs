@@ -30,7 +30,7 @@ pub(crate) const JOURNAL_FILE: &str = "journal.db";
 const SELECT_OUTLINE: &str = "
     SELECT run, seq, body, blob FROM events
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
-                   'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
+                   'child_started', 'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
     ORDER BY run, seq";
 /// The size of the write-ahead log above which a short-lived writer runs a checkpoint.
 const MAX_WAL_BYTES: u64 = 64 << 10;

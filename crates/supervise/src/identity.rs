@@ -52,6 +52,11 @@ impl ProcessIdentity {
         self.signal(Signal::USR1)
     }
 
+    /// Asks the process to look whether the user wants to stop a part of its work.
+    pub fn ask_to_check(&self) -> bool {
+        self.signal(Signal::USR2)
+    }
+
     /// Asks the process to end now.
     pub fn ask_to_end(&self) -> bool {
         self.signal(Signal::TERM)

@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     } else {
         find_named_runs(&arguments.runs, &store)?
     };
+    let selected_runs = add_child_runs(selected_runs, &store, arguments.restore)?;
     let standings: Vec<(RunView, bool)> = selected_runs
         .iter()
         .map(|run_id| {
@@ -98,6 +99,26 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     Ok(0)
 }
 
+/// Adds the child runs of every run: they belong to it. A child alone cannot be discarded, since its parent refers to it.
+fn add_child_runs(run_ids: Vec<RunId>, store: &Store, is_restored: bool) -> Result<Vec<RunId>, UserError> {
+    let mut all_ids: Vec<RunId> = Vec::new();
+    let mut waiting: Vec<RunId> = run_ids.iter().rev().cloned().collect();
+    while let Some(run_id) = waiting.pop() {
+        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+        if let Some(parent) = run_view.parent.filter(|parent| !all_ids.contains(&parent.run) && !is_restored) {
+            return Err(UserError::usage(format!("{run_id} is a child run of {}", parent.run))
+                .with_reason("It belongs to that run. Nothing was discarded.")
+                .with_step(format!("discard the whole run: `tribunal discard {}`", parent.root)));
+        }
+        waiting.extend(run_view.children.values().rev().map(|standing| standing.run.clone()));
+        // A child that was named but never started has no journal.
+        if !all_ids.contains(&run_id) && run_view.run_id.is_some() {
+            all_ids.push(run_id);
+        }
+    }
+    Ok(all_ids)
+}
+
 fn find_named_runs(typed_names: &[String], store: &Store) -> Result<Vec<RunId>, UserError> {
     let mut run_ids: Vec<RunId> = Vec::new();
     for typed_name in typed_names {
@@ -122,7 +143,8 @@ fn select_by_state(arguments: &DiscardArguments, store: &Store, project: &Projec
         has_wanted_state && arguments.older_than.is_none_or(|age_ms| idle_ms >= age_ms)
     };
     let listed_runs = runs::list_runs(store, project)?;
-    Ok(listed_runs.iter().filter(is_selected).filter_map(|(run_view, _)| run_view.run_id.clone()).collect())
+    let roots = listed_runs.iter().filter(|(run_view, _)| run_view.parent.is_none());
+    Ok(roots.filter(is_selected).filter_map(|(run_view, _)| run_view.run_id.clone()).collect())
 }
 
 fn build_row(project: &Project, store: &Store, run_view: &RunView, run_is_live: bool) -> DiscardedRun {

@@ -210,7 +210,7 @@ fn find_wanted_runs(
         (Some(store), Some(run_name)) => {
             let run_id = find_run(&store, run_name)?;
             discard::refuse_discarded(project, &run_id)?;
-            Ok(vec![run_id])
+            Ok(vec![find_root(&store, run_id, context)?])
         }
         (Some(store), None) => {
             Ok(find_resumable_runs(&runs::list_runs(&store, project)?, &runs::list_batches(&store)?))
@@ -220,6 +220,18 @@ fn find_wanted_runs(
                 .with_step("start one: `tribunal review FILE`"))
         }
         (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// Returns the run that started a child run; a child is continued by it. Other runs are returned as they are.
+fn find_root(store: &Store, run_id: RunId, context: &CommandContext) -> Result<RunId, UserError> {
+    let first_entry = store.last_entry_of(&run_id, &["run_started"])?;
+    match RunView::from_entries(&first_entry).parent {
+        Some(parent) => {
+            context.print_note(&format!("{run_id} is a child run of {}, which is resumed", parent.root))?;
+            Ok(parent.root)
+        }
+        None => Ok(run_id),
     }
 }
 
@@ -309,6 +321,8 @@ fn find_resumable_runs(listed_runs: &[(RunView, bool)], batches: &BTreeMap<RunId
     let can_resume = |index: usize, (run_view, is_live): &(RunView, bool)| {
         let run_standing = RunStanding { run_view, is_live: *is_live };
         !matches!(run_view.phase, RunPhase::Finished(_))
+            // A child run is continued by the run that started it.
+            && run_view.parent.is_none()
             && !runs::is_superseded(&run_standing, &listed_runs[index + 1..])
     };
     let unfinished_runs = || {

@@ -82,10 +82,30 @@ pub(super) fn list_batches(store: &Store) -> Result<BTreeMap<RunId, BatchId>, Us
     Ok(store.read_outline()?.into_iter().filter_map(read_batch).collect())
 }
 
+/// Puts every child run below its parent. A child whose parent is not in the list stays where it was.
+fn sort_as_tree(standings: Vec<RunStanding<'_>>) -> Vec<RunStanding<'_>> {
+    let is_listed = |run_id: &RunId| standings.iter().any(|standing| standing.run_view.run_id.as_ref() == Some(run_id));
+    let parent_of = |standing: &RunStanding<'_>| {
+        standing.run_view.parent.as_ref().map(|parent| parent.run.clone()).filter(is_listed)
+    };
+    let mut sorted = Vec::new();
+    // The stack holds what is still to be listed, the next one on top.
+    let mut waiting: Vec<&RunStanding<'_>> =
+        standings.iter().rev().filter(|standing| parent_of(standing).is_none()).collect();
+    while let Some(standing) = waiting.pop() {
+        sorted.push(*standing);
+        waiting.extend(standings.iter().rev().filter(|child| parent_of(child) == standing.run_view.run_id));
+    }
+    sorted
+}
+
 /// Whether a run failed or crashed and a later one reviewed the same: nothing about it needs attention any more.
 /// `later_runs` are those that follow it in the list.
 pub(super) fn is_superseded(run_standing: &RunStanding<'_>, later_runs: &[(RunView, bool)]) -> bool {
-    let Some(order) = run_standing.run_view.review_order() else { return false };
+    // The parent of a child run says what becomes of it.
+    let Some(order) = run_standing.run_view.review_order().filter(|_| run_standing.run_view.parent.is_none()) else {
+        return false;
+    };
     let has_failed = matches!(run_standing.run_state(), RunState::Crashed | RunState::Ended(RunOutcome::Failed));
     let same_subject = |(later, _): &(RunView, bool)| {
         later.review_order().is_some_and(|later_order| later_order.subject.is_same_as(&order.subject))
@@ -116,6 +136,7 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
     let mut standings: Vec<RunStanding<'_>> =
         listed_runs.iter().map(|(run_view, run_is_live)| RunStanding { run_view, is_live: *run_is_live }).collect();
     standings.retain(|standing| arguments.matches_filter(standing));
+    let standings = sort_as_tree(standings);
     // The last ones are the newest, and those come last on the screen, too.
     let skipped_count = arguments.last.map_or(0, |max_runs| standings.len().saturating_sub(max_runs));
     let standings = &standings[skipped_count..];

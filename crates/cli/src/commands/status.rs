@@ -10,7 +10,7 @@ use tribunal_core::{
     engine::{ids::RunId, reason::RunOutcome, view::RunView},
 };
 use tribunal_report::{
-    escape_line, list_active_work, list_unheard_messages,
+    escape_line, list_active_work, list_child_lines, list_unheard_messages,
     tables::{self, RunDetails, RunStanding, RunState},
 };
 use tribunal_runner::{Project, Runner};
@@ -104,19 +104,23 @@ impl ShownRun {
     /// Reads the whole journal of a run.
     fn read_run(store: &Store, run_id: &RunId, is_live: bool) -> Result<ShownRun, UserError> {
         let entries = store.read_entries(run_id, 0)?;
+        let run_view = RunView::from_entries(&entries);
+        let read_child = |child_id: &RunId| Some(RunView::from_entries(&store.read_entries(child_id, 0).ok()?));
         let details = RunDetails {
+            child_lines: list_child_lines(&run_view, &read_child),
             // What a crashed run had begun is not under way any more.
             active_work: if is_live { list_active_work(&entries) } else { Vec::new() },
             undelivered: list_unheard_messages(&entries),
             now_ms: wall_clock_ms(),
         };
-        Ok(ShownRun { run_view: RunView::from_entries(&entries), is_live, details })
+        Ok(ShownRun { run_view, is_live, details })
     }
 
-    /// Takes over a run that is known in outline. What a live one works on is worth reading its journal.
+    /// Takes over a run that is known in outline. What a live one works on, and how the children of a run stand, is worth
+    /// reading its journal.
     fn from_outline(store: &Store, run_view: RunView, is_live: bool) -> Result<ShownRun, UserError> {
         match &run_view.run_id {
-            Some(run_id) if is_live => ShownRun::read_run(store, run_id, is_live),
+            Some(run_id) if is_live || !run_view.children.is_empty() => ShownRun::read_run(store, run_id, is_live),
             _ => Ok(ShownRun { run_view, is_live, details: RunDetails::default() }),
         }
     }
@@ -152,7 +156,11 @@ fn collect_overview(
                 &BmadProject::read_project(project),
                 &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
             );
-            let (listed_runs, superseded_runs) = split_superseded(listed_runs);
+            let (mut listed_runs, superseded_runs) = split_superseded(listed_runs);
+            // Child runs are shown with the run that started them.
+            let root_ids: Vec<RunId> = listed_runs.iter().filter_map(|(run_view, _)| run_view.run_id.clone()).collect();
+            listed_runs
+                .retain(|(run_view, _)| run_view.parent.as_ref().is_none_or(|parent| !root_ids.contains(&parent.root)));
             Ok(StatusOverview { shown_runs: select_overview_runs(store, listed_runs)?, superseded_runs, sprint_tree })
         }
         (None, Some(run_name)) => {

@@ -4,12 +4,17 @@
 //! afterwards is therefore read from its journal.
 
 use serde_json::json;
-use tribunal_core::engine::{
-    ids::RunId,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    decisions::user_request::UserRequest,
+    engine::{
+        event::ParentRun,
+        ids::RunId,
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_report::{escape_line, tables::RunStanding};
 use tribunal_runner::{Project, RunHold, Runner};
+use tribunal_store::Store;
 use tribunal_supervise::ProcessIdentity;
 
 use crate::{
@@ -34,9 +39,14 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
     let Some((run_id, run_hold)) = find_run_to_stop(arguments, &project, context)? else {
         return print_message(context, "nothing is running here", &json!({ "stopping": null })).map(|()| 0);
     };
+    let parent = match context.open_journal(&project)? {
+        Some(store) => RunView::from_entries(&store.last_entry_of(&run_id, &["run_started"])?).parent,
+        None => None,
+    };
     let stop_request =
-        StopRequest { run_id, was_held: run_hold != RunHold::Free, end_now: arguments.now, project, context };
+        StopRequest { run_id, parent, was_held: run_hold != RunHold::Free, end_now: arguments.now, project, context };
     match run_hold {
+        RunHold::HeldBy(process) if stop_request.parent.is_some() => stop_request.stop_child(process),
         RunHold::HeldBy(process) => stop_request.signal_process(process),
         // The process is gone and its keeper is ending the agents; there is nothing left to signal.
         RunHold::EndingAgents if arguments.now => stop_request.wait_for_exit(),
@@ -65,9 +75,16 @@ fn find_run_to_stop(
     if let Some(run_name) = &arguments.run {
         return Ok(Some(with_hold(find_run(&store, run_name)?)));
     }
-    // Without a name, only a single running run is unambiguous.
+    // Without a name, only a single running run is unambiguous. Child runs stop with the run that started them.
     let mut running_runs: Vec<_> =
         store.list_runs()?.into_iter().map(with_hold).filter(|(_, run_hold)| *run_hold != RunHold::Free).collect();
+    if running_runs.len() > 1 {
+        let is_child = |run_id: &RunId| {
+            let first_entry = store.last_entry_of(run_id, &["run_started"]).ok().flatten();
+            RunView::from_entries(&first_entry).parent.is_some()
+        };
+        running_runs.retain(|(run_id, _)| !is_child(run_id));
+    }
     if running_runs.len() > 1 {
         let running_names: Vec<&str> = running_runs.iter().map(|(run_id, _)| run_id.as_str()).collect();
         return Err(UserError::usage(format!("several runs are running: {}", running_names.join(", ")))
@@ -78,6 +95,8 @@ fn find_run_to_stop(
 
 struct StopRequest<'a> {
     run_id: RunId,
+    /// The run that started it, if it is a child: it continues.
+    parent: Option<ParentRun>,
     /// Whether something of the run was still running.
     was_held: bool,
     end_now: bool,
@@ -100,6 +119,25 @@ impl StopRequest<'_> {
             (true, false) => self.print_pending("stops as soon as its agents have finished; then resume it with"),
             (true, true) => self.wait_for_exit(),
             (false, _) => self.print_ending(),
+        }
+    }
+
+    /// Stops a child run alone. It runs in the process of its root, so a signal to that process only says that there is a
+    /// request; the request itself is in the inbox of the child.
+    fn stop_child(&self, process: ProcessIdentity) -> Result<u8, UserError> {
+        let store = Store::open(&self.project.home_dir())?;
+        store.send_request(&self.run_id, &UserRequest::Stop { now: self.end_now })?;
+        drop(store);
+        if !process.ask_to_check() && process.is_alive() {
+            return Err(self.explain_unreachable(&format!(
+                "Process {} belongs to another user or container, or the system refused the signal.",
+                process.pid()
+            )));
+        }
+        match self.end_now {
+            true => self.wait_for_exit(),
+            false => self
+                .print_pending("stops as soon as its agents have finished; its parent continues; then resume it with"),
         }
     }
 

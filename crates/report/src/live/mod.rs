@@ -5,6 +5,7 @@
 //! by the binary.
 
 mod board;
+mod figure_columns;
 mod frame;
 mod multi_board;
 mod multi_frame;

@@ -7,8 +7,9 @@ use tribunal_core::engine::reason::RunOutcome;
 
 use super::{
     board::LiveBoard,
+    figure_columns::{FigureColumn, TableColumns},
     frame::join_words,
-    multi_board::{MultiRunBoard, RunFigures, RunRowEnding, RunRowState, RunTableRow},
+    multi_board::{MultiRunBoard, RunRowEnding, RunRowState, RunTableRow},
     row::{RowBuilder, first_fitting},
 };
 use crate::{
@@ -29,98 +30,13 @@ const MARK_COLUMNS: usize = 2;
 /// A name never takes more than this, so that the figures stay close to it.
 const MAX_NAME_COLUMNS: usize = 36;
 
-/// A figure that a row shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FigureColumn {
-    Found,
-    Fixed,
-    Open,
-    Tokens,
-    /// What was paid; blank as long as no run has a cost.
-    Cost,
-    /// What was paid or, as long as no run has a cost, the tokens.
-    Spent,
-    Time,
-}
-
-impl FigureColumn {
-    fn heading(self, has_cost: bool) -> &'static str {
-        match self {
-            FigureColumn::Found => "found",
-            FigureColumn::Fixed => "fixed",
-            FigureColumn::Open => "open",
-            FigureColumn::Cost if !has_cost => "",
-            FigureColumn::Spent if !has_cost => "tokens",
-            FigureColumn::Cost | FigureColumn::Spent => "cost",
-            FigureColumn::Tokens => "tokens",
-            FigureColumn::Time => "time",
-        }
-    }
-
-    fn column_count(self) -> usize {
-        match self {
-            FigureColumn::Found | FigureColumn::Fixed | FigureColumn::Open => 5,
-            FigureColumn::Tokens => 6,
-            // `$123.45` and `1:02:03`
-            FigureColumn::Cost | FigureColumn::Spent | FigureColumn::Time => 7,
-        }
-    }
-
-    fn format_figure(self, figures: &RunFigures, has_cost: bool) -> String {
-        let format_items = |count: fn(ItemCounts) -> u32| figures.items.map(|items| count(items).to_string());
-        match self {
-            FigureColumn::Found => format_items(|items| items.found).unwrap_or_default(),
-            FigureColumn::Fixed => format_items(|items| items.fixed).unwrap_or_default(),
-            FigureColumn::Open => format_items(|items| items.open).unwrap_or_default(),
-            FigureColumn::Cost if !has_cost => String::new(),
-            FigureColumn::Spent if !has_cost => phrases::abbreviate_count(figures.tokens),
-            FigureColumn::Cost | FigureColumn::Spent => phrases::format_cost(figures.paid_cost),
-            FigureColumn::Tokens => phrases::abbreviate_count(figures.tokens),
-            FigureColumn::Time => phrases::format_duration(figures.elapsed_ms),
-        }
-    }
-}
-
-/// The columns for a width of the screen.
-struct TableColumns {
-    /// The room for what a run is doing.
-    stage_columns: usize,
-    figures: &'static [FigureColumn],
-    gap: usize,
-}
-
-const WIDE_TABLE: TableColumns = TableColumns {
-    stage_columns: 35,
-    figures: &[
-        FigureColumn::Found,
-        FigureColumn::Fixed,
-        FigureColumn::Open,
-        FigureColumn::Tokens,
-        FigureColumn::Cost,
-        FigureColumn::Time,
-    ],
-    gap: 2,
-};
-const MEDIUM_TABLE: TableColumns = TableColumns {
-    stage_columns: 23,
-    figures: &[FigureColumn::Found, FigureColumn::Fixed, FigureColumn::Open, FigureColumn::Spent, FigureColumn::Time],
-    gap: 1,
-};
-const NARROW_TABLE: TableColumns =
-    TableColumns { stage_columns: 19, figures: &[FigureColumn::Fixed, FigureColumn::Open, FigureColumn::Time], gap: 1 };
-
 impl MultiRunBoard {
     /// Draws the live region. No line is wider than the screen, and there are at most `max_lines` of them.
     pub fn draw_frame(&self, screen: &Screen, max_lines: usize) -> Vec<String> {
         let screen_columns = screen.max_columns.unwrap_or(80);
         // The last column stays free: a terminal that has filled it is about to wrap.
         let columns = screen_columns.saturating_sub(1);
-        let table_columns = match columns {
-            108.. => &WIDE_TABLE,
-            74.. => &MEDIUM_TABLE,
-            _ => &NARROW_TABLE,
-        };
-        let layout = MultiLayout { board: self, screen, columns, table_columns };
+        let layout = MultiLayout { board: self, screen, columns, table_columns: TableColumns::for_width(columns) };
         if max_lines == 0 {
             Vec::new()
         } else if screen_columns < MIN_COLUMNS || max_lines < MIN_LINES || self.controls.mode == DisplayMode::Silent {

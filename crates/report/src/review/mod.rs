@@ -61,13 +61,13 @@ impl KindReporter for ReviewReporter {
     }
 
     fn is_problem(event: &ReviewEvent) -> bool {
-        match event {
+        matches!(
+            event,
             ReviewEvent::SeatIncomplete { .. }
-            | ReviewEvent::FixerFailed { .. }
-            | ReviewEvent::PatchRefused { .. }
-            | ReviewEvent::ChallengerAnswered { fault: Some(_), .. } => true,
-            _ => false,
-        }
+                | ReviewEvent::FixerFailed { .. }
+                | ReviewEvent::PatchRefused { .. }
+                | ReviewEvent::ChallengerAnswered { fault: Some(_), .. }
+        )
     }
 
     fn find_key(event: &ReviewEvent) -> Option<&Key> {

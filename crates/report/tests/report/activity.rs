@@ -37,7 +37,8 @@ fn status_of(journal: &[JournalEntry], is_live: bool, undelivered: Vec<UserRemar
     let run_view = RunView::from_entries(journal);
     let active_work = list_active_work(journal);
     let started_ms = active_work.first().map_or(0, |work| work.started_ms);
-    let run_details = RunDetails { active_work, undelivered, now_ms: started_ms + 133_000 };
+    let now_ms = started_ms + 133_000;
+    let run_details = RunDetails { active_work, undelivered, now_ms, ..RunDetails::default() };
     render_detailed_status(&RunStanding { run_view: &run_view, is_live }, &run_details, &Screen::default())
 }
 

@@ -18,9 +18,10 @@ use tribunal_core::{
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, Screen, VerboseReporter, list_active_work,
+    list_child_lines,
     live::{LiveBoard, ViewControls},
     suggest_next_steps,
-    tables::{RunStanding, render_runs, render_status},
+    tables::{RunDetails, RunStanding, render_detailed_status, render_runs, render_status},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
@@ -208,7 +209,9 @@ fn the_verbose_log_of_a_run_names_its_children() {
 fn the_status_of_a_run_lists_its_children_with_what_they_used() {
     let status_of = |journal: &[JournalEntry]| {
         let run_view = RunView::from_entries(journal);
-        let status_text = render_status(&RunStanding { run_view: &run_view, is_live: true }, &Screen::default());
+        let run_details = RunDetails { child_lines: list_child_lines(&run_view, &|_| None), ..RunDetails::default() };
+        let run_standing = RunStanding { run_view: &run_view, is_live: true };
+        let status_text = render_detailed_status(&run_standing, &run_details, &Screen::default());
         status_text.lines().skip(1).take(2).map(String::from).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(status_of(&journal_with_child(None)), @"

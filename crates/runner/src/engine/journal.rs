@@ -38,6 +38,8 @@ pub struct RunJournal {
     /// The time that earlier processes of the run were awake.
     earlier_awake_ms: u64,
     started_at: Instant,
+    /// The name that the parent gave this run, if it is a child.
+    child_name: Option<String>,
 }
 
 impl RunJournal {
@@ -48,7 +50,8 @@ impl RunJournal {
         let mut failure_log = FailureLog::default();
         earlier_entries.iter().for_each(|entry| failure_log.apply_event(&entry.event));
         let started_at = Instant::now();
-        RunJournal { store, run_id, masker, view, failure_log, earlier_awake_ms: slept_at_ms, started_at }
+        let child_name = view.parent.as_ref().map(|parent| parent.name.clone());
+        RunJournal { store, run_id, masker, view, failure_log, earlier_awake_ms: slept_at_ms, started_at, child_name }
     }
 
     pub fn current_timestamp(&self) -> Timestamp {
@@ -127,7 +130,10 @@ impl RunJournal {
         for draft in drafts {
             let event = self.mask_event(draft.event)?;
             let draft = EntryDraft { id: draft.id, event };
-            kill_points::kill_if_requested(&draft.id, "before");
+            if let RunEvent::RunStarted { parent: Some(parent), .. } = &draft.event {
+                self.child_name = Some(parent.name.clone());
+            }
+            kill_points::kill_if_requested(&kill_points::entry_name(self.child_name.as_deref(), &draft.id), "before");
             batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
         }
         // The store writes on a thread of its own and reports back once the batch is durable.
@@ -139,7 +145,7 @@ impl RunJournal {
             result_receiver.await.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
         for entry in &entries {
             // The view is updated only now: it must never show an entry that a crash could still lose.
-            kill_points::kill_if_requested(&entry.id, "after");
+            kill_points::kill_if_requested(&kill_points::entry_name(self.child_name.as_deref(), &entry.id), "after");
             self.view.apply_entry(entry);
             self.failure_log.apply_event(&entry.event);
         }
