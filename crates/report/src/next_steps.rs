@@ -1,6 +1,7 @@
 //! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
 use tribunal_core::engine::{
+    children::ChildStanding,
     reason::{RunOutcome, RunReason},
     view::{RunPhase, RunView},
 };
@@ -42,6 +43,12 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
     let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
+    let is_waiting_child = |standing: &ChildStanding| {
+        standing.report.as_ref().is_some_and(|report| report.outcome == Some(RunOutcome::Waiting))
+    };
+    if run_view.children.values().any(is_waiting_child) {
+        steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
+    }
     if is_driven_by_session(run_view) {
         steps.push(run_step("loop status", ""));
         return steps;
@@ -86,6 +93,9 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
 /// The commands for a run that has crashed. Only its lock tells that, so the journal's own suggestions leave them out.
 fn crash_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
     let Some(run_id) = &run_view.run_id else { return Vec::new() };
+    if let Some(parent) = &run_view.parent {
+        return vec![NextStep::new(format!("{program_name} resume {}", parent.root), "")];
+    }
     vec![
         NextStep::new(format!("{program_name} resume {run_id}"), ""),
         NextStep::new(format!("{program_name} discard {run_id}"), "give up this run"),

@@ -12,6 +12,7 @@ mod common;
 mod contracts;
 mod crash;
 mod crash_change;
+mod crash_children;
 mod decisions;
 mod demo;
 mod discard;

@@ -331,7 +331,7 @@ pub enum PostOutcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[serde(tag = "child", rename_all = "snake_case")]
 pub enum ChildOutcome {
     /// The child has finished.
     Ended(ChildReport),

@@ -73,7 +73,9 @@ impl Runner {
                     runner.start_child_run(&child_id, plan, parent, update_sink).await?;
                 }
                 // It came to its end, and the process ended before the parent knew.
-                RunPhase::Finished(_) => {}
+                RunPhase::Finished(_) => {
+                    let _ = std::fs::remove_dir_all(runner.project.work_dir(&child_id));
+                }
                 RunPhase::Parked(summary) if resumed && summary.outcome.is_some() => {}
                 RunPhase::Running | RunPhase::Parked(_) => {
                     let changed_plan = changed_share(&child_view, &plan.settings);
