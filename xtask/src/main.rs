@@ -55,6 +55,11 @@ const COMMANDS: &[XtaskCommand] = &[
         run: run_court,
     },
     XtaskCommand {
+        name: "crash",
+        about: "kills runs with child runs at every single journal event and resumes them",
+        run: run_crash_sweep,
+    },
+    XtaskCommand {
         name: "clients",
         about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
         run: clients::run,
@@ -180,6 +185,21 @@ fn run_tests(arguments: &[OsString]) -> Result<u8> {
             run_command_step(&[&fixed_args, arguments].concat(), &mut test_cargo_command(scratch_dir.as_ref()))?;
     }
     Ok(exit_code)
+}
+
+/// Runs the crash tests that take too long for every change. The programs of the test kit are built first: the tests start them.
+fn run_crash_sweep(arguments: &[OsString]) -> Result<u8> {
+    let build_args = ["test", "--workspace", "--test", "cli", "--no-run", "--locked"].map(OsString::from);
+    let test_args =
+        ["test", "--workspace", "--test", "cli", "--locked", "crash_children", "--", "--ignored", "--nocapture"];
+    let scratch_dir = memory_dir::create_memory_dir();
+    match run_command_step(&build_args, &mut test_cargo_command(scratch_dir.as_ref()))? {
+        0 => {
+            let test_args = [&test_args.map(OsString::from), arguments].concat();
+            run_command_step(&test_args, &mut test_cargo_command(scratch_dir.as_ref()))
+        }
+        exit_code => Ok(exit_code),
+    }
 }
 
 fn run_court(arguments: &[OsString]) -> Result<u8> {

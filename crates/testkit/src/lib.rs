@@ -10,6 +10,7 @@ pub mod court;
 mod dice;
 mod landed_run;
 pub mod model;
+mod random_tree;
 mod random_world;
 pub mod samples;
 mod scripted_world;
@@ -19,6 +20,7 @@ pub use append_line::append_line;
 pub use challenged_round::{COUNTER_QUOTE, challenged_journal};
 pub use dice::Dice;
 pub use landed_run::{landed_change, landing_key};
+pub use random_tree::{RandomTree, TreeChild, total_usage};
 pub use random_world::{FaultRates, RandomWorld};
 pub use scripted_world::ScriptedWorld;
 

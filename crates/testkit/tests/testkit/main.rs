@@ -5,3 +5,4 @@
 mod agent;
 mod court;
 mod model;
+mod random_trees;
