@@ -52,7 +52,7 @@ fn a_timeout_leads_to_its_setting() {
     let output = run_suggested(&sandbox, "give mine more time");
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let settings = sandbox.run_events(&["log", &sandbox.last_run_id(), "--kind", "settings_changed"]);
-    assert_eq!(settings[0]["settings"]["tasks"]["reviewer_timeout_ms"], 2000);
+    assert_eq!(settings[0]["order"]["panel"]["reviewer_timeout_ms"], 2000);
 }
 
 #[test]

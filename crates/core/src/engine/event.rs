@@ -200,6 +200,11 @@ const COMMON_KIND_NAMES: [&str; 14] = [
 ];
 
 impl RunEvent {
+    /// Lists the `kind` of every event that this build has.
+    pub fn all_kind_names() -> Vec<&'static str> {
+        COMMON_KIND_NAMES.into_iter().chain(WorkflowEvent::all_kind_names()).collect()
+    }
+
     /// Makes the event of a workflow.
     pub fn from_workflow(event: impl Into<WorkflowEvent>) -> RunEvent {
         RunEvent::Workflow(event.into())

@@ -134,6 +134,15 @@ macro_rules! run_kinds {
                 Err(format!("no kind of run has the event `{kind_name}`"))
             }
 
+            pub(crate) fn all_kind_names() -> Vec<&'static str> {
+                let mut kind_names = Vec::new();
+                $(
+                    $(#[$attribute])*
+                    kind_names.extend(<$order as RunKind>::Event::KIND_NAMES);
+                )*
+                kind_names
+            }
+
             /// Whether some kind of run has an event of this name.
             pub(crate) fn has_kind_name(kind_name: &str) -> bool {
                 $(

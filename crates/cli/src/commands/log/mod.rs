@@ -10,7 +10,6 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use schemars::schema_for;
 use tribunal_core::{
     engine::{
         event::{JournalEntry, RunEvent},
@@ -240,8 +239,7 @@ impl FollowedJournal<'_> {
 }
 
 fn check_kind(kind_name: &str) -> Result<(), UserError> {
-    let known_kinds = list_kinds();
-    let known_names: Vec<&str> = known_kinds.iter().map(String::as_str).collect();
+    let known_names = RunEvent::all_kind_names();
     if known_names.contains(&kind_name) {
         return Ok(());
     }
@@ -251,13 +249,6 @@ fn check_kind(kind_name: &str) -> Result<(), UserError> {
         Some(suggestion) => user_error.with_step(format!("did you mean `{suggestion}`?")),
         None => user_error.with_step("list all kinds: `tribunal schema event`"),
     })
-}
-
-/// Lists every kind of entry from the schema, so that a new kind is known here at once.
-fn list_kinds() -> Vec<String> {
-    let schema = schema_for!(RunEvent).to_value();
-    let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
-    variants.iter().filter_map(|variant| variant["properties"]["kind"]["const"].as_str().map(String::from)).collect()
 }
 
 fn now_ms() -> u64 {
@@ -298,7 +289,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_accepted_and_a_misspelt_one_gets_a_suggestion() {
-        let known_kinds = list_kinds();
+        let known_kinds = RunEvent::all_kind_names();
         assert!(known_kinds.len() > 20, "{known_kinds:?}");
         for journal_entry in tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL) {
             check_kind(journal_entry.event.kind_name()).unwrap();
