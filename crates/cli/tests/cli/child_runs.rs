@@ -262,26 +262,30 @@ struct GatedTree {
 impl GatedTree {
     /// Returns once the reviewer of `law` was asked and the review of `plan.md` has ended.
     fn start() -> GatedTree {
+        let children = vec![child("fast", review_of("plan.md")), child("law", review_of("law.md"))];
+        let mut tree = GatedTree::start_gated("law-", vec![ToyStep::Children { children }]);
+        let (mut is_asked, mut is_resolved) = (false, false);
+        while !(is_asked && is_resolved) {
+            let event = tree.next_event().expect("the run ended early");
+            is_asked |= is_ask_of(&event, "law-");
+            is_resolved |= event["kind"] == "run_finished" && event["run"].as_str().unwrap().starts_with("plan-");
+        }
+        tree
+    }
+
+    /// Starts a tree in which the agents of runs whose id begins with `gated_prefix` wait at the gate.
+    fn start_gated(gated_prefix: &str, steps: Vec<ToyStep>) -> GatedTree {
         let sandbox = toy_sandbox();
         let gate_path = sandbox.path_of("../gate");
         assert!(Command::new("mkfifo").arg(&gate_path).status().unwrap().success());
         let agent_script = sandbox.read_file("agent.sh");
-        let gate = format!("case $TRIBUNAL_RUN in law-*) cat {gate_path:?} >/dev/null;; esac\n");
+        let gate = format!("case $TRIBUNAL_RUN in {gated_prefix}*) cat {gate_path:?} >/dev/null;; esac\n");
         sandbox.write_file("agent.sh", &(gate + &agent_script));
-        let children = vec![child("fast", review_of("plan.md")), child("law", review_of("law.md"))];
-        record_start(&sandbox, vec![ToyStep::Children { children }]);
+        record_start(&sandbox, steps);
         let mut command = sandbox.tribunal_command(&["resume", ROOT, "--json"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut tree =
-            GatedTree { events: BufReader::new(process.stdout.take().unwrap()), sandbox, gate_path, process };
-        let (mut is_asked, mut is_resolved) = (false, false);
-        while !(is_asked && is_resolved) {
-            let event = tree.next_event().expect("the run ended early");
-            let is_law = event["run"].as_str().unwrap().starts_with("law-");
-            is_asked |= is_law && event["effect"]["effect"] == "ask";
-            is_resolved |= event["kind"] == "run_finished" && event["run"].as_str().unwrap().starts_with("plan-");
-        }
-        tree
+        let events = BufReader::new(process.stdout.take().unwrap());
+        GatedTree { sandbox, gate_path, process, events }
     }
 
     fn next_event(&mut self) -> Option<Value> {
@@ -298,6 +302,33 @@ impl GatedTree {
         let exit_code = self.process.wait().unwrap().code();
         (self.sandbox, exit_code, events)
     }
+}
+
+fn is_ask_of(event: &Value, run_prefix: &str) -> bool {
+    event["run"].as_str().unwrap().starts_with(run_prefix) && event["effect"]["effect"] == "ask"
+}
+
+#[test]
+fn an_answer_reaches_a_parent_that_is_working_on_something_else() {
+    let steps = vec![
+        ToyStep::Children { children: vec![child("law", review_of("law.md"))] },
+        ToyStep::Children { children: vec![child("fast", review_of("plan.md"))] },
+    ];
+    let mut tree = GatedTree::start_gated("plan-", steps);
+    while !is_ask_of(&tree.next_event().expect("the run ended early"), "plan-") {}
+    let law_id = id_of(&tree.sandbox, "law");
+    let answer = tree.sandbox.run_tribunal(&["decisions", &format!("{law_id}.D1"), "dismiss"]);
+    assert_eq!(answer.exit_code, Some(0), "{}", answer.stderr);
+    // Several agents of the review wait at the gate, one after the other.
+    let gate_path = tree.gate_path.clone();
+    fs::write(tree.sandbox.path_of("agent.sh"), tree.sandbox.read_file("agent.sh").split_once('\n').unwrap().1)
+        .unwrap();
+    fs::write(gate_path, "").unwrap();
+    let (sandbox, exit_code, events) = tree.finish();
+    assert_eq!(exit_code, Some(0), "{events:?}");
+    let asked_again = events.iter().find(|event| event["kind"] == "effect_started" && event["key"] == "child/law/2");
+    assert!(asked_again.is_some(), "the parent asks for the child again under a new key");
+    assert_eq!(row_of(&sandbox.run_json(&["runs"]), "law")["state"], "resolved");
 }
 
 #[test]
