@@ -70,7 +70,13 @@ impl ActiveWork {
                 Some(own_work(format!("child run {name} ({})", describe_run(order))))
             }
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
-            Effect::AwaitReset(_) | Effect::Write(_) | Effect::Post(_) | Effect::Inbox(_) | Effect::Wait(_) => None,
+            Effect::AwaitReset(_)
+            | Effect::Write(_)
+            | Effect::Post(_)
+            | Effect::Inbox(_)
+            | Effect::Wait(_)
+            | Effect::ReadRecords(_)
+            | Effect::WriteRecords(_) => None,
         }
     }
 }

@@ -12,7 +12,8 @@ use tribunal_core::{
     engine::{
         effect::{
             AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
-            PostOutcome, Reply, Restore, RestoreOutcome, RunChild, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+            PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, RunChild, Sleep, TakeIn, WaitForUser, WriteFile,
+            WriteOutcome, WriteRecords,
         },
         event::{JournalEntry, RunEvent},
         ids::Key,
@@ -169,6 +170,10 @@ fn describe_effect(effect: &Effect) -> String {
             let until_stamp = Timestamp { wall_ms: *until_ms, awake_ms: 0 };
             format!("wait for {agent} until {} UTC", until_stamp.format_utc())
         }
+        Effect::ReadRecords(ReadRecords { kind, .. }) => format!("read project records ({kind})"),
+        Effect::WriteRecords(WriteRecords { changes }) => {
+            format!("change {}", phrases::format_count(changes.len() as u32, "project record"))
+        }
         Effect::RunChild(RunChild { name, order, .. }) => format!("run child {name}: {}", describe_run(order)),
     }
 }
@@ -217,6 +222,8 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Post(PostOutcome::Posted) => "posted".into(),
         Reply::Inbox(inbox) | Reply::Wait(inbox) => phrases::format_count(inbox.requests.len() as u32, "request"),
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
+        Reply::ReadRecords(list) => phrases::format_count(list.records.len() as u32, "record"),
+        Reply::WriteRecords(_) => "written".into(),
         Reply::RunChild(outcome) => ChildResult::from_outcome(outcome).text,
         // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })

@@ -1,4 +1,5 @@
-//! Stores what must not be lost: the journal of every run, blobs by content hash, and requests that users sent to running runs.
+//! Stores what must not be lost: the journal of every run, blobs by content hash, requests that users sent to running runs, and
+//! the records of a project, which outlive the runs that wrote them.
 //!
 //! There is one SQLite file in `.tribunal/`, in WAL mode with `synchronous=FULL`: what was acknowledged survives kill -9 and
 //! power loss. One writer thread commits everything that is queued in one transaction and then acknowledges all of it; readers
@@ -8,6 +9,7 @@
 
 mod error;
 mod file_system;
+mod records;
 mod schema;
 mod store;
 mod sweep;

@@ -10,7 +10,8 @@ use crate::error::StoreError;
 const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE events (
         run     TEXT    NOT NULL,
         seq     INTEGER NOT NULL,
@@ -33,7 +34,20 @@ const MIGRATIONS: [&str; 1] = ["
         taken INTEGER NOT NULL DEFAULT 0
     );
     CREATE INDEX inbox_of_run ON inbox (run, taken);
-"];
+",
+    "
+    CREATE TABLE records (
+        kind    TEXT    NOT NULL,
+        key     TEXT    NOT NULL,
+        body    TEXT    NOT NULL,   -- the record as JSON
+        run     TEXT    NOT NULL,   -- the run that wrote it, which may be removed by now
+        wall_ms INTEGER NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) WITHOUT ROWID;
+",
+];
+/// The first format that has the table of records.
+pub(crate) const RECORDS_FORMAT: i32 = 2;
 
 /// The newest format that this build knows.
 pub const JOURNAL_FORMAT: i32 = MIGRATIONS.len() as i32;

@@ -14,14 +14,15 @@ use tribunal_core::{
     engine::{
         event::{JournalEntry, RunEvent, UnknownEvent},
         ids::{Hash, RunId},
+        records::{RecordKind, StoredRecord},
         timestamp::Timestamp,
     },
 };
 
 use crate::{
     error::StoreError,
-    file_system,
-    schema::{JOURNAL_FORMAT, check_format, migrate_schema},
+    file_system, records,
+    schema::{JOURNAL_FORMAT, RECORDS_FORMAT, check_format, migrate_schema},
     writer::{BatchResult, EntryBatch, JournalWriter, commit_batches},
 };
 
@@ -373,6 +374,14 @@ impl Store {
         // says that it came too late.
         let new_request = Some((run_id.clone(), request_json));
         self.append(EntryBatch { taken_requests: replaced_ids, new_request, ..EntryBatch::default() }).map(|_| ())
+    }
+
+    /// Reads the project records of one kind whose keys begin with a prefix, by key.
+    pub fn read_records(&self, kind: RecordKind, key_prefix: &str) -> Result<Vec<StoredRecord>, StoreError> {
+        if self.format < RECORDS_FORMAT {
+            return Ok(Vec::new());
+        }
+        records::select_records(&self.reader, kind, key_prefix).map_err(|cause| self.database_error(cause))
     }
 
     fn database_error(&self, cause: rusqlite::Error) -> StoreError {

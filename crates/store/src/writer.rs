@@ -10,10 +10,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use tribunal_core::engine::{
     event::{EVENT_VERSION, EntryDraft, JournalEntry},
     ids::{Hash, RunId},
+    records::RecordChange,
     timestamp::Timestamp,
 };
 
-use crate::{error::StoreError, file_system::FileId};
+use crate::{error::StoreError, file_system::FileId, records::write_change};
 
 /// The longest entry in bytes that is stored in its row; a longer one becomes a blob.
 const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -35,6 +36,9 @@ pub struct EntryBatch {
     pub taken_requests: Vec<i64>,
     /// A request of the user to a run.
     pub new_request: Option<(RunId, String)>,
+    /// Changes of project records. They are written with the first entry of the batch, which tells the run and the time; so a
+    /// record never changes without an entry that says so.
+    pub record_changes: Vec<RecordChange>,
 }
 
 type BatchCallback = Box<dyn FnOnce(Result<Vec<JournalEntry>, StoreError>) + Send>;
@@ -141,7 +145,7 @@ pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) ->
     Ok(batch_results)
 }
 
-enum WriteError {
+pub(crate) enum WriteError {
     Sql(rusqlite::Error),
     Json(serde_json::Error),
 }
@@ -170,6 +174,11 @@ fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<Journa
         connection
             .prepare_cached("INSERT INTO inbox (run, body) VALUES (?1, ?2)")?
             .execute(params![run_id.as_str(), request_json])?;
+    }
+    if let Some(entry) = batch.entries.first() {
+        for record_change in &batch.record_changes {
+            write_change(connection, record_change, entry)?;
+        }
     }
     batch.entries.iter().map(|entry| write_entry(connection, entry)).collect()
 }

@@ -12,6 +12,7 @@ mod landed_run;
 pub mod model;
 mod random_tree;
 mod random_world;
+mod record_table;
 pub mod samples;
 mod scripted_world;
 pub mod trial;
@@ -22,6 +23,7 @@ pub use dice::Dice;
 pub use landed_run::{landed_change, landing_key};
 pub use random_tree::{RandomTree, TreeChild, total_usage};
 pub use random_world::{FaultRates, RandomWorld};
+pub use record_table::RecordTable;
 pub use scripted_world::ScriptedWorld;
 
 /// The journal of a review from its start to its end, one entry per line: a sample for code that reads or draws journals.

@@ -11,16 +11,19 @@ use tribunal_core::{
     engine::{
         effect::{
             AskOutcome, Effect, EffectKind, Elapsed, FailedTask, LandOutcome, PostOutcome, Reply, Requests,
-            RestoreOutcome, WriteOutcome,
+            RestoreOutcome, WriteOutcome, WriteRecords,
         },
         files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
         ids::{FindingId, Hash},
+        records::{ProjectRecord, RecordChange},
         replayer::PendingEffect,
     },
     review::{
+        dismissed_finding::DismissedFinding,
         finding::{Evidence, Severity},
         level::AgentRole,
         own_file::OwnFile,
+        subject::Subject,
     },
     tasks::{
         brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
@@ -30,6 +33,7 @@ use tribunal_core::{
 
 use crate::{
     dice::Dice,
+    record_table::RecordTable,
     samples,
     trial::{EffectResult, SimulatedWorld},
 };
@@ -86,6 +90,8 @@ pub struct RandomWorld {
     pending_patches: Vec<(String, Vec<FindingId>)>,
     assigned_quotes: Vec<(FindingId, String)>,
     open_decisions: Vec<Decision>,
+    /// The project records. In some worlds an earlier run has left one.
+    records: RecordTable,
     /// The number of edits that users still make; without a limit some runs would never end.
     edits_left: usize,
 }
@@ -104,6 +110,7 @@ impl RandomWorld {
             pending_patches: Vec::new(),
             assigned_quotes: Vec::new(),
             open_decisions: Vec::new(),
+            records: earlier_records(flaws),
             edits_left: 12,
         }
     }
@@ -360,6 +367,26 @@ impl RandomWorld {
     }
 }
 
+/// The records of an earlier run whose user dismissed the first flaw, in every third world.
+fn earlier_records(flaw_count: usize) -> RecordTable {
+    let mut records = RecordTable::default();
+    if flaw_count > 0 && flaw_count.is_multiple_of(3) {
+        let dismissed = DismissedFinding {
+            subject: Subject::from_path("plan.md", None),
+            file: "plan.md".into(),
+            severity: Severity::High,
+            description: "flaw 1 is a flaw, says secret".into(),
+            evidence: Evidence::Quote { text: "flaw 1".into() },
+            reason: "I know better".into(),
+            finding: FindingId(1),
+            decided_in: None,
+        };
+        let (key, record) = (dismissed.record_key(), ProjectRecord::DismissedFinding(dismissed));
+        records.write_records(&WriteRecords { changes: vec![RecordChange::Put { key, record }] }, "earlier");
+    }
+    records
+}
+
 impl SimulatedWorld for RandomWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
@@ -384,6 +411,8 @@ impl SimulatedWorld for RandomWorld {
             }
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            Effect::ReadRecords(request) => self.records.read_records(request),
+            Effect::WriteRecords(request) => self.records.write_records(request, "trial"),
             // There are no child runs in this world.
             Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),

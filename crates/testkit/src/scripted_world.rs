@@ -13,18 +13,21 @@ use tribunal_core::{
 };
 
 use crate::{
+    record_table::RecordTable,
     samples,
     trial::{EffectResult, SimulatedWorld},
 };
 
-/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, and challengers uphold
-/// everything.
+/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, project records
+/// are kept, and challengers uphold everything.
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
     first_replies: BTreeMap<String, Reply>,
     /// Whether a wait that parked an earlier run of the workflow is answered by resuming, as the real host does.
     pub resumes_waits: bool,
+    /// The project records, which the next run's world may be given.
+    pub records: RecordTable,
     /// The keys of the effects in the order in which they were performed.
     pub performed_keys: Vec<String>,
 }
@@ -33,6 +36,12 @@ impl ScriptedWorld {
     /// Sets a reply for the first time only; later the rest of the script decides.
     pub fn reply_once(mut self, effect_key: &str, reply: Reply) -> ScriptedWorld {
         self.first_replies.insert(effect_key.to_string(), reply);
+        self
+    }
+
+    /// Starts with the project records that an earlier run left.
+    pub fn with_records(mut self, records: &RecordTable) -> ScriptedWorld {
+        self.records = records.clone();
         self
     }
 
@@ -62,6 +71,8 @@ impl SimulatedWorld for ScriptedWorld {
             Effect::Sleep(_) => EffectResult::Reply(Reply::Sleep(Elapsed {})),
             Effect::AwaitReset(_) => EffectResult::Reply(Reply::AwaitReset(Elapsed {})),
             Effect::Post(_) => EffectResult::Reply(Reply::Post(PostOutcome::Posted)),
+            Effect::ReadRecords(request) => EffectResult::Reply(self.records.read_records(request)),
+            Effect::WriteRecords(request) => EffectResult::Reply(self.records.write_records(request, "trial")),
             Effect::Inbox(_) => EffectResult::Reply(Reply::Inbox(Requests::default())),
             Effect::Ask(asked) if asked.task.brief.role == AgentRole::Challenger => {
                 EffectResult::Reply(samples::upholding_reply(&asked.task.brief))

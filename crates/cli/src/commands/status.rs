@@ -245,6 +245,7 @@ fn apply_pending_requests(store: &Store, shown_run: &mut ShownRun) -> Result<(),
             | UserRequest::ContinueChild { .. }
             | UserRequest::Stop { .. }
             | UserRequest::Amend { .. }
+            | UserRequest::AmendEarlier { .. }
             | UserRequest::Add { .. } => {}
         }
     }

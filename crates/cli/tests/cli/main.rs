@@ -16,6 +16,7 @@ mod crash_children;
 mod decisions;
 mod demo;
 mod discard;
+mod dismissals;
 mod doctor;
 mod exports;
 mod gc;

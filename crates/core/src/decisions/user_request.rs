@@ -3,7 +3,7 @@
 //! Requests reach a workflow as the outcome of [`super::ReadInbox`] and [`super::WaitForUser`], and through edits of the tracker
 //! ([`super::WriteOutcome::Edited`]). `review::user_requests` applies them.
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decisions::decision::DecisionAnswer,
-    engine::ids::{DecisionId, FindingId},
-    review::finding::Severity,
+    engine::ids::{DecisionId, FindingId, RunId},
+    review::finding::{Finding, Severity},
 };
 
 /// What the user requests from a run.
@@ -38,6 +38,14 @@ pub enum UserRequest {
         /// The finding as the user saw it; `None` applies the change in any state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         was: Option<FindingSnapshot>,
+        #[serde(flatten)]
+        change: FindingChange,
+    },
+    /// Change a finding of an earlier run on the same subject, which has ended: the user edited its tracker afterwards.
+    AmendEarlier {
+        run: RunId,
+        /// The finding as that run left it.
+        finding: Box<Finding>,
         #[serde(flatten)]
         change: FindingChange,
     },

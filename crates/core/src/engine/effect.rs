@@ -25,6 +25,7 @@ use crate::{
         kinds::RunOrder,
         limits::{AgentUsage, LimitShare},
         reason::RunEnding,
+        records::{RecordChange, RecordKind, StoredRecord},
     },
     review::{own_file::OwnFile, subject::Subject},
     tasks::{
@@ -123,6 +124,8 @@ effects! {
     Sleep = "sleep": Sleep -> Elapsed;
     AwaitReset = "await_reset": AwaitReset -> Elapsed;
     RunChild = "run_child": RunChild -> ChildOutcome;
+    ReadRecords = "read_records": ReadRecords -> RecordList;
+    WriteRecords = "write_records": WriteRecords -> RecordsWritten;
 }
 
 /// Makes one frozen copy of the subject and what it needs, for all reviewers of a round.
@@ -205,6 +208,19 @@ pub struct RunChild {
     pub order: RunOrder,
     /// What the child may use in its whole life. A child that is continued may be given more.
     pub share: LimitShare,
+}
+
+/// Reads the project records of one kind whose keys begin with a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadRecords {
+    pub kind: RecordKind,
+    pub key_prefix: String,
+}
+
+/// Changes project records: all of these changes, or none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WriteRecords {
+    pub changes: Vec<RecordChange>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -350,6 +366,16 @@ pub struct Requests {
     pub requests: Vec<UserRequest>,
 }
 
+/// The project records that were asked for, by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordList {
+    pub records: Vec<StoredRecord>,
+}
+
+/// The outcome of changing project records: the changes are durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordsWritten {}
+
 /// The outcome of a wait: the time has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Elapsed {}
@@ -366,8 +392,13 @@ impl Reply {
             EffectKind::Write => Some(Reply::Write(fault.into())),
             EffectKind::Post => Some(Reply::Post(fault.into())),
             EffectKind::RunChild => Some(Reply::RunChild(fault.into())),
-            // Their outcomes have no failure. A host that cannot read the inbox ends with an error of its own.
-            EffectKind::Inbox | EffectKind::Wait | EffectKind::Sleep | EffectKind::AwaitReset => None,
+            // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
+            EffectKind::Inbox
+            | EffectKind::Wait
+            | EffectKind::Sleep
+            | EffectKind::AwaitReset
+            | EffectKind::ReadRecords
+            | EffectKind::WriteRecords => None,
         }
     }
 

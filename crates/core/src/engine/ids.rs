@@ -65,6 +65,10 @@ text_id!(
     /// The name of one effect, for instance `round-2/review/adversarial`; unique between two boundaries of a run.
     Key
 );
+text_id!(
+    /// The name of a project record, unique among the records of its kind.
+    RecordKey
+);
 
 impl Hash {
     pub fn digest_of(bytes: &[u8]) -> Hash {

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod plan;
 pub mod progress;
 pub mod reason;
+pub mod records;
 pub mod replayer;
 pub mod run_kind;
 pub mod settings;

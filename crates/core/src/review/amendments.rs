@@ -187,6 +187,6 @@ pub(super) fn add_user_finding(
     host.note_review(ReviewEvent::FindingRaised { finding });
 }
 
-fn user_reason(given_reason: String) -> String {
+pub(super) fn user_reason(given_reason: String) -> String {
     if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
 }

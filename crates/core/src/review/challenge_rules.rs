@@ -263,7 +263,7 @@ mod tests {
                 history: vec![],
             };
             for (status, cause, note) in steps {
-                let transition = StatusTransition::new(status.clone(), *cause, *note);
+                let transition = StatusTransition::new(status.clone(), cause.clone(), *note);
                 finding.apply_transition(transition, crate::engine::timestamp::Timestamp::default());
             }
             challenge_note(&finding).map(String::from)

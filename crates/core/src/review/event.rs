@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     engine::{
         files::PatchRefusal,
-        ids::{AgentName, FindingId, Key},
+        ids::{AgentName, FindingId, Key, RunId},
         limits::AgentUsage,
         reason::RunReason,
         run_kind::KindEvent,
@@ -67,6 +67,11 @@ pub enum ReviewEvent {
         finding: FindingId,
         #[serde(flatten)]
         transition: StatusTransition,
+    },
+    /// New findings that the user dismissed in these earlier runs, so they are dismissed again.
+    DismissalsKept {
+        findings: Vec<FindingId>,
+        runs: Vec<RunId>,
     },
     /// A challenger answered for its batch, or failed to.
     ChallengerAnswered {
@@ -136,6 +141,7 @@ impl KindEvent for ReviewEvent {
         "finding_raised",
         "finding_joined",
         "finding_moved",
+        "dismissals_kept",
         "challenger_answered",
         "finding_ruled",
         "fixers_dealt",
@@ -164,7 +170,9 @@ impl KindEvent for ReviewEvent {
             | ReviewEvent::RoundEnded { round, .. }
             | ReviewEvent::ConfidenceCalculated { round, .. } => format!("{round}"),
             // The remaining kinds occur once in a run, or their order alone tells them apart.
-            ReviewEvent::LevelChosen { .. } | ReviewEvent::FileWritten { .. } => String::new(),
+            ReviewEvent::LevelChosen { .. } | ReviewEvent::DismissalsKept { .. } | ReviewEvent::FileWritten { .. } => {
+                String::new()
+            }
         }
     }
 
@@ -178,6 +186,7 @@ impl KindEvent for ReviewEvent {
             ReviewEvent::FindingRaised { .. } => "finding_raised",
             ReviewEvent::FindingJoined { .. } => "finding_joined",
             ReviewEvent::FindingMoved { .. } => "finding_moved",
+            ReviewEvent::DismissalsKept { .. } => "dismissals_kept",
             ReviewEvent::ChallengerAnswered { .. } => "challenger_answered",
             ReviewEvent::FindingRuled { .. } => "finding_ruled",
             ReviewEvent::FixersDealt { .. } => "fixers_dealt",

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     engine::{
         files::Hunk,
-        ids::{AgentName, DecisionId, FindingId},
+        ids::{AgentName, DecisionId, FindingId, RunId},
         timestamp::Timestamp,
     },
     review::level::AgentRole,
@@ -243,7 +243,7 @@ impl FindingStatus {
 
 /// Why the status or the severity of a finding changed. Rules look only at the cause, never at the note beside it, which
 /// is written for users and may contain the words of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransitionCause {
     /// A reviewer raised it.
@@ -288,26 +288,28 @@ pub enum TransitionCause {
     User,
     /// The user gave it another severity.
     UserSeverity,
+    /// The user dismissed the same finding in this earlier run.
+    DismissedBefore { run: RunId },
 }
 
 impl TransitionCause {
     /// Whether the user decided it.
-    pub fn is_by_user(self) -> bool {
+    pub fn is_by_user(&self) -> bool {
         matches!(self, TransitionCause::User | TransitionCause::UserSeverity)
     }
 
     /// Whether challengers or the user decided the severity, so that another claim must not change it.
-    pub fn settles_severity(self) -> bool {
+    pub fn settles_severity(&self) -> bool {
         matches!(self, TransitionCause::InDoubt | TransitionCause::UserSeverity)
     }
 
     /// Whether challengers caused it.
-    pub fn is_by_challengers(self) -> bool {
+    pub fn is_by_challengers(&self) -> bool {
         matches!(self, TransitionCause::InDoubt | TransitionCause::NoAgreement | TransitionCause::Refuted)
     }
 
     /// Whether its patch was refused.
-    pub fn is_refusal(self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(self, TransitionCause::PatchRefused | TransitionCause::PatchConflict)
     }
 }

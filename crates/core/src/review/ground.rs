@@ -40,6 +40,11 @@ const MAX_GAP_BYTES: usize = 1000;
 /// The shortest part of a shortened quote: a shorter one could occur anywhere.
 const MIN_PART_BYTES: usize = 8;
 
+/// Folds a quote to what a reader sees: two quotes that fold to the same text quote the same.
+pub(super) fn fold_quote(quote: &str) -> String {
+    FoldedText::new(quote, LineMarkers::Dropped).folded_text
+}
+
 /// Finds evidence in one text of one file.
 #[derive(Clone, Debug)]
 pub struct EvidenceFinder<'a> {

@@ -241,7 +241,7 @@ async fn handle_refusal(
         for finding_id in conflicted_before {
             let note_text =
                 format!("{note_text}, for the second time. Current text: {ours:?}; text of the fix: {theirs:?}");
-            state.block_finding(host, task_key, finding_id, cause, &note_text).await?;
+            state.block_finding(host, task_key, finding_id, cause.clone(), &note_text).await?;
         }
     }
     state.reopen_assigned(host, &finding_ids, cause, &note_text);

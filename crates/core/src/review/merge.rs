@@ -16,6 +16,7 @@ use alloc::{
 use crate::{
     engine::{ids::FindingId, timestamp::Timestamp},
     review::{
+        dismissed_finding::DismissedFinding,
         finding::{
             DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, Severity,
             StatusTransition, TransitionCause,
@@ -176,6 +177,17 @@ fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLike
         }
         _ => ClaimLikeness::Apart,
     }
+}
+
+/// Whether a finding makes the same claim as one that the user dismissed, given that both have the same evidence.
+pub(super) fn is_claim_about(finding: &Finding, dismissed: &DismissedFinding) -> bool {
+    let Some(place) = &finding.place else { return false };
+    // Lines move between two runs. With the same evidence both claims are about the place where it is now.
+    let likeness = compare_claims(
+        ComparedClaim { place, evidence: &finding.evidence, description: &finding.description },
+        ComparedClaim { place, evidence: &dismissed.evidence, description: &dismissed.description },
+    );
+    likeness == ClaimLikeness::Same
 }
 
 fn can_join(finding: &Finding, grounded_claim: &GroundedClaim) -> bool {

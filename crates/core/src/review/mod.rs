@@ -28,6 +28,8 @@ pub mod challenge_rules;
 pub mod confidence;
 mod confidence_update;
 pub mod counts;
+mod dismissals;
+pub mod dismissed_finding;
 pub mod event;
 pub mod fail_threshold;
 pub mod finding;
@@ -60,6 +62,7 @@ mod user_requests;
 pub mod view;
 pub mod waves;
 
+pub use dismissals::UserDismissals;
 pub use fix_history::FixHistory;
 pub use next_stage::{NextStage, next_stage};
 pub use round_stats::RoundStats;

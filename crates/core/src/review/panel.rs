@@ -61,6 +61,8 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
     let roles = choose_roles(host, state, round);
     let max_rounds = host.order.limits.rounds.saturating_mul(state.spent.granted_shares());
     host.note_review(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
+    // What the user sends may take back what an earlier run recorded, so the records are read first.
+    state.read_dismissals(host, &round_key).await?;
     user_requests::read_inbox(host, state, &round_key).await?;
 
     let frozen = freeze_subject(host, state, round_key.freeze_key()).await?;

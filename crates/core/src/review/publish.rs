@@ -35,7 +35,10 @@ impl ReviewState {
                 .perform(parent_key.child_key(write_name), WriteFile { file: own_file, text: tracker_text })
                 .await?
             {
-                WriteOutcome::Edited { requests } => user_requests::apply_requests(host, self, requests),
+                WriteOutcome::Edited { requests } => {
+                    let write_key = parent_key.child_key(write_name).child_key(user_requests::DISMISSALS_NAME);
+                    user_requests::apply_requests(host, self, requests, write_key).await?;
+                }
                 WriteOutcome::Written { path, aside, strange } => {
                     self.tracker_rev = next_revision;
                     host.note_review(ReviewEvent::FileWritten { file: own_file, path });

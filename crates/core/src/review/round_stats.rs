@@ -17,12 +17,12 @@ use alloc::{format, string::String};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::review::finding::{Finding, Severity};
+use crate::review::finding::{Finding, FindingStatus, Severity};
 
 /// The statistics of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundStats {
-    /// The weight of the new findings that are believed.
+    /// The weight of the new findings that are believed and that the user has not dismissed in an earlier run.
     pub weight: u32,
     /// The number of claims, one for each reviewer and finding: what three reviewers raise counts three times.
     pub raised: u32,
@@ -50,7 +50,7 @@ impl RoundStats {
         self.raised += claim_count;
         if finding.status.is_refuted() {
             self.unbelieved += claim_count;
-        } else if is_new {
+        } else if is_new && !matches!(finding.status, FindingStatus::Dismissed { .. }) {
             self.weight += severity_weight(finding.severity);
         }
     }

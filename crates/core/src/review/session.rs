@@ -54,8 +54,10 @@ pub(super) async fn repair_in_session(
     state.publish_tracker(host, &iteration_key).await?;
     let session_ending =
         RunEnding::new(RunReason::InSession, format!("{} to fix", format_count(open_ids.len() as u32, "finding")));
-    let inbox = host.perform(iteration_key.session_key(), WaitForUser { ending: session_ending }).await?;
-    user_requests::apply_requests(host, state, inbox.requests);
+    let session_key = iteration_key.session_key();
+    let inbox = host.perform(session_key.clone(), WaitForUser { ending: session_ending }).await?;
+    let write_key = session_key.child_key(user_requests::DISMISSALS_NAME);
+    user_requests::apply_requests(host, state, inbox.requests, write_key).await?;
     withdraw_session_questions(host, state);
     // While the session worked, the user has decided against it or has accepted what is open.
     if state.session_over || state.accepted {

@@ -19,6 +19,7 @@ use crate::{
     review::{
         confidence::Confidence,
         counts::FindingCounts,
+        dismissals::UserDismissals,
         finding::{Finding, FindingStatus},
         fix_history::FixHistory,
         metrics::ReviewMetrics,
@@ -77,6 +78,8 @@ pub struct ReviewState {
     /// Findings that were not challenged because a limit was reached or no challenger could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
+    #[serde(default, skip_serializing_if = "UserDismissals::is_empty")]
+    pub dismissals: UserDismissals,
     /// The user no longer waits for the session: fixers repair the findings.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub session_over: bool,

@@ -73,6 +73,16 @@ impl Subject {
         }
     }
 
+    /// Returns what identifies the subject: equal for two subjects exactly if [`Subject::is_same_as`] is true.
+    pub fn identity_parts(&self) -> Vec<&str> {
+        match self {
+            Subject::Document { path, section: Some(section) } => vec!["document", path, section],
+            Subject::Document { path, section: None } => vec!["document", path],
+            Subject::Source { path } => vec!["source", path],
+            Subject::Change(change) => vec!["change", &change.range, &change.base],
+        }
+    }
+
     /// Makes the subject for `path`: a document if the extension says prose, else a source file.
     pub fn from_path(path: &str, section: Option<String>) -> Subject {
         // Only prose has sections, so a section makes any file a document.

@@ -45,7 +45,7 @@ impl ReviewState {
                 self.transition_finding(
                     host,
                     *finding_id,
-                    StatusTransition::new(FindingStatus::Open, cause, note_text),
+                    StatusTransition::new(FindingStatus::Open, cause.clone(), note_text),
                 );
                 self.tries.context.add_error(&format!("{finding_id}: {note_text}"));
             }

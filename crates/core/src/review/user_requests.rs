@@ -25,6 +25,9 @@ use crate::{
     text::truncate_chars,
 };
 
+/// The name of the effect that records what the user dismissed.
+pub(super) const DISMISSALS_NAME: &str = "dismissals";
+
 /// Offers a decision when the run halts or its confidence is too low, unless one is already offered.
 pub(super) async fn offer_decision(
     host: &ReviewHost<'_>,
@@ -62,8 +65,7 @@ pub(super) async fn read_inbox(
     parent_key: &Key,
 ) -> Result<(), ParkedRun> {
     let requests = dialog::read_inbox(host.run_host(), parent_key).await?;
-    apply_requests(host, state, requests);
-    Ok(())
+    apply_requests(host, state, requests, parent_key.child_key(DISMISSALS_NAME)).await
 }
 
 /// Parks with this ending until the user sends something.
@@ -78,11 +80,17 @@ pub(super) async fn wait_for_user(
         // If the user continues after an environment failure, it counts as fixed: every agent gets another chance.
         state.spent.failing.clear();
     }
-    apply_requests(host, state, requests);
-    Ok(())
+    apply_requests(host, state, requests, Key::for_user_wait().child_key(DISMISSALS_NAME)).await
 }
 
-pub(super) fn apply_requests(host: &ReviewHost<'_>, state: &mut ReviewState, new_requests: Vec<UserRequest>) {
+/// Applies what the user sent. Findings that the user dismissed, or no longer dismisses, are recorded under `write_key`.
+pub(super) async fn apply_requests(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    new_requests: Vec<UserRequest>,
+    write_key: Key,
+) -> Result<(), ParkedRun> {
+    let mut record_changes = Vec::new();
     for user_request in new_requests {
         match user_request {
             // A review has no children, and the host itself stops a run.
@@ -93,12 +101,16 @@ pub(super) fn apply_requests(host: &ReviewHost<'_>, state: &mut ReviewState, new
                     apply_choice(host, state, &decision, topic, &answer);
                 }
             }
+            UserRequest::AmendEarlier { run, finding, change } => {
+                record_changes.extend(state.amend_earlier(host, run, *finding, change));
+            }
             UserRequest::Amend { finding, was, change } => amendments::amend_finding(host, state, finding, was, change),
             UserRequest::Add { severity, description, quote } => {
                 amendments::add_user_finding(host, state, severity, description, quote);
             }
         }
     }
+    state.record_dismissals(host, write_key, record_changes).await
 }
 
 /// Changes the state as the user chose.

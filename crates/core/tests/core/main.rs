@@ -8,6 +8,7 @@ mod challenge;
 mod change_subjects;
 mod confidence;
 mod confidence_inputs;
+mod dismissals;
 mod grounding;
 mod known_failures;
 mod merge;

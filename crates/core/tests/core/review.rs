@@ -97,6 +97,7 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
     assert_eq!(
         keys,
         [
+            "round-1/dismissed",
             "round-1/inbox",
             "round-1/freeze",
             "round-1/review/adversarial",

@@ -100,6 +100,7 @@ fn sample_events() -> Vec<ReviewEvent> {
             finding: F1,
             transition: StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, "landed"),
         },
+        ReviewEvent::DismissalsKept { findings: vec![F1], runs: vec![RunId::new("prd-k3f9")] },
         ReviewEvent::ChallengerAnswered {
             key: key.clone(),
             agent: agent.clone(),

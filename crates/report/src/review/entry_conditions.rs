@@ -86,9 +86,9 @@ impl ReviewConditions {
             ReviewEvent::FixersDealt { hands, .. } => {
                 hands.iter().flatten().any(|event_finding| *event_finding == finding_id)
             }
-            ReviewEvent::PatchLanded { findings, .. } | ReviewEvent::PatchRefused { findings, .. } => {
-                findings.contains(&finding_id)
-            }
+            ReviewEvent::PatchLanded { findings, .. }
+            | ReviewEvent::PatchRefused { findings, .. }
+            | ReviewEvent::DismissalsKept { findings, .. } => findings.contains(&finding_id),
             ReviewEvent::FixerFailed { key: effect_key, .. }
             | ReviewEvent::ChallengerAnswered { key: effect_key, .. } => self.finding_keys.contains(effect_key),
             _ => false,

@@ -27,6 +27,7 @@ pub(super) fn describe_event(event: &ReviewEvent) -> String {
         ReviewEvent::FindingRaised { .. }
         | ReviewEvent::FindingJoined { .. }
         | ReviewEvent::FindingMoved { .. }
+        | ReviewEvent::DismissalsKept { .. }
         | ReviewEvent::FindingRuled { .. }
         | ReviewEvent::FixersDealt { .. }
         | ReviewEvent::PatchLanded { .. }
@@ -41,6 +42,9 @@ fn describe_finding_event(event: &ReviewEvent) -> String {
         ReviewEvent::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
         ReviewEvent::FindingMoved { transition, .. } => {
             format!("{}: {}", transition.to.as_str(), transition.note)
+        }
+        ReviewEvent::DismissalsKept { findings: finding_ids, runs } => {
+            phrases::describe_kept_dismissals(finding_ids, runs)
         }
         ReviewEvent::FindingRuled { ruled, severity, voices, .. } => {
             let voice_texts = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));

@@ -64,6 +64,9 @@ impl KindLines<ReviewReporter> for ReviewLines {
             | ReviewEvent::RoundEnded { .. }
             | ReviewEvent::ConfidenceCalculated { .. } => self.write_round_event(event, run_view, lines),
             ReviewEvent::FindingRaised { finding } => findings::write_finding(finding, run_view, lines),
+            ReviewEvent::DismissalsKept { findings: finding_ids, runs } => {
+                lines.write_wrapped(4, TextStyle::Plain, &phrases::describe_kept_dismissals(finding_ids, runs));
+            }
             ReviewEvent::ChallengerAnswered { .. } => self.write_challenger_event(event, run_view, lines),
             ReviewEvent::FindingRuled { finding: finding_id, .. } => self.write_ruling(*finding_id, lines),
             ReviewEvent::FixersDealt { .. }
@@ -94,13 +97,18 @@ impl KindLines<ReviewReporter> for ReviewLines {
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
                 self.fix_tally.write_result(run_view, lines);
             }
-            _ => {
-                if let Some(ReviewEvent::RoundEnded { round, new, dry, counts }) = run_event.review_event() {
+            _ => match run_event.review_event() {
+                Some(ReviewEvent::RoundEnded { round, new, dry, counts }) => {
                     self.challenge_progress.write_result(*round, lines);
                     let result_text = phrases::describe_round(*new, *dry, counts);
                     lines.write_wrapped(2, TextStyle::Plain, &format!("round {round}: {result_text}"));
                 }
-            }
+                // This ends no stage, but otherwise the mode `summary` would not say why findings are missing.
+                Some(ReviewEvent::DismissalsKept { findings: finding_ids, runs }) => {
+                    lines.write_wrapped(2, TextStyle::Plain, &phrases::describe_kept_dismissals(finding_ids, runs));
+                }
+                _ => {}
+            },
         }
     }
 

@@ -1,7 +1,10 @@
 //! Phrases about findings, rounds and confidence.
 
 use tribunal_core::{
-    engine::{ids::FindingId, limits::RemainingLimits},
+    engine::{
+        ids::{FindingId, RunId},
+        limits::RemainingLimits,
+    },
     review::{
         confidence::Confidence,
         counts::FindingCounts,
@@ -83,6 +86,18 @@ pub(crate) fn describe_raised(finding_count: u32) -> String {
         0 => "no findings".to_string(),
         raised_count => format_count(raised_count, "finding"),
     }
+}
+
+/// Describes which findings stay dismissed because the user dismissed them in these earlier runs.
+pub(crate) fn describe_kept_dismissals(finding_ids: &[FindingId], runs: &[RunId]) -> String {
+    let (verb, pronoun) = if finding_ids.len() == 1 { ("stays", "it") } else { ("stay", "them") };
+    let run_names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+    format!(
+        "{} {verb} dismissed, as you decided in {}: {} (set {pronoun} to open in the tracker to change that)",
+        format_count(finding_ids.len() as u32, "finding"),
+        run_names.join(", "),
+        join_ids(finding_ids)
+    )
 }
 
 /// Joins ids: `F1 F3`.

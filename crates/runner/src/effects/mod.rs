@@ -28,7 +28,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
+        effect::{AskOutcome, Effect, Elapsed, Land, RecordList, RecordsWritten, Reply, Requests, TakeIn, WriteFile},
         ids::{Hash, RunId},
         kinds::RunOrder,
         progress::AgentProgress,
@@ -231,6 +231,8 @@ pub(crate) async fn perform_effect(
         // The host answers these itself: they concern the run and not the outside world.
         Effect::Inbox(_) => Reply::Inbox(Requests::default()),
         Effect::Wait(_) => Reply::Wait(Requests::default()),
+        Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
+        Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
         Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
     };
     Some(reply.into())

@@ -3,9 +3,16 @@
 use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{effect::WriteOutcome, ids::Hash},
+    decisions::user_request::{FindingChange, UserRequest},
+    engine::{
+        effect::WriteOutcome,
+        ids::{Hash, RunId},
+        run_kind::RunKind,
+        view::{RunPhase, RunView},
+    },
     review::{
+        finding::{DismissalReason, FindingStatus},
+        order::ReviewOrder,
         own_file::OwnFile,
         tracker::{self, TrackerEdits},
     },
@@ -56,17 +63,77 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
     }
 }
 
-/// Reads what the user changed in the tracker since it was written, and leaves the file as it is.
-pub(crate) fn read_tracker_edits(context: &EffectContext) -> Vec<UserRequest> {
+/// Reads what the user changed in the tracker since it was written, and leaves the file as it is. It may still be the tracker of
+/// an earlier run, whose view `find_view` returns.
+pub(crate) fn read_tracker_edits(
+    context: &EffectContext,
+    find_view: impl Fn(&RunId) -> Option<RunView>,
+) -> Vec<UserRequest> {
     // Only a review has a tracker.
-    if context.order.as_review().is_none() {
-        return Vec::new();
-    }
+    let Some(order) = context.order.as_review() else { return Vec::new() };
     let tracker_file = context.project.root().join(tracker_path(context));
-    match read_if_edited(&tracker_file) {
-        Ok(Some(tracker_bytes)) => accept_edits(context, &tracker_bytes).requests,
-        Ok(None) | Err(_) => Vec::new(),
+    let Ok(Some(tracker_bytes)) = read_if_edited(&tracker_file) else { return Vec::new() };
+    let tracker_text = std::str::from_utf8(&tracker_bytes).unwrap_or_default();
+    match tracker::tracker_run(tracker_text) {
+        Some(owner_run) if owner_run != context.run_id.as_str() && context.order.trusts_answer_files() => {
+            let owner_run = RunId::new(owner_run);
+            let Some(requests) = find_view(&owner_run)
+                .and_then(|owner_view| earlier_requests(&owner_run, &owner_view, order, tracker_text))
+            else {
+                return Vec::new();
+            };
+            // The next write knows by this that the edits were read.
+            remember_tracker(context, &tracker_bytes);
+            requests
+        }
+        _ => accept_edits(context, &tracker_bytes).requests,
     }
+}
+
+/// Returns the decisions of the user in the tracker of an earlier run on the same subject; `None` if that run may still read them
+/// itself, or if its tracker cannot be trusted.
+fn earlier_requests(
+    owner_run: &RunId,
+    owner_view: &RunView,
+    order: &ReviewOrder,
+    tracker_text: &str,
+) -> Option<Vec<UserRequest>> {
+    let has_ended = matches!(owner_view.phase, RunPhase::Finished(_));
+    let owner_review = owner_view.as_review().filter(|_| has_ended)?;
+    let owner_order = owner_review.review_order()?;
+    // In a run with a session the author of the edits may be the session.
+    if !owner_order.subject.is_same_as(&order.subject) || !owner_order.trusts_answer_files() {
+        return None;
+    }
+    let edits = tracker::parse_edits(tracker_text).requests.into_iter().filter(holds_for_later_runs);
+    let amend_earlier = |request: UserRequest| match request {
+        UserRequest::Amend { finding: finding_id, change, .. } => {
+            let finding = Box::new(owner_review.findings.get(&finding_id)?.clone());
+            Some(UserRequest::AmendEarlier { run: owner_run.clone(), finding, change })
+        }
+        _ => None,
+    };
+    Some(edits.filter_map(amend_earlier).collect())
+}
+
+/// Whether an edit of a tracker still has a meaning after its run has ended: it dismisses a finding, or takes back that the user
+/// dismissed it.
+fn holds_for_later_runs(request: &UserRequest) -> bool {
+    let dismissed_text = tracker::format_status(&FindingStatus::Dismissed { why: DismissalReason::Person });
+    match request {
+        UserRequest::Amend { change: FindingChange::Dismissed { .. }, .. } => true,
+        UserRequest::Amend { change: FindingChange::Open, was: Some(snapshot), .. } => {
+            snapshot.status == dismissed_text
+        }
+        _ => false,
+    }
+}
+
+/// Remembers a tracker whose edits were read, and returns whether it is the one that was read last.
+fn remember_tracker(context: &EffectContext, tracker_bytes: &[u8]) -> bool {
+    let tracker_hash = Hash::digest_of(tracker_bytes);
+    let mut last_hash = context.last_accepted_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
+    last_hash.replace(tracker_hash.clone()) == Some(tracker_hash)
 }
 
 /// Returns the edits to accept from a tracker: none from the tracker of another run, and none twice in one process.
@@ -78,8 +145,14 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
     match tracker::tracker_run(tracker_text) {
         Some(owner_run) if owner_run == context.run_id.as_str() => {}
         Some(owner_run) => {
+            let is_read = context.order.trusts_answer_files() && remember_tracker(context, tracker_bytes);
+            let edits = tracker::parse_edits(tracker_text);
+            if is_read && edits.strange.is_empty() && edits.requests.iter().all(holds_for_later_runs) {
+                return TrackerEdits::default();
+            }
+            let ignored_edits = if is_read { "other edits than dismissals" } else { "edits" };
             return reject_edits(format!(
-                "the file is the tracker of run {owner_run}, and edits of another run's tracker are ignored"
+                "the file is the tracker of run {owner_run}, and {ignored_edits} of another run's tracker are ignored"
             ));
         }
         None => return reject_edits("its last line is missing, so the run it belongs to is unknown".into()),
@@ -89,10 +162,8 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
         return reject_edits("edits of the tracker are ignored while a session fixes the findings".into());
     }
     let mut edits = tracker::parse_edits(tracker_text);
-    let tracker_hash = Hash::digest_of(tracker_bytes);
-    let mut last_hash = context.last_accepted_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
     // The same text was accepted before; its requests are already in the journal.
-    if last_hash.replace(tracker_hash.clone()) == Some(tracker_hash) {
+    if remember_tracker(context, tracker_bytes) {
         edits.requests.clear();
     }
     edits

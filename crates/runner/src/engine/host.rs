@@ -12,18 +12,19 @@ use tokio::{
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        effect::{Effect, EffectKind, Reply, Requests},
+        effect::{Effect, EffectKind, RecordList, RecordsWritten, Reply, Requests},
         event::{EntryDraft, JournalEntry, RunEvent},
         host::ParkedRun,
-        ids::Key,
+        ids::{Key, RunId},
         plan::RunPlan,
         progress::AgentProgress,
         reason::{RunEnding, RunReason},
         replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+        view::RunView,
     },
     workflows::start_workflow,
 };
-use tribunal_store::StoreError;
+use tribunal_store::{EntryBatch, StoreError};
 
 use crate::{
     effects::{
@@ -288,6 +289,18 @@ impl WorkflowHost<'_, '_> {
                     RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
                 self.answer_requests(replayer, &pending_effect.effect_key, reading).await
             }
+            Effect::ReadRecords(request) => {
+                let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
+                let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
+                let recorded = self.journal.record_reply(draft, EntryBatch::default()).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+            }
+            Effect::WriteRecords(request) => {
+                let reply = Reply::WriteRecords(RecordsWritten {});
+                let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
+                let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+            }
             Effect::RunChild(run_child) => {
                 let child_request = ChildRequest {
                     key: pending_effect.effect_key.clone(),
@@ -313,6 +326,12 @@ impl WorkflowHost<'_, '_> {
         }
     }
 
+    /// Returns the view of another run; `None` if there is no such run or its journal cannot be read.
+    fn view_of(&self, run_id: &RunId) -> Option<RunView> {
+        let entries = self.journal.entries_of(run_id).ok().filter(|entries| !entries.is_empty())?;
+        Some(RunView::from_entries(&entries))
+    }
+
     async fn answer_requests(
         &mut self,
         replayer: &Replayer,
@@ -323,7 +342,7 @@ impl WorkflowHost<'_, '_> {
         // A request to stop is for the host; a workflow never sees it.
         requests.retain(|request| !matches!(request, UserRequest::Stop { .. }));
         requests.extend(answers_in_files(&self.context.project, self.journal.run_view()));
-        requests.extend(read_tracker_edits(&self.context));
+        requests.extend(read_tracker_edits(&self.context, |run_id| self.view_of(run_id)));
         requests.extend(self.answered_children()?);
         let reply = match reading {
             RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
@@ -342,7 +361,8 @@ impl WorkflowHost<'_, '_> {
         };
         let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
-        let (entry, reply) = self.journal.record_reply(draft, Vec::new(), request_ids).await?;
+        let batch = EntryBatch { taken_requests: request_ids, ..EntryBatch::default() };
+        let (entry, reply) = self.journal.record_reply(draft, batch).await?;
         if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
             for request in &user_requests.requests {
                 if let UserRequest::Answer { decision: decision_id, answer: user_answer } = request {
@@ -360,6 +380,17 @@ impl WorkflowHost<'_, '_> {
                 }
             }
         }
+        self.deliver_at_once(replayer, effect_key, (entry, reply))
+    }
+
+    /// Delivers a reply that the host itself gave and recorded.
+    fn deliver_at_once(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: &Key,
+        recorded: (JournalEntry, Reply),
+    ) -> Result<(), HostError> {
+        let (entry, reply) = recorded;
         self.send_update(RunUpdate::NewEntry(&entry));
         replayer.deliver_reply(effect_key, entry.at, reply)?;
         self.answered_at_once = true;
@@ -415,7 +446,8 @@ impl WorkflowHost<'_, '_> {
             self.send_update(RunUpdate::Progress(&progress));
         }
         let draft = finished_draft(effect_key, replayer.current_stretch(), performed.reply);
-        let (entry, reply) = self.journal.record_reply(draft, performed.blobs, Vec::new()).await?;
+        let batch = EntryBatch { blobs: performed.blobs, ..EntryBatch::default() };
+        let (entry, reply) = self.journal.record_reply(draft, batch).await?;
         self.send_update(RunUpdate::NewEntry(&entry));
         if deliver {
             replayer.deliver_reply(effect_key, entry.at, reply)?;

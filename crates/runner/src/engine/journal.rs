@@ -11,11 +11,12 @@ use tokio::sync::oneshot;
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        effect::Reply,
+        effect::{ReadRecords, Reply},
         event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
         failure_log::FailureLog,
         ids::{FindingId, RunId},
         reason::{RunEnding, RunOutcome},
+        records::{RecordChange, StoredRecord},
         timestamp::Timestamp,
         view::RunView,
     },
@@ -98,15 +99,30 @@ impl RunJournal {
         self.commit_drafts(drafts, EntryBatch::default()).await
     }
 
-    /// Records a reply with the blobs it names and the requests it contains. Returns the reply as it was recorded, since that is
-    /// what the workflow must see.
-    pub async fn record_reply(
+    /// Reads the project records of one kind whose keys begin with a prefix.
+    pub(crate) fn read_records(&self, request: &ReadRecords) -> Result<Vec<StoredRecord>, StoreError> {
+        self.store.read_records(request.kind, &request.key_prefix)
+    }
+
+    /// Records the reply to a change of project records together with the change itself: a crash leaves both or neither.
+    pub(crate) async fn record_record_changes(
         &mut self,
         draft: EntryDraft,
-        blobs: Vec<Vec<u8>>,
-        request_ids: Vec<i64>,
+        changes: &[RecordChange],
     ) -> Result<(JournalEntry, Reply), StoreError> {
-        let batch = EntryBatch { blobs, taken_requests: request_ids, ..EntryBatch::default() };
+        let mut changes_json = serde_json::to_value(changes).map_err(StoreError::UnwritableEntry)?;
+        mask_json_strings(&self.masker, &mut changes_json);
+        let record_changes = serde_json::from_value(changes_json).map_err(StoreError::UnwritableEntry)?;
+        self.record_reply(draft, EntryBatch { record_changes, ..EntryBatch::default() }).await
+    }
+
+    /// Records a reply with the rest of its batch: the blobs it names, and the requests it contains. Returns the reply as it was
+    /// recorded, since that is what the workflow must see.
+    pub(crate) async fn record_reply(
+        &mut self,
+        draft: EntryDraft,
+        batch: EntryBatch,
+    ) -> Result<(JournalEntry, Reply), StoreError> {
         let entries = self.commit_drafts(vec![draft], batch).await?;
         let entry = entries.into_iter().next();
         // The reply is taken from the entry, since masking may have changed it.

@@ -3,4 +3,5 @@
 //! All tests are one binary, because every further one would be linked against everything again.
 
 mod journal;
+mod records;
 mod sweep;

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, Effect, EffectKind, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
+        effect::{
+            AskOutcome, Effect, EffectKind, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests,
+            RestoreOutcome, WriteOutcome,
+        },
         ids::AgentName,
         limits::{AgentUsage, Cost},
         replayer::PendingEffect,
@@ -173,6 +176,9 @@ impl SimulatedWorld for Courtroom {
             Effect::Wait(wait) => return EffectResult::Park(wait.ending.clone()),
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            // Every run of this world is the first one on its document.
+            Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
+            Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
             // There are no child runs in this world.
             Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
         };

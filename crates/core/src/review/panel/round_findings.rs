@@ -6,6 +6,7 @@ use crate::{
     engine::{ids::FindingId, settings::Settings},
     review::{
         ReviewState,
+        dismissals::KeptDismissals,
         event::ReviewEvent,
         finding::{
             DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
@@ -59,6 +60,7 @@ pub(super) fn merge_answers(
     let merge_outcomes = merge_claims(&mut state.findings, seat_answers, scope, host.last_timestamp());
     let mut round_findings =
         RoundFindings { raised: Vec::new(), escalated: Vec::new(), raised_again: Vec::new(), overlapping: Vec::new() };
+    let mut kept_dismissals = KeptDismissals::default();
     for merge_outcome in merge_outcomes {
         match merge_outcome {
             MergeOutcome::Joined { finding: finding_id, severity, raiser, overlaps } => {
@@ -91,12 +93,16 @@ pub(super) fn merge_answers(
                 }
             }
             MergeOutcome::NewFinding(new_id) => {
+                if let Some(earlier_run) = state.dismiss_as_before(host, new_id) {
+                    kept_dismissals.add_finding(new_id, earlier_run);
+                }
                 let Some(finding) = state.find_finding(new_id).cloned() else { continue };
                 host.note_review(ReviewEvent::FindingRaised { finding });
                 round_findings.raised.push(new_id);
             }
         }
     }
+    kept_dismissals.note_event(host);
     round_findings
 }
 

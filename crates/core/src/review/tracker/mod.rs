@@ -40,7 +40,9 @@ const ISSUES_END: &str = "<!-- ISSUES_END -->";
 const SNAPSHOT_PREFIX: &str = "<!-- was: ";
 const HOW_TO_EDIT: &str = "You can edit this file while a run is active: tick a box, change a severity or a status (open, \
                            dismissed: why, deferred: why),\nwrite remarks below an issue, or add an issue under a \
-                           heading `### [ ] new · high` with its text and optionally a line `- Quote: …`.";
+                           heading `### [ ] new · high` with its text and optionally a line `- Quote: …`. After the run has \
+                           ended, the next run on the same subject\nstill takes dismissals from it: `dismissed: why`, and \
+                           `open` for what you dismissed.";
 
 /// Adds the last line: the result is what is written to disk.
 pub fn add_stamp(mut tracker_text: String, run: &RunId) -> String {

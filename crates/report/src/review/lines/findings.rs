@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     engine::view::RunView,
-    review::finding::{DismissalReason, Finding, FindingStatus},
+    review::finding::{DismissalReason, Finding, FindingStatus, TransitionCause},
 };
 
 use crate::{
@@ -16,6 +16,10 @@ const MIN_DESCRIPTION_COLUMNS: usize = 28;
 
 /// Draws a raised finding, and below it who else raised it or why it was dismissed at once.
 pub(super) fn write_finding(finding: &Finding, run_view: &RunView, lines: &mut LineBuffer) {
+    // One line tells of all findings that stay dismissed.
+    if finding.history.iter().any(|step| matches!(step.cause, TransitionCause::DismissedBefore { .. })) {
+        return;
+    }
     // In a review of one document the line number is enough; in a change the file has to be named.
     let order = run_view.review_order();
     let is_change_set = order.is_some_and(|order| order.subject.file_path().is_none());

@@ -1,0 +1,64 @@
+//! Project records: what outlives a run, for instance a decision of the user that later runs respect.
+//!
+//! They are in a table of the journal's database. A run reads them with an effect, so a replay sees what the run saw, and
+//! writes them with an effect: the store writes them together with the entry that ends it. To add a kind of record: its type,
+//! a variant of [`RecordKind`] and one of [`ProjectRecord`].
+
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::ids::{RecordKey, RunId},
+    review::dismissed_finding::DismissedFinding,
+    text::word_table::words,
+};
+
+/// The kinds of project records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordKind {
+    DismissedFinding,
+}
+
+words!(RecordKind { DismissedFinding = "dismissed_finding" });
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum ProjectRecord {
+    /// A finding that the user dismissed.
+    DismissedFinding(DismissedFinding),
+}
+
+impl ProjectRecord {
+    pub fn record_kind(&self) -> RecordKind {
+        match self {
+            ProjectRecord::DismissedFinding(_) => RecordKind::DismissedFinding,
+        }
+    }
+}
+
+/// A record as the store has it. The store adds which run wrote it, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredRecord {
+    pub key: RecordKey,
+    pub run: RunId,
+    pub wall_ms: u64,
+    #[serde(flatten)]
+    pub record: ProjectRecord,
+}
+
+/// One change of the project records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum RecordChange {
+    /// Writes a record, in place of one with the same kind and key.
+    Put {
+        key: RecordKey,
+        #[serde(flatten)]
+        record: ProjectRecord,
+    },
+    /// Removes a record; does nothing if there is none.
+    Remove { kind: RecordKind, key: RecordKey },
+}
