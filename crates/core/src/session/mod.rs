@@ -11,6 +11,7 @@ use crate::engine::{
     ids::RunId,
 };
 
+pub mod ending;
 pub mod event;
 pub mod order;
 pub mod promise;

@@ -34,6 +34,11 @@ impl RunKind for SessionAssignment {
     fn file_slug(&self) -> String {
         String::from("loop")
     }
+
+    fn trusts_answer_files(&self) -> bool {
+        // The session can write every file of the project, and must not extend its own loop.
+        false
+    }
 }
 
 /// A loop has no events of its own: what sessions do is recorded in the runs of every kind.

@@ -48,6 +48,15 @@ impl KindView<SessionAssignment> for SessionView {
         }
     }
 
+    fn apply_summary(&mut self, summary: &SessionSummary) {
+        // A list of runs reads the starts and ends of runs, and no session events in between.
+        self.tally.total = summary.refusals;
+        self.tally.tools = summary.tools;
+        if self.release.is_none() {
+            self.release = summary.released.map(|reason| (reason, String::new()));
+        }
+    }
+
     fn build_summary(&self) -> SessionSummary {
         SessionSummary {
             refusals: self.tally.total,
