@@ -11,7 +11,7 @@ use std::{
 };
 
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::engine::{ids::RunId, view::RunView};
+use tribunal_core::engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView};
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
 use tribunal_store::{Store, StoreError};
@@ -171,40 +171,40 @@ impl CommandContext {
         Ok(Some(store))
     }
 
-    /// Finds the run that the user means, with its journal: the named one, or the last.
+    /// Finds the run that the user means, with its journal: the named one, or the last of any kind.
     pub fn find_requested_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
-        self.find_requested_id(project, typed_run, find_run)
+        self.find_requested_id(project, typed_run, |_, _| Ok(true))
     }
 
-    /// Finds the run or the loop that the user means, with its journal. Without a name it is the last run.
-    pub fn find_requested_journal(
-        &self,
-        project: &Project,
-        typed_name: Option<&str>,
-    ) -> Result<(Store, RunId), UserError> {
-        self.find_requested_id(project, typed_name, find_run_or_loop)
+    /// Finds the run that the user means, with its journal: the named one, or the last that has changes or findings. A loop has
+    /// neither.
+    pub fn find_requested_work(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
+        self.find_requested_id(project, typed_run, |store, run_id| {
+            Ok(read_order(store, run_id)?.is_none_or(|order| order.run_driver() == RunDriver::Host))
+        })
     }
 
     fn find_requested_id(
         &self,
         project: &Project,
         typed_name: Option<&str>,
-        find_named: fn(&Store, &str) -> Result<RunId, UserError>,
+        is_wanted: fn(&Store, &RunId) -> Result<bool, UserError>,
     ) -> Result<(Store, RunId), UserError> {
         let no_runs_error =
             || UserError::usage("this project has no runs yet").with_step("start one: `tribunal review FILE`");
         let store = self.open_journal(project)?.ok_or_else(no_runs_error)?;
-        let run_id = match typed_name {
-            Some(typed_name) => find_named(&store, typed_name)?,
-            None => {
-                // The last run, unless it is in the trash.
-                let discarded_runs = list_discarded(project);
-                let mut known_runs = store.list_runs()?;
-                known_runs.retain(|run_id| !discarded_runs.contains_key(run_id));
-                known_runs.pop().ok_or_else(no_runs_error)?
+        if let Some(typed_name) = typed_name {
+            let run_id = find_run(&store, typed_name)?;
+            return Ok((store, run_id));
+        }
+        // The last run, unless it is in the trash.
+        let discarded_runs = list_discarded(project);
+        for run_id in store.list_runs()?.into_iter().rev() {
+            if !discarded_runs.contains_key(&run_id) && is_wanted(&store, &run_id)? {
+                return Ok((store, run_id));
             }
-        };
-        Ok((store, run_id))
+        }
+        Err(no_runs_error())
     }
 
     /// Returns whether the user can be asked something.
@@ -314,30 +314,23 @@ pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserErro
     }
     match match_name(&store.list_runs()?, typed_run) {
         NameMatch::Found(run_id) => Ok(run_id),
-        NameMatch::Several(run_ids) => Err(several_matches_error(typed_run, "runs", &run_ids)),
-        NameMatch::Missing => {
-            let user_error = UserError::usage(format!("no run named `{typed_run}` in this project"));
-            // A loop has a journal, but neither findings nor changes, so most commands cannot show one.
-            Err(match match_name(&store.list_loops()?, typed_run) {
-                NameMatch::Found(loop_id) => user_error
-                    .with_reason(format!("{loop_id} is a loop."))
-                    .with_step(format!("show the loop: `tribunal loop status {loop_id}`")),
-                _ => user_error.with_step("list all runs: `tribunal runs`"),
-            })
+        NameMatch::Several(run_ids) => {
+            let id_texts: Vec<&str> = run_ids.iter().map(RunId::as_str).collect();
+            Err(UserError::usage(format!("`{typed_run}` matches several runs: {}", id_texts.join(", ")))
+                .with_step("type more of the name"))
         }
+        NameMatch::Missing => Err(UserError::usage(format!("no run named `{typed_run}` in this project"))
+            .with_step("list all runs: `tribunal runs`")),
     }
 }
 
-/// Finds a run or a loop in the same way.
-fn find_run_or_loop(store: &Store, typed_name: &str) -> Result<RunId, UserError> {
-    let known_ids: Vec<RunId> = store.list_runs()?.into_iter().chain(store.list_loops()?).collect();
-    match match_name(&known_ids, typed_name) {
-        NameMatch::Found(run_id) => Ok(run_id),
-        NameMatch::Several(run_ids) => Err(several_matches_error(typed_name, "runs and loops", &run_ids)),
-        NameMatch::Missing => Err(UserError::usage(format!("no run or loop named `{typed_name}` in this project"))
-            .with_step("list all runs: `tribunal runs`")
-            .with_step("list all loops: `tribunal loop status`")),
-    }
+/// Reads what a run was asked to do; `None` if this build does not have such runs.
+pub(crate) fn read_order(store: &Store, run_id: &RunId) -> Result<Option<RunOrder>, UserError> {
+    let start_entry = store.last_entry_of(run_id, &["run_started"])?;
+    Ok(start_entry.and_then(|entry| match entry.event {
+        RunEvent::RunStarted { order, .. } => Some(order),
+        _ => None,
+    }))
 }
 
 /// What a typed name leads to.
@@ -359,10 +352,4 @@ fn match_name(known_ids: &[RunId], typed_name: &str) -> NameMatch {
         [] => NameMatch::Missing,
         _ => NameMatch::Several(matching_ids),
     }
-}
-
-fn several_matches_error(typed_name: &str, nouns: &str, run_ids: &[RunId]) -> UserError {
-    let id_texts: Vec<&str> = run_ids.iter().map(RunId::as_str).collect();
-    UserError::usage(format!("`{typed_name}` matches several {nouns}: {}", id_texts.join(", ")))
-        .with_step("type more of the name")
 }

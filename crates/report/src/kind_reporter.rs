@@ -58,6 +58,9 @@ pub(crate) trait KindReporter: Sized {
     /// The heading of the results in the list of runs.
     const RESULT_HEADING: &'static str = DEFAULT_RESULT_HEADING;
 
+    /// Whether it is known what such a run uses. A total of zero is shown only then.
+    const COUNTS_USAGE: bool = true;
+
     /// Lists the limits that only this kind has, for the header.
     fn list_limits(_: &Self::Kind) -> Vec<String> {
         Vec::new()

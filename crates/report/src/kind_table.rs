@@ -85,6 +85,11 @@ macro_rules! kind_reporters {
             match result { $($(#[$attribute])* WorkflowSummary::$kind(result) => <$reporter>::describe_effort(result),)* }
         }
 
+        /// Whether it is known what a run with this result has used.
+        pub(crate) fn counts_usage(result: &WorkflowSummary) -> bool {
+            match result { $($(#[$attribute])* WorkflowSummary::$kind(_) => <$reporter>::COUNTS_USAGE,)* }
+        }
+
         /// Describes what is left of each limit of a run with this result.
         pub(crate) fn describe_remaining(result: &WorkflowSummary, remaining: &RemainingLimits) -> String {
             match result {

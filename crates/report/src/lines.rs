@@ -125,7 +125,7 @@ impl<W: Write> LineReporter<W> {
             RunEvent::DecisionAnswered { decision, answer } => self.draw_decision_answer(decision, answer),
             RunEvent::Warned { text: warning } => self.lines.write_marked(2, LineMark::WARNING, warning),
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.draw_ending(summary),
-            RunEvent::Session(session_event) => self.draw_session_event(journal_entry, session_event),
+            RunEvent::Session(session_event) => self.draw_session_event(session_event),
             RunEvent::Workflow(event) => self.run_lines.write_event(event, &self.run_view, &mut self.lines),
             RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Unknown(_) => {}
         }
@@ -270,11 +270,7 @@ impl<W: Write> LineReporter<W> {
         self.lines.write_wrapped(2, TextStyle::Plain, &answer_text);
     }
 
-    fn draw_session_event(&mut self, journal_entry: &JournalEntry, session_event: &SessionEvent) {
-        // Only the journal of a loop begins with a session; that of a review begins with the run.
-        if journal_entry.seq == 1 {
-            self.lines.write_wrapped(0, TextStyle::Bold, &format!("loop {}", journal_entry.run));
-        }
+    fn draw_session_event(&mut self, session_event: &SessionEvent) {
         let line_text = self.lines.screen.fit_text(13, &describe_session_event(session_event));
         self.lines.write_line(2, &format!("session: {line_text}"));
     }

@@ -26,7 +26,8 @@ pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) ->
 pub(crate) fn collect_standing_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<NextStep> {
     let run_view = run_standing.run_view;
     let mut suggested_steps = match run_standing.run_state() {
-        _ if is_driven_by_session(run_view) => Vec::new(),
+        RunState::Running if is_driven_by_session(run_view) => held_loop_steps(run_view, program_name),
+        RunState::Stopped if run_view.phase == RunPhase::Running => lost_loop_steps(run_view, program_name),
         RunState::Crashed => crash_steps(run_view, program_name),
         RunState::Running => running_steps(run_view, program_name),
         RunState::Stopped | RunState::Ended(_) => Vec::new(),
@@ -50,6 +51,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
         steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
     }
     if is_driven_by_session(run_view) {
+        // Its session continues it, so there is nothing to resume.
         steps.push(run_step("loop status", ""));
         return steps;
     }
@@ -100,6 +102,18 @@ fn crash_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
         NextStep::new(format!("{program_name} resume {run_id}"), ""),
         NextStep::new(format!("{program_name} discard {run_id}"), "give up this run"),
     ]
+}
+
+/// The commands for a loop that holds its session. What the user has to say, they type in the session itself.
+fn held_loop_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
+    let Some(run_id) = &run_view.run_id else { return Vec::new() };
+    vec![NextStep::new(format!("{program_name} stop {run_id}"), "release its session")]
+}
+
+/// The commands for a loop whose state file is gone, so that it holds no session and its journal has no ending.
+fn lost_loop_steps(run_view: &RunView, program_name: &str) -> Vec<NextStep> {
+    let Some(run_id) = &run_view.run_id else { return Vec::new() };
+    vec![NextStep::new(format!("{program_name} stop {run_id}"), "end it; its state file is gone")]
 }
 
 /// The commands for a run that a process works on. Its lock tells that, and not its journal.

@@ -1,4 +1,4 @@
-//! The state of a run, as far as its journal and its lock tell it.
+//! The state of a run, as far as its journal and its lock, or the state file of its session, tell it.
 
 use tribunal_core::engine::{
     reason::RunOutcome,
@@ -6,7 +6,8 @@ use tribunal_core::engine::{
     view::{RunPhase, RunView},
 };
 
-/// A run as `runs` and `status` list it: its journal, and whether a process works on it.
+/// A run as `runs` and `status` list it: its journal, and whether it is worked on, by a process or, if it is a loop, by the
+/// user's session.
 #[derive(Clone, Copy, Debug)]
 pub struct RunStanding<'a> {
     pub run_view: &'a RunView,
@@ -17,8 +18,8 @@ impl RunStanding<'_> {
     pub fn run_state(&self) -> RunState {
         match (&self.run_view.phase, self.is_live) {
             (RunPhase::Running, true) => RunState::Running,
-            // No process of ours works on a loop, only the user's session.
-            (RunPhase::Running, false) if is_driven_by_session(self.run_view) => RunState::Running,
+            // The user has released the session by deleting its state file. Nothing crashed.
+            (RunPhase::Running, false) if is_driven_by_session(self.run_view) => RunState::Stopped,
             // The journal has no ending and no process holds the run: it crashed.
             (RunPhase::Running, false) => RunState::Crashed,
             (RunPhase::Parked(summary) | RunPhase::Finished(summary), _) => {
@@ -34,7 +35,7 @@ impl RunStanding<'_> {
 }
 
 /// Returns whether the user's session continues the run. No process of ours does, so commands for processes are of no use.
-pub(crate) fn is_driven_by_session(run_view: &RunView) -> bool {
+pub fn is_driven_by_session(run_view: &RunView) -> bool {
     run_view.order.as_ref().is_some_and(|order| order.run_driver() == RunDriver::Session)
 }
 

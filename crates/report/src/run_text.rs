@@ -11,6 +11,10 @@ pub(crate) fn describe_run(order: &RunOrder) -> String {
 
 /// Describes what a run has spent when it ends: `2 rounds · 31k tokens · $0.31 · 0:14`.
 pub(crate) fn describe_spending(summary: &RunSummary) -> String {
+    if !kind_table::counts_usage(&summary.result) {
+        let effort_text = kind_table::describe_effort(&summary.result);
+        return phrases::join_parts([effort_text.as_str(), &phrases::format_duration(summary.elapsed_ms)]);
+    }
     phrases::describe_spending(&kind_table::describe_effort(&summary.result), summary)
 }
 

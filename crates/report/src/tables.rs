@@ -24,7 +24,7 @@ use crate::{
 };
 pub use crate::{
     review::render_findings,
-    run_standing::{RunStanding, RunState},
+    run_standing::{RunStanding, RunState, is_driven_by_session},
 };
 
 /// The columns of the list of runs. On a narrow screen the last ones move to a second line below each run.

@@ -290,18 +290,9 @@ impl Store {
         Ok(raw_row.map(|last_row| self.decode_entry(run_id, last_row)).transpose()?.map(|entry| entry.at))
     }
 
-    /// Lists the loops that sessions work on, oldest first: journals that begin with a session and have no run.
-    pub fn list_loops(&self) -> Result<Vec<RunId>, StoreError> {
-        self.query_run_ids("SELECT run FROM events WHERE seq = 1 AND kind = 'session' ORDER BY wall_ms, run")
-    }
-
     /// Lists all runs, oldest first.
     pub fn list_runs(&self) -> Result<Vec<RunId>, StoreError> {
-        self.query_run_ids("SELECT run FROM events WHERE seq = 1 AND kind <> 'session' ORDER BY wall_ms, run")
-    }
-
-    /// Runs a query whose rows are run ids.
-    fn query_run_ids(&self, select_sql: &str) -> Result<Vec<RunId>, StoreError> {
+        let select_sql = "SELECT run FROM events WHERE seq = 1 ORDER BY wall_ms, run";
         let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         statement
             .query_map([], |row| row.get::<_, String>(0).map(RunId::new))

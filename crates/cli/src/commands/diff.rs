@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
             parsed_id.ok_or_else(|| UserError::usage(format!("`{finding_name}` is not a finding ID such as F3")))?,
         );
     }
-    let (store, run_id) = context.find_requested_run(&project, run_name)?;
+    let (store, run_id) = context.find_requested_work(&project, run_name)?;
     let landings = RunLandings::read_landings(&project, &store, &run_id)?;
     let matching_landings = landings.landings_for(finding_id)?;
     let diff = landings.diff_landings(finding_id)?;

@@ -8,13 +8,13 @@ use tribunal_core::engine::{
 };
 use tribunal_report::{
     escape_line,
-    tables::{RunStanding, RunState},
+    tables::{RunStanding, RunState, is_driven_by_session},
 };
 use tribunal_runner::{
-    Project, Runner,
+    Project,
     housekeeping::discarded_runs::{TRASH_DAYS, discard_run, list_discarded, restore_run},
     landing::landings::RunLandings,
-    session::current_wall_ms,
+    session::{current_wall_ms, loop_runs::is_run_active},
 };
 use tribunal_store::Store;
 
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
         .iter()
         .map(|run_id| {
             let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
-            Ok((run_view, Runner::is_live(&project, run_id)))
+            Ok((run_view, is_run_active(&project, run_id)))
         })
         .collect::<Result<_, UserError>>()?;
     // Every run is checked before the first one is moved: a half-done command is hard to describe.
@@ -155,7 +155,7 @@ fn build_row(project: &Project, store: &Store, run_view: &RunView, run_is_live: 
         state: RunStanding { run_view, is_live: run_is_live }.state_name().to_string(),
         subject: run_view.title(),
         changed_files: landings.is_ok_and(|landings| matches!(landings.diff_landings(None), Ok(Some(_)))),
-        can_resume: !matches!(run_view.phase, RunPhase::Finished(_)),
+        can_resume: !matches!(run_view.phase, RunPhase::Finished(_)) && !is_driven_by_session(run_view),
         run: run_id,
     }
 }

@@ -9,7 +9,7 @@ use tribunal_core::{
 };
 use tribunal_report::{
     FindingsExport, RulingIndex, escape_line,
-    tables::{self, RunStanding},
+    tables::{self, RunStanding, is_driven_by_session},
 };
 use tribunal_runner::Runner;
 
@@ -61,7 +61,7 @@ struct ExportFlags {
 
 pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
-    let (store, run_id) = context.find_requested_run(&project, arguments.run.as_deref())?;
+    let (store, run_id) = context.find_requested_work(&project, arguments.run.as_deref())?;
     let journal_entries = store.read_entries(&run_id, 0)?;
     let run_view = RunView::from_entries(&journal_entries);
     let wanted_statuses = &arguments.status;
@@ -100,6 +100,9 @@ pub(crate) fn run(arguments: &FindingsArguments, context: &CommandContext) -> Re
             finding_schema: FINDING_SCHEMA,
             findings: findings.into_iter().cloned().collect(),
         })?;
+    } else if is_driven_by_session(&run_view) {
+        let log_command = format!("{} log {run_id}", context.program_name());
+        context.print_answer(&escape_line(&format!("loop {run_id} has no findings; see its log: `{log_command}`")))?;
     } else if findings.is_empty() {
         writeln!(stdout(), "no matching findings in run {}", escape_line(run_id.as_str()))?;
     } else {

@@ -1,7 +1,7 @@
 //! `tribunal loop start|status|cancel`: gives the same prompt to a session that the user has open, again and again,
 //! until it is done or the limit is reached. A loop always ends.
 
-pub(super) mod status;
+mod status;
 
 use std::{
     io::{Read, Write, stdin},
@@ -14,27 +14,32 @@ use tribunal_agents::{
     hook::HookClient,
 };
 use tribunal_core::{
-    engine::ids::RunId,
-    session::{
-        DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionBinding, SessionWork,
+    engine::{
+        ids::RunId,
+        view::{RunPhase, RunView},
     },
+    session::{DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionWork},
     text::truncate_chars,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    session::{self, SessionError, SessionLookup, state_file},
+    session::{
+        self, SessionError, SessionLookup,
+        loop_runs::{self, LoopAnswer, LoopStart},
+        state_file,
+    },
 };
-use tribunal_store::Store;
 
 use crate::{
+    build_info,
     clients::{agent_session, installed_clients::join_names},
     context::CommandContext,
     messages::{
         json_documents::{self, LoopRow, LoopsDocument},
         user_errors::{EXIT_ENVIRONMENT, UserError},
     },
-    settings::{SettingSources, resolve_hook_settings},
+    settings::{SettingSources, resolve_hook_settings, resolve_reviews_dir},
     terminal::{shell_quoting::shell_quote, wrapped_output::wrapped_stdout},
     trust::{self, trust_item::TrustItem},
 };
@@ -121,7 +126,12 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
         step: step_path,
     };
     let stale_age = load_stale_age(&project)?;
-    let run_id = session::start_loop(&project, assignment.clone(), stale_age)?;
+    // A loop writes no files for the user, so settings that cannot be read are no reason to refuse it.
+    let reviews_dir = resolve_reviews_dir(project.root(), &SettingSources::from_environment())
+        .unwrap_or_else(|_| ".tribunal/reviews".to_string());
+    let loop_start =
+        LoopStart { assignment: assignment.clone(), reviews_dir, build: format!("tribunal {}", build_info::VERSION) };
+    let run_id = loop_runs::start_loop(&project, loop_start, stale_age)?;
     if context.wants_json {
         // A loop that has just started is held by definition.
         let loop_row = LoopRow { held: true, ..build_row(&run_id, &assignment) };
@@ -145,13 +155,17 @@ fn read_prompt(prompt_words: &[String]) -> Result<String, UserError> {
     Ok(prompt.trim().to_string())
 }
 
+fn describe_session(session_id: &str) -> String {
+    match session_id {
+        "" => "the next session here in which you type something".to_string(),
+        session_id => format!("session {session_id}"),
+    }
+}
+
 /// Prints which session is held, what ends the loop and where its state is.
 fn print_started_loop(project: &Project, run_id: &RunId, assignment: &SessionAssignment) -> Result<(), UserError> {
     let mut output = wrapped_stdout();
-    let session_text = match assignment.session.as_str() {
-        "" => "the next session here in which you type something".to_string(),
-        session_id => format!("session {session_id}"),
-    };
+    let session_text = describe_session(&assignment.session);
     writeln!(output, "started loop {run_id} in {}", escape_line(&session_text))?;
     writeln!(output, "  limit    sent back at most {} times, then released", assignment.max_refusals)?;
     match &assignment.promise {
@@ -323,25 +337,34 @@ fn cancel_loop(arguments: &LoopCancelArguments, context: &CommandContext) -> Res
     Ok(0)
 }
 
-/// Applies the user's answer to a loop that was released before it was done: `more` or `end`.
-pub(super) fn answer_loop(project: &Project, run_id: &RunId, goes_on: bool) -> Result<String, UserError> {
-    let store = Store::open_read_only(&project.home_dir())?;
-    let binding = SessionBinding::from_entries(&store.read_entries(run_id, 0)?);
-    // The store is closed first, since the answer opens it again for writing.
-    drop(store);
-    let Some(binding) = binding else {
-        return Err(
-            UserError::usage(format!("{run_id} is not a loop")).with_step("list all loops: `tribunal loop status`")
-        );
-    };
-    session::answer_loop(project, &binding, goes_on)?;
-    Ok(match goes_on {
-        true => format!(
-            "continues in session {}; sent back at most {} times",
-            binding.assignment.session, binding.assignment.max_refusals
-        ),
-        false => "left as it is".to_string(),
+/// Applies the user's answer to the question of a loop: it continues, or ends. Returns what came of it.
+pub(super) fn answer_loop(project: &Project, run_id: &RunId, given: LoopAnswer) -> Result<String, UserError> {
+    Ok(match loop_runs::answer_loop(project, run_id, given)? {
+        Some(assignment) => {
+            let session_text = describe_session(&assignment.session);
+            format!("continues in {session_text}; sent back at most {} times", assignment.max_refusals)
+        }
+        None => "ended; the changes of its session are kept".to_string(),
     })
+}
+
+/// The error for a command that starts agents, which a loop does not have. It says who continues the loop, and how.
+pub(super) fn refuse_loop(run_view: &RunView) -> UserError {
+    let run_id = escape_line(run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default());
+    let user_error = UserError::usage(format!("{run_id} is a loop, which only its session can continue"));
+    match (&run_view.phase, run_view.open_decisions().next()) {
+        (RunPhase::Finished(_), _) => {
+            user_error.with_reason("It has ended.").with_step("start another one: `tribunal loop start PROMPT`")
+        }
+        (_, Some(decision)) => user_error
+            .with_reason("Its session was released and waits for your answer.")
+            .with_step(format!("continue it: `tribunal decisions {run_id}.{} more`", decision.id))
+            .with_step(format!("or end it: `tribunal decisions {run_id}.{} end`", decision.id)),
+        (_, None) => user_error
+            .with_reason("Its session continues by itself; Tribunal only holds it to its task.")
+            .with_step(format!("check how it stands: `tribunal status {run_id}`"))
+            .with_step(format!("or release its session: `tribunal stop {run_id}`")),
+    }
 }
 
 impl From<SessionError> for UserError {

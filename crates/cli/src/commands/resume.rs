@@ -12,13 +12,13 @@ use tribunal_core::{
     },
     review::subject::Subject,
 };
-use tribunal_report::tables::RunStanding;
+use tribunal_report::tables::{RunStanding, is_driven_by_session};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
-    discard,
+    discard, loops,
     review::{answer_several, print_notes, print_warnings, silence_if_asked},
     runs,
 };
@@ -210,7 +210,11 @@ fn find_wanted_runs(
         (Some(store), Some(run_name)) => {
             let run_id = find_run(&store, run_name)?;
             discard::refuse_discarded(project, &run_id)?;
-            Ok(vec![find_root(&store, run_id, context)?])
+            let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+            if is_driven_by_session(&run_view) {
+                return Err(loops::refuse_loop(&run_view));
+            }
+            Ok(vec![find_root(run_id, run_view, context)?])
         }
         (Some(store), None) => {
             Ok(find_resumable_runs(&runs::list_runs(&store, project)?, &runs::list_batches(&store)?))
@@ -224,9 +228,8 @@ fn find_wanted_runs(
 }
 
 /// Returns the run that started a child run; a child is continued by it. Other runs are returned as they are.
-fn find_root(store: &Store, run_id: RunId, context: &CommandContext) -> Result<RunId, UserError> {
-    let first_entry = store.last_entry_of(&run_id, &["run_started"])?;
-    match RunView::from_entries(&first_entry).parent {
+fn find_root(run_id: RunId, run_view: RunView, context: &CommandContext) -> Result<RunId, UserError> {
+    match run_view.parent {
         Some(parent) => {
             context.print_note(&format!("{run_id} is a child run of {}, which is resumed", parent.root))?;
             Ok(parent.root)
@@ -321,8 +324,9 @@ fn find_resumable_runs(listed_runs: &[(RunView, bool)], batches: &BTreeMap<RunId
     let can_resume = |index: usize, (run_view, is_live): &(RunView, bool)| {
         let run_standing = RunStanding { run_view, is_live: *is_live };
         !matches!(run_view.phase, RunPhase::Finished(_))
-            // A child run is continued by the run that started it.
+            // A child run is continued by the run that started it, a loop by its session.
             && run_view.parent.is_none()
+            && !is_driven_by_session(run_view)
             && !runs::is_superseded(&run_standing, &listed_runs[index + 1..])
     };
     let unfinished_runs = || {

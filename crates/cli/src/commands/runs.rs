@@ -15,7 +15,7 @@ use tribunal_report::{
     escape_line,
     tables::{self, RunStanding, RunState},
 };
-use tribunal_runner::{Project, Runner, housekeeping::discarded_runs::list_discarded};
+use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, session::loop_runs::is_run_active};
 use tribunal_store::Store;
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) struct RunsArguments {
     ids: bool,
 }
 
-/// Lists every run that is not in the trash, oldest first, with whether a process works on it. A run that ended or parked is
+/// Lists every run that is not in the trash, oldest first, with whether it is worked on. A run that ended or parked is
 /// read in outline: the number of its findings is known, but not which they are.
 pub(super) fn list_runs(store: &Store, project: &Project) -> Result<Vec<(RunView, bool)>, UserError> {
     list_matching_runs(store, project, false)
@@ -57,7 +57,7 @@ fn list_matching_runs(store: &Store, project: &Project, is_discarded: bool) -> R
     let discarded_runs = list_discarded(project);
     let mut listed_runs = Vec::new();
     for run_entries in outline.chunk_by(|earlier, following| earlier.run == following.run) {
-        // A loop in a session has a journal, too, but is no run; `tribunal loop status` shows it.
+        // A journal that does not begin with a start is broken or of a newer build.
         if !matches!(run_entries.first().map(|entry| &entry.event), Some(RunEvent::RunStarted { .. })) {
             continue;
         }
@@ -122,7 +122,7 @@ fn read_run(store: &Store, project: &Project, outline: &[JournalEntry]) -> Resul
     let run_is_live = match (&run_view.phase, &run_view.run_id) {
         // A finished run has no process, so the lock need not be tested.
         (RunPhase::Finished(_), _) | (_, None) => false,
-        (_, Some(run_id)) => Runner::is_live(project, run_id),
+        (_, Some(run_id)) => is_run_active(project, run_id),
     };
     Ok((run_view, run_is_live))
 }

@@ -10,7 +10,7 @@ use tribunal_core::{
         view::{RunPhase, RunView},
     },
 };
-use tribunal_report::escape_line;
+use tribunal_report::{escape_line, tables::is_driven_by_session};
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
@@ -39,6 +39,10 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     // A session must not influence the agents that judge its own work.
     crate::clients::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    if is_driven_by_session(&run_view) {
+        return Err(UserError::usage(format!("{run_id} is a loop, which has no agents"))
+            .with_step("type the message in its session"));
+    }
     if let RunPhase::Finished(_) = run_view.phase {
         return Err(ended_run_error(&run_id, "No agent would read the message."));
     }

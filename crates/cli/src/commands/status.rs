@@ -13,7 +13,7 @@ use tribunal_report::{
     escape_line, list_active_work, list_child_lines, list_unheard_messages,
     tables::{self, RunDetails, RunStanding, RunState},
 };
-use tribunal_runner::{Project, Runner};
+use tribunal_runner::{Project, session::loop_runs::is_run_active};
 use tribunal_store::Store;
 
 use super::runs;
@@ -95,7 +95,7 @@ struct StatusOverview {
 /// A run as the command shows it.
 struct ShownRun {
     run_view: RunView,
-    /// Whether a process works on it.
+    /// Whether it is worked on: by a process or, if it is a loop, by a session.
     is_live: bool,
     details: RunDetails,
 }
@@ -146,7 +146,7 @@ fn collect_overview(
         (Some(store), Some(run_name)) => {
             let run_id = find_run(store, run_name)?;
             // The lock is looked at first: a run that ends meanwhile then has its ending in the journal.
-            let is_live = Runner::is_live(project, &run_id);
+            let is_live = is_run_active(project, &run_id);
             let shown_runs = vec![ShownRun::read_run(store, &run_id, is_live)?];
             Ok(StatusOverview { shown_runs, superseded_runs: Vec::new(), sprint_tree: None })
         }

@@ -1,4 +1,5 @@
-//! `tribunal stop [RUN] [--now]`: stops a run, which can be resumed later.
+//! `tribunal stop [RUN] [--now]`: stops a run, which can be resumed later. A loop has no process to stop: its session is
+//! released, which ends it.
 //!
 //! A run may end by itself at any moment, even between the look at its lock and the signal. What is printed
 //! afterwards is therefore read from its journal.
@@ -12,8 +13,11 @@ use tribunal_core::{
         view::{RunPhase, RunView},
     },
 };
-use tribunal_report::{escape_line, tables::RunStanding};
-use tribunal_runner::{Project, RunHold, Runner};
+use tribunal_report::{
+    escape_line,
+    tables::{RunStanding, is_driven_by_session},
+};
+use tribunal_runner::{Project, RunHold, Runner, session::loop_runs};
 use tribunal_store::Store;
 use tribunal_supervise::ProcessIdentity;
 
@@ -43,9 +47,10 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
         Some(store) => RunView::from_entries(&store.last_entry_of(&run_id, &["run_started"])?).parent,
         None => None,
     };
-    let stop_request =
-        StopRequest { run_id, parent, was_held: run_hold != RunHold::Free, end_now: arguments.now, project, context };
+    let was_held = run_hold != RunHold::Free || loop_runs::is_loop_held(&project, &run_id);
+    let stop_request = StopRequest { run_id, parent, was_held, end_now: arguments.now, project, context };
     match run_hold {
+        RunHold::Free => stop_request.end_loop_if_open(),
         RunHold::HeldBy(process) if stop_request.parent.is_some() => stop_request.stop_child(process),
         RunHold::HeldBy(process) => stop_request.signal_process(process),
         // The process is gone and its keeper is ending the agents; there is nothing left to signal.
@@ -53,7 +58,6 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
         RunHold::EndingAgents => {
             stop_request.print_pending("has stopped; its remaining agents are being terminated; then resume it with")
         }
-        RunHold::Free => stop_request.print_ending(),
         RunHold::UnknownHolder => {
             // Killing by a number that is not understood could hit an unrelated process.
             Err(stop_request.explain_unreachable("Its lock does not say in a known way which process holds it."))
@@ -76,8 +80,9 @@ fn find_run_to_stop(
         return Ok(Some(with_hold(find_run(&store, run_name)?)));
     }
     // Without a name, only a single running run is unambiguous. Child runs stop with the run that started them.
-    let mut running_runs: Vec<_> =
-        store.list_runs()?.into_iter().map(with_hold).filter(|(_, run_hold)| *run_hold != RunHold::Free).collect();
+    let is_running =
+        |(run_id, run_hold): &(RunId, RunHold)| *run_hold != RunHold::Free || loop_runs::is_loop_held(project, run_id);
+    let mut running_runs: Vec<_> = store.list_runs()?.into_iter().map(with_hold).filter(is_running).collect();
     if running_runs.len() > 1 {
         let is_child = |run_id: &RunId| {
             let first_entry = store.last_entry_of(run_id, &["run_started"]).ok().flatten();
@@ -105,6 +110,12 @@ struct StopRequest<'a> {
 }
 
 impl StopRequest<'_> {
+    /// Stops a run without a process: a loop releases its session, and any other run has stopped before.
+    fn end_loop_if_open(&self) -> Result<u8, UserError> {
+        loop_runs::end_loop(&self.project, &self.run_id, "tribunal stop")?;
+        self.print_ending()
+    }
+
     fn signal_process(&self, process: ProcessIdentity) -> Result<u8, UserError> {
         // The process id is checked against its start time, so a reused id is never signalled.
         let was_signalled = if self.end_now { process.ask_to_end() } else { process.ask_to_stop() };
@@ -175,7 +186,13 @@ impl StopRequest<'_> {
             None => Vec::new(),
         };
         let run_view = RunView::from_entries(&journal_entries);
-        let resume_line = self.resume_command();
+        let resume_line = match (is_driven_by_session(&run_view), run_view.open_decisions().next()) {
+            // Only the answer to its question continues a loop.
+            (true, Some(decision)) => {
+                format!("{} decisions {}.{} more", self.context.program_name(), self.run_id, decision.id)
+            }
+            _ => self.resume_command(),
+        };
         let next_command = (!matches!(run_view.phase, RunPhase::Finished(_))).then_some(&resume_line);
         let state_name = RunStanding { run_view: &run_view, is_live: false }.state_name();
         // Programs see `null` here if there was nothing to stop.

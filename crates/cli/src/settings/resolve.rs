@@ -13,7 +13,7 @@ use super::{
     agents::{ChosenAgents, choose_agents, find_agent_problems},
     file_reader::SettingProblem,
     inputs::RunInputs,
-    layers::{self, EffectiveSettings, describe_origin},
+    layers::{self, EffectiveSettings, SettingSources, describe_origin},
     origin::SettingLayer,
     roster::{self, PartyRoster},
     trust_items::project_items,
@@ -105,6 +105,12 @@ pub(crate) fn resolve_settings(
 pub(crate) fn chosen_progress(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> Option<DisplayMode> {
     let is_set = effective.origin_of("progress.mode").is_some_and(|origin| origin.layer != SettingLayer::Default);
     is_set.then_some(typed_settings.progress)
+}
+
+/// The directory of the files that Tribunal writes for users, for a run that needs no other setting.
+pub(crate) fn resolve_reviews_dir(project_root: &Path, sources: &SettingSources) -> Result<String, UserError> {
+    let effective = layers::gather_settings(project_root, sources)?;
+    resolve_reviews_folder(&effective, &effective.to_typed().folders)
 }
 
 /// The directory of trackers: `reviews_folder`, or `{output_folder}/reviews`. The output directory is BMAD's, or `.tribunal`.

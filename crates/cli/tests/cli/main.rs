@@ -24,6 +24,7 @@ mod hostile_agents;
 mod hostile_environment;
 mod init;
 mod log;
+mod loop_runs;
 mod menus;
 mod multi_run;
 mod multi_run_resume;

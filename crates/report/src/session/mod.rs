@@ -21,12 +21,14 @@ impl KindReporter for SessionReporter {
     type Live = PlainLive;
 
     const KIND_WORD: &'static str = "loop";
+    // What the session uses is between the user and the client.
+    const COUNTS_USAGE: bool = false;
 
     fn describe_result(summary: &SessionSummary) -> String {
         let tool_count = u32::try_from(summary.tools).unwrap_or(u32::MAX);
         let tools_text = phrases::format_count(tool_count, "tool");
-        let release_text = summary.released.map(|reason| format!("; released: {}", reason.as_phrase()));
-        format!("{}, {tools_text} used{}", Self::describe_result_cell(summary), release_text.unwrap_or_default())
+        // The ending of the run says why the session was released.
+        format!("{}, {tools_text} used", Self::describe_result_cell(summary))
     }
 
     fn describe_result_cell(summary: &SessionSummary) -> String {
@@ -34,11 +36,9 @@ impl KindReporter for SessionReporter {
     }
 
     fn list_status_lines(view: &SessionView) -> Vec<String> {
-        let session_text = event_text::describe_holder(&view.assignment.session);
         match &view.release {
-            None => vec![format!("attached to {session_text}")],
-            Some((_, detail)) if detail.is_empty() => Vec::new(),
-            Some((_, detail)) => vec![detail.clone()],
+            None => vec![format!("belongs to {}", event_text::describe_holder(&view.assignment.session))],
+            Some(_) => Vec::new(),
         }
     }
 }

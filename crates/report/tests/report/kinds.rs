@@ -97,14 +97,21 @@ fn a_loop_is_drawn_with_what_its_session_does() {
 #[test]
 fn the_status_of_a_loop_names_no_command_for_processes() {
     let run_view = RunView::from_entries(&loop_journal()[..3]);
-    let run_standing = RunStanding { run_view: &run_view, is_live: false };
+    let run_standing = RunStanding { run_view: &run_view, is_live: true };
     insta::assert_snapshot!(render_status(&run_standing, &Screen::default()), @"
     loop-a1 running · Make it good.
       sent back 1 time, 4 tools used
-      attached to session s1
-      next: tribunal loop status loop-a1
+      belongs to session s1
+      next: tribunal stop loop-a1  (release its session)
+            tribunal loop status loop-a1
     ");
-    assert_eq!(suggest_next_steps(&run_standing, "tribunal"), ["tribunal loop status loop-a1"]);
+    // The user has deleted the state file, so nothing holds the session any more.
+    let run_standing = RunStanding { run_view: &run_view, is_live: false };
+    assert_eq!(run_standing.state_name(), "stopped");
+    assert_eq!(
+        suggest_next_steps(&run_standing, "tribunal"),
+        ["tribunal stop loop-a1    (end it; its state file is gone)", "tribunal loop status loop-a1"]
+    );
 }
 
 #[test]
@@ -130,7 +137,7 @@ fn the_ending_of_a_loop_says_what_came_of_it() {
     let drawn_text = draw_lines(&journal, DisplayMode::Silent);
     insta::assert_snapshot!(drawn_text, @"
     resolved: goal met
-      sent back 2 times, 7 tools used; released: it is done · 0 tokens · no cost reported · 1:05
+      sent back 2 times, 7 tools used · 1:05
       next: tribunal loop status loop-a1
     ");
 }
@@ -278,7 +285,7 @@ fn a_child_names_its_parent_and_is_resumed_with_the_root() {
 fn a_list_of_several_kinds_names_the_kind_of_each_run() {
     let (review_view, loop_view) =
         (RunView::from_entries(&parse_entries(SAMPLE_JOURNAL)), RunView::from_entries(&loop_journal()));
-    let standings = [&review_view, &loop_view].map(|run_view| RunStanding { run_view, is_live: false });
+    let standings = [&review_view, &loop_view].map(|run_view| RunStanding { run_view, is_live: true });
     insta::assert_snapshot!(render_runs(&standings, &Screen::default()), @"
     RUN       STATE     STARTED (UTC)     RESULT                 USAGE              SUBJECT
     prd-86kc  resolved  2026-11-15 03:57  10 fixed, 1 dismissed  47k tokens, $0.35  review of _bmad-output/planning-artifacts/prd.md

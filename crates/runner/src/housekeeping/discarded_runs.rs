@@ -15,7 +15,7 @@ use crate::{
     effects,
     engine::run::{RunHold, Runner},
     project::{Project, atomic_files::write_atomically},
-    session::{self, SessionError},
+    session::{self, SessionError, loop_runs::is_loop_held},
 };
 
 /// A discarded run can be restored for at least this long.
@@ -57,6 +57,9 @@ pub fn list_discarded(project: &Project) -> BTreeMap<RunId, u64> {
 pub fn discard_run(project: &Project, run_view: &RunView, now_ms: u64) -> Result<(), DiscardError> {
     let Some(run_id) = &run_view.run_id else { return Ok(()) };
     match Runner::read_hold(project, run_id) {
+        RunHold::Free if is_loop_held(project, run_id) => {
+            return Err(DiscardError::Running { run: run_id.clone() });
+        }
         RunHold::Free => {}
         RunHold::EndingAgents => return Err(DiscardError::EndingAgents { run: run_id.clone() }),
         RunHold::HeldBy(_) | RunHold::UnknownHolder => return Err(DiscardError::Running { run: run_id.clone() }),

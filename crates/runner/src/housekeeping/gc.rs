@@ -30,6 +30,7 @@ use crate::{
     housekeeping::discarded_runs::{self, TRASH_DAYS},
     landing::landing_repository,
     project::{Project, atomic_files},
+    session::loop_runs::is_loop_held,
     workspaces::TaskWorkspace,
 };
 
@@ -82,7 +83,7 @@ pub struct GcReport {
     /// Texts before and after their landings, and those parked by an undo.
     pub checkpoints: Vec<RemovedItem>,
     pub journal_sweep: SweepOutcome,
-    /// Runs that still have a process; while there are any the journal's file is not compacted.
+    /// Runs that still have a process or hold a session; while there are any the journal's file is not compacted.
     pub live_runs: Vec<RunId>,
     /// The unused bytes of the journal's file, if giving them back would take too long.
     pub deferred_bytes: Option<u64>,
@@ -176,7 +177,7 @@ fn list_kept_runs(
     live_runs: &[RunId],
 ) -> (Vec<RunId>, Vec<RunId>) {
     let kept_runs = run_views.iter().filter(|(run_id, run_view)| {
-        // Loops in a session have a journal, too, but are no runs.
+        // A run of a kind that this build does not have has no settings; nothing is known about it.
         run_view.settings.is_some() && !removed_runs.contains(run_id) && !live_runs.contains(run_id)
     });
     let (ended, unfinished): (Vec<_>, Vec<_>) =
@@ -202,9 +203,12 @@ fn refuse_links(project: &Project) -> Result<(), GcError> {
     Ok(())
 }
 
-/// Returns the runs that still have a process, even if it is only a keeper that is ending agents.
+/// Returns the runs that still have a process, even if it is only a keeper that is ending agents, and the loop that holds a
+/// session: its hooks write to the journal and wait only for a moment.
 fn list_held_runs<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
-    runs.into_iter().filter(|run_id| Runner::read_hold(project, run_id) != RunHold::Free).cloned().collect()
+    let is_held =
+        |run_id: &&RunId| Runner::read_hold(project, run_id) != RunHold::Free || is_loop_held(project, run_id);
+    runs.into_iter().filter(is_held).cloned().collect()
 }
 
 /// Compacts the journal. Checks again for held runs, also new ones: one may have been started or resumed meanwhile.

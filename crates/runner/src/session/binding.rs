@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use tribunal_core::{
-    decisions::decision::DecisionAnswer,
     engine::{
         event::{EntryDraft, JournalEntry, RunEvent},
-        ids::{DecisionId, RunId},
+        ids::RunId,
         kinds::RunOrder,
         settings::Settings,
-        timestamp::Timestamp,
         view::RunView,
     },
     review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
@@ -18,19 +16,14 @@ use tribunal_core::{
         SessionTally, stop::SessionRunPhase,
     },
 };
-use tribunal_store::Store;
 
 use super::{
-    SessionError, SessionLookup, append_events, current_wall_ms, format_utc, look_up_in_file, read_state_file,
-    replace_state_file, set_state_file_aside,
+    SessionError, SessionLookup, current_wall_ms, format_utc, look_up_in_file, read_state_file, replace_state_file,
+    set_state_file_aside,
     state_file::{self, StateCounts, StateFile, StateFileFacts},
 };
 use crate::{
-    engine::{
-        locks,
-        run::{RunError, Runner},
-        run_names,
-    },
+    engine::run::{RunError, Runner},
     project::Project,
 };
 
@@ -70,22 +63,7 @@ pub fn ensure_no_other_session(project: &Project, session_id: &str, stale_after:
     }
 }
 
-/// Starts a loop if no session is bound here: records it and writes its state file. Returns its name.
-pub fn start_loop(project: &Project, bound: SessionAssignment, stale_after: Duration) -> Result<RunId, SessionError> {
-    let home_error = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
-    project.prepare_home().map_err(home_error)?;
-    // Without the lock two processes could both find that there is room.
-    let _alone = locks::lock_user_tree(&project.locks_dir()).map_err(home_error)?;
-    ensure_no_other_session(project, &bound.session, stale_after)?;
-    let store = Store::open(&project.home_dir())?;
-    let loop_id = run_names::new_run_name("loop", &store.list_loops()?);
-    drop(store);
-    append_events(project, &loop_id, vec![bound_event(&bound)], Timestamp { wall_ms: current_wall_ms(), awake_ms: 0 })?;
-    write_state_file(project, &loop_id, &bound, &StateFileFacts::default(), &StateCounts::default())?;
-    Ok(loop_id)
-}
-
-fn bound_event(bound: &SessionAssignment) -> RunEvent {
+pub(super) fn bound_event(bound: &SessionAssignment) -> RunEvent {
     let step = bound.step.clone().map(|file| SessionStep { file, ..SessionStep::default() });
     let event_kind = SessionEventKind::Bound { bound: bound.clone() };
     RunEvent::Session(SessionEvent {
@@ -94,27 +72,8 @@ fn bound_event(bound: &SessionAssignment) -> RunEvent {
     })
 }
 
-/// Records the user's answer on what happens to a loop that was released before it was done.
-pub fn answer_loop(project: &Project, binding: &SessionBinding, continue_loop: bool) -> Result<(), SessionError> {
-    let (choice, note) = (if continue_loop { "more" } else { "end" }, String::new());
-    let answer = DecisionAnswer { choice: choice.into(), note };
-    let mut events = vec![RunEvent::DecisionAnswered { decision: DecisionId::new("D1"), answer }];
-    if continue_loop {
-        ensure_no_other_session(project, &binding.assignment.session, NEVER_STALE)?;
-        write_state_file(
-            project,
-            &binding.run_id,
-            &binding.assignment,
-            &StateFileFacts::default(),
-            &StateCounts::default(),
-        )?;
-        events.push(bound_event(&binding.assignment));
-    }
-    append_events(project, &binding.run_id, events, Timestamp { wall_ms: current_wall_ms(), awake_ms: 0 })
-}
-
 /// The duration after which nothing counts as stale.
-const NEVER_STALE: Duration = Duration::from_secs(u64::MAX / 1000);
+pub(super) const NEVER_STALE: Duration = Duration::from_secs(u64::MAX / 1000);
 
 /// Writes a new state file.
 pub fn write_state_file(

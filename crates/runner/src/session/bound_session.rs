@@ -1,7 +1,6 @@
 //! A bound session: what state it is in, and what happens to it.
 
 use tribunal_core::{
-    decisions::decision::Decision,
     engine::{
         event::{RunEvent, RunSummary},
         ids::{DecisionId, RunId},
@@ -11,6 +10,7 @@ use tribunal_core::{
     review::{ReviewState, finding::FindingStatus},
     session::{
         MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionTally, SessionWork,
+        ending::LoopRelease,
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
 };
@@ -54,13 +54,12 @@ impl BoundSession {
             open_count: if file_state.work == SessionWork::Review { file_state.open_count } else { 0 },
             run_phase: SessionRunPhase::WaitsForSession,
         };
-        let (mut state_counts, mut awake_ms, mut journal) = (StateCounts::default(), 0, None);
+        let (mut state_counts, mut last_time, mut journal) = (StateCounts::default(), Timestamp::default(), None);
         if let Some(run_id) = &file_state.run_id {
             // A run that no journal knows could be anything, so it neither holds a session nor proves anything.
             standing.run_phase = SessionRunPhase::Ended(format!("{run_id} is not in the journal of this project"));
             if let Some((store, last_event)) = find_last_event(project, run_id)? {
-                // The run's own clock stands still while a session works.
-                awake_ms = store.last_timestamp(run_id)?.map_or(0, |timestamp| timestamp.awake_ms);
+                last_time = store.last_timestamp(run_id)?.unwrap_or_default();
                 file_state.touched_ms = file_state.touched_ms.max(Some(last_event.wall_ms));
                 tally = last_event.event.tally;
                 // The journal knows what kind of work it is, regardless of what the file says.
@@ -83,7 +82,17 @@ impl BoundSession {
                 journal = Some(store);
             }
         }
-        Ok(BoundSession { state_file, file_text, file_state, standing, tally, state_counts, journal, awake_ms })
+        Ok(BoundSession {
+            state_file,
+            file_text,
+            file_state,
+            standing,
+            tally,
+            state_counts,
+            journal,
+            last_time,
+            posted_decision: None,
+        })
     }
 
     /// Whether no journal knows it: everything that is known is in the file.
@@ -142,21 +151,56 @@ impl BoundSession {
     ) -> Result<Vec<String>, SessionError> {
         let kept_path = set_state_file_aside(project, self.state_file).map(|kept_file| vec![kept_file]);
         // The release is recorded even if the file could not be moved: the journal decides.
-        self.record_event(SessionEventKind::LetGo { why: cause, detail: detail.to_string() }, now_ms)?;
+        self.record_release(cause, detail, now_ms)?;
         kept_path
     }
 
     /// Records an event, if there is a journal that knows the run.
     pub fn record_event(&self, event_kind: SessionEventKind, now_ms: u64) -> Result<(), SessionError> {
+        self.append_events(vec![self.session_event(event_kind)], now_ms)
+    }
+
+    /// Records the release together with what it means for the run: in one batch, so that the run of a loop never lacks its
+    /// ending.
+    fn record_release(&mut self, cause: ReleaseReason, detail: &str, now_ms: u64) -> Result<(), SessionError> {
         let (Some(run_id), Some(journal)) = (&self.file_state.run_id, &self.journal) else { return Ok(()) };
-        let mut events = vec![RunEvent::Session(SessionEvent { what: event_kind.clone(), tally: self.tally.clone() })];
-        if let (SessionWork::Loop, SessionEventKind::LetGo { why: cause, detail }) = (self.tally.work, &event_kind) {
-            events.extend(loop_decision_event(*cause, detail));
+        let mut posted_decision = None;
+        let mut events = vec![self.session_event(SessionEventKind::LetGo { why: cause, detail: detail.to_string() })];
+        match self.tally.work {
+            SessionWork::Loop => {
+                let elapsed_ms = self.timestamp_at(now_ms).awake_ms;
+                let release = LoopRelease { reason: cause, detail, tally: &self.tally, elapsed_ms };
+                let decision_id = next_decision_id(journal, run_id, cause)?;
+                events.extend(release.list_run_events(decision_id.clone()));
+                posted_decision = Some(decision_id).filter(|_| cause.asks_user());
+            }
+            SessionWork::Review if cause == ReleaseReason::TimedOut => {
+                events.extend(self.runtime_halt_event(journal, run_id, detail)?);
+            }
+            SessionWork::Review => {}
         }
-        events.extend(self.runtime_halt_event(journal, run_id, &event_kind)?);
-        let timestamp = Timestamp { wall_ms: now_ms, awake_ms: self.awake_ms };
-        journal.append_without_writer(build_batch(run_id, events, timestamp))?;
+        self.append_events(events, now_ms)?;
+        self.posted_decision = posted_decision;
         Ok(())
+    }
+
+    fn session_event(&self, event_kind: SessionEventKind) -> RunEvent {
+        RunEvent::Session(SessionEvent { what: event_kind, tally: self.tally.clone() })
+    }
+
+    fn append_events(&self, events: Vec<RunEvent>, now_ms: u64) -> Result<(), SessionError> {
+        let (Some(run_id), Some(journal)) = (&self.file_state.run_id, &self.journal) else { return Ok(()) };
+        journal.append_without_writer(build_batch(run_id, events, self.timestamp_at(now_ms)))?;
+        Ok(())
+    }
+
+    /// The clock of a loop runs while its session is held. That of a review stands still while a session works for it.
+    fn timestamp_at(&self, now_ms: u64) -> Timestamp {
+        let held_ms = match self.tally.work {
+            SessionWork::Loop => now_ms.saturating_sub(self.last_time.wall_ms),
+            SessionWork::Review => 0,
+        };
+        Timestamp { wall_ms: now_ms, awake_ms: self.last_time.awake_ms.saturating_add(held_ms) }
     }
 
     /// Returns the event that halts a review whose session ran out of time, so that the run does not wait for it.
@@ -164,12 +208,9 @@ impl BoundSession {
         &self,
         store: &Store,
         run_id: &RunId,
-        event_kind: &SessionEventKind,
+        detail: &str,
     ) -> Result<Option<RunEvent>, SessionError> {
-        let SessionEventKind::LetGo { why: ReleaseReason::TimedOut, detail } = event_kind else {
-            return Ok(None);
-        };
-        if self.tally.work != SessionWork::Review || self.standing.run_phase != SessionRunPhase::WaitsForSession {
+        if self.standing.run_phase != SessionRunPhase::WaitsForSession {
             return Ok(None);
         }
         Ok(match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
@@ -192,14 +233,15 @@ impl BoundSession {
     }
 }
 
-/// Returns the decision that asks how to proceed with a loop which was released before it was done.
-fn loop_decision_event(cause: ReleaseReason, detail: &str) -> Option<RunEvent> {
-    if matches!(cause, ReleaseReason::Complete | ReleaseReason::Person | ReleaseReason::Over) {
-        return None;
-    }
-    let detail_suffix = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-    let question = format!("the session was released: {}{detail_suffix}. Resume the loop?", cause.as_phrase());
-    Some(RunEvent::DecisionPosted { decision: Decision::for_loop(DecisionId::new("D1"), question) })
+/// Returns the id of the next question of a loop. A loop that was continued has asked before.
+fn next_decision_id(journal: &Store, run_id: &RunId, cause: ReleaseReason) -> Result<DecisionId, StoreError> {
+    // Nothing is read for a release that asks nothing: a hook has little time.
+    let last_posted = if cause.asks_user() { journal.last_entry_of(run_id, &["decision_posted"])? } else { None };
+    let last_number = last_posted.and_then(|entry| match entry.event {
+        RunEvent::DecisionPosted { decision } => decision.id.as_str().strip_prefix('D')?.parse::<u32>().ok(),
+        _ => None,
+    });
+    Ok(DecisionId::new(format!("D{}", last_number.unwrap_or(0).saturating_add(1))))
 }
 
 /// The last event between a session and its run, read from the open journal.

@@ -14,7 +14,7 @@ use std::{
 use tribunal_core::{
     engine::{
         event::{EntryDraft, RunEvent},
-        ids::RunId,
+        ids::{DecisionId, RunId},
         timestamp::Timestamp,
     },
     session::{
@@ -28,11 +28,12 @@ use crate::project::Project;
 
 mod binding;
 mod bound_session;
+pub mod loop_runs;
 pub mod state_file;
 pub mod step_hooks;
 
 pub(crate) use binding::refresh_state_file;
-pub use binding::{answer_loop, ensure_no_other_session, start_loop, write_state_file};
+pub use binding::{ensure_no_other_session, write_state_file};
 use state_file::{StateCounts, StateFile};
 
 /// A hook does not wait longer than this for other writers of the journal.
@@ -64,7 +65,10 @@ pub struct BoundSession {
     state_counts: StateCounts,
     /// The journal that knows the run.
     journal: Option<Store>,
-    awake_ms: u64,
+    /// When the run recorded its last entry.
+    last_time: Timestamp,
+    /// The question that the release has asked; `None` before the release, or if it asks nothing.
+    pub posted_decision: Option<DecisionId>,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -18,7 +18,7 @@ use tribunal_core::{
     session::order::SessionTopic,
 };
 use tribunal_report::escape_line;
-use tribunal_runner::{Project, Runner};
+use tribunal_runner::{Project, Runner, session::loop_runs::LoopAnswer};
 use tribunal_store::Store;
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     settings::nearest_name,
 };
 
-/// A run or a loop, which may have open decisions.
+/// A run, which may have open decisions.
 pub(super) struct AskingRun {
     pub run_view: RunView,
     /// The answers that the run has not used yet.
@@ -112,17 +112,11 @@ impl NamedDecision<'_> {
     }
 }
 
-/// Collects all runs and loops with their decisions.
+/// Collects all runs with their decisions.
 pub(super) fn collect_asking_runs(store: &Store, project: &Project) -> Result<Vec<AskingRun>, UserError> {
     let mut asking_runs = Vec::new();
     for (run_view, _) in runs::list_runs(store, project)? {
         asking_runs.push(AskingRun::from_view(store, project, run_view)?);
-    }
-    // A loop is no run: its questions are in a journal of its own, and their answers take effect at once.
-    for run_id in store.list_loops()? {
-        let run_view =
-            RunView { run_id: Some(run_id.clone()), ..RunView::from_entries(&store.read_entries(&run_id, 0)?) };
-        asking_runs.push(AskingRun { run_view, given_answers: Vec::new() });
     }
     Ok(asking_runs)
 }
@@ -209,8 +203,12 @@ pub(super) fn record_answer(
     let NamedDecision { run_id, decision, .. } = named_decision;
     // A loop has no process that would read the request later, so its answer takes effect here.
     if decision.about == DecisionTopic::Workflow(WorkflowTopic::Session(SessionTopic::Loop)) {
-        let goes_on = ChoiceKey::parse(&typed_answer.choice) == Some(ChoiceKey::More);
-        return Ok(AnswerOutcome::LoopAnswered(loops::answer_loop(project, run_id, goes_on)?));
+        let note = context.secret_masker().mask(&typed_answer.note).into_owned();
+        let answer = DecisionAnswer { note, ..typed_answer };
+        let loop_answer = LoopAnswer { decision: decision.id.clone(), answer };
+        // The store is closed first, since the answer opens it again for writing.
+        drop(store);
+        return Ok(AnswerOutcome::LoopAnswered(loops::answer_loop(project, run_id, loop_answer)?));
     }
     // The run reads the request at its next step, or when it is resumed; this command does not start anything.
     store.send_request(run_id, &answer_request(context, decision, typed_answer))?;

@@ -2,10 +2,8 @@
 
 use tribunal_agents::hook::HookAnswer;
 use tribunal_bmad::hooks::WorkflowHookMoment;
-use tribunal_core::{
-    engine::view::RunPhase,
-    session::{SessionEventKind, SessionWork},
-};
+use tribunal_core::session::{SessionEventKind, SessionWork};
+use tribunal_report::tables::{RunStanding, RunState};
 use tribunal_runner::{
     Runner,
     session::{self, BoundSession, SessionLookup},
@@ -139,7 +137,8 @@ impl HookCall {
         let mut notes = Vec::new();
         for (run_view, run_is_live) in &listed_runs {
             // Liveness is checked again because a run may have been resumed since the list was made.
-            if let (RunPhase::Running, false, Some(run_id)) = (&run_view.phase, run_is_live, &run_view.run_id)
+            let run_standing = RunStanding { run_view, is_live: *run_is_live };
+            if let (RunState::Crashed, Some(run_id)) = (run_standing.run_state(), &run_view.run_id)
                 && !Runner::is_live(&self.project, run_id)
             {
                 notes.push(format!("Run {run_id} crashed; the user can resume it with `tribunal resume {run_id}`"));

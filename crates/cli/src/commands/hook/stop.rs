@@ -169,7 +169,10 @@ fn suggest_next_step(bound_session: &BoundSession, release_reason: ReleaseReason
     match (bound_session.file_state.work, release_reason) {
         _ if run_id.is_empty() => String::new(),
         (_, ReleaseReason::Complete) => String::new(),
-        (SessionWork::Loop, _) => format!(" It is waiting for you: `tribunal decisions {run_id}.D1`"),
+        (SessionWork::Loop, _) => match &bound_session.posted_decision {
+            Some(decision_id) => format!(" It is waiting for you: `tribunal decisions {run_id}.{decision_id}`"),
+            None => String::new(),
+        },
         (SessionWork::Review, ReleaseReason::Over) => format!(" Details: `tribunal status {run_id}`"),
         // A run that is under way or died has a status worth reading first; otherwise its findings wait for
         // decisions.

@@ -1,5 +1,4 @@
-//! `tribunal log [RUN]`: draws a run from its journal as it looked live; in part, in full, or while it goes on. A loop has
-//! a journal of session events, which is drawn in the same way.
+//! `tribunal log [RUN]`: draws a run from its journal as it looked live; in part, in full, or while it goes on.
 //!
 //! What was sent to agents and what they answered is in [`agent_calls`].
 
@@ -10,29 +9,30 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
-        ids::{FindingId, RunId},
-        timestamp,
-    },
-    session::SessionEventKind,
+use tribunal_core::engine::{
+    event::{JournalEntry, RunEvent},
+    ids::{FindingId, RunId},
+    run_kind::RunDriver,
+    timestamp,
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, JsonReporter, LineReporter, LogQuery, Reporter, VerboseReporter, escape_line,
 };
-use tribunal_runner::{Project, Runner};
+use tribunal_runner::{Project, session::loop_runs::is_run_active};
 use tribunal_store::Store;
 
-use super::loops;
-use crate::{context::CommandContext, messages::user_errors::UserError, settings::nearest_name};
+use crate::{
+    context::{CommandContext, read_order},
+    messages::user_errors::UserError,
+    settings::nearest_name,
+};
 
 /// The pause between two reads of a journal that is still being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArguments {
-    /// Run or loop to show (default: the last run)
+    /// Run to show (default: the last one)
     run: Option<String>,
     /// Show only this round and its fix iterations
     #[arg(long, value_name = "N")]
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     // The filter is built first, so that a misspelt option is reported before anything is opened.
     let entry_filter = arguments.to_filter(now_ms())?;
     let project = context.current_project();
-    let (store, run_id) = context.find_requested_journal(&project, arguments.run.as_deref())?;
+    let (store, run_id) = context.find_requested_run(&project, arguments.run.as_deref())?;
     if arguments.prompts || arguments.sent {
         return agent_calls::run(
             &agent_calls::AgentCallQuery { run_id, with_answers: arguments.prompts, entry_filter },
@@ -86,11 +86,9 @@ pub(crate) fn run(arguments: &LogArguments, context: &CommandContext) -> Result<
     };
     log_printer.print_entries(&store.read_entries(&run_id, 0)?)?;
     if arguments.follow {
-        let journal_kind = match store.list_loops()?.contains(&run_id) {
-            true => JournalKind::Loop,
-            false => JournalKind::Run,
-        };
-        FollowedJournal { store: &store, project: &project, run_id: &run_id, journal_kind }.follow(&mut log_printer)?;
+        let order = read_order(&store, &run_id)?;
+        let is_loop = order.is_some_and(|order| order.run_driver() == RunDriver::Session);
+        FollowedJournal { store: &store, project: &project, run_id: &run_id, is_loop }.follow(&mut log_printer)?;
     }
     // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log_printer.drawn_count == 0 && !context.wants_json {
@@ -171,24 +169,10 @@ impl LogPrinter {
         Ok(())
     }
 
-    fn has_ended(&self, journal_kind: JournalKind) -> bool {
+    fn has_ended(&self) -> bool {
         let last_event = self.last_entry.as_ref().map(|journal_entry| &journal_entry.event);
-        match (last_event, journal_kind) {
-            (Some(RunEvent::RunParked(_) | RunEvent::RunFinished(_)), _) => true,
-            // A review goes on after it has released its session; a loop does not.
-            (Some(RunEvent::Session(session_event)), JournalKind::Loop) => {
-                matches!(session_event.what, SessionEventKind::LetGo { .. })
-            }
-            _ => false,
-        }
+        matches!(last_event, Some(RunEvent::RunParked(_) | RunEvent::RunFinished(_)))
     }
-}
-
-/// What a journal is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JournalKind {
-    Run,
-    Loop,
 }
 
 /// A journal that may still be written.
@@ -196,20 +180,20 @@ struct FollowedJournal<'a> {
     store: &'a Store,
     project: &'a Project,
     run_id: &'a RunId,
-    journal_kind: JournalKind,
+    is_loop: bool,
 }
 
 impl FollowedJournal<'_> {
-    /// Reads on until the run or loop has ended, or nothing works on it any more.
+    /// Reads on until the run has ended, or nothing works on it any more.
     fn follow(&self, log_printer: &mut LogPrinter) -> Result<(), UserError> {
-        while !log_printer.has_ended(self.journal_kind) {
+        while !log_printer.has_ended() {
             // Liveness is checked before reading: a process that ends in between has written its last entry by then.
-            let was_live = self.is_live();
+            let was_live = is_run_active(self.project, self.run_id);
             let last_seq = log_printer.last_entry.as_ref().map_or(0, |journal_entry| journal_entry.seq);
             let new_entries = self.store.read_entries(self.run_id, last_seq)?;
             log_printer.print_entries(&new_entries)?;
             // Everything is read, and there is no final entry.
-            if !was_live && new_entries.is_empty() && !log_printer.has_ended(self.journal_kind) {
+            if !was_live && new_entries.is_empty() && !log_printer.has_ended() {
                 writeln!(stderr(), "warning: {}", self.describe_missing_end())?;
                 return Ok(());
             }
@@ -221,19 +205,12 @@ impl FollowedJournal<'_> {
         Ok(())
     }
 
-    /// A run is worked on by a process; a loop has none, only a state file that holds a session.
-    fn is_live(&self) -> bool {
-        match self.journal_kind {
-            JournalKind::Run => Runner::is_live(self.project, self.run_id),
-            JournalKind::Loop => loops::status::is_held(self.project, self.run_id),
-        }
-    }
-
     fn describe_missing_end(&self) -> String {
         let run_id = escape_line(self.run_id.as_str());
-        match self.journal_kind {
-            JournalKind::Run => format!("run {run_id} crashed; resume it with `tribunal resume {run_id}`"),
-            JournalKind::Loop => format!("{run_id} is no longer active: its state file is missing or unreadable"),
+        match self.is_loop {
+            false => format!("run {run_id} crashed; resume it with `tribunal resume {run_id}`"),
+            // Deleting the state file is a way to let a session go, so nothing crashed.
+            true => format!("{run_id} is no longer active: its state file is missing or unreadable"),
         }
     }
 }

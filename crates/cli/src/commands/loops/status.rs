@@ -73,7 +73,7 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
 /// Lists all that sessions have taken on, in the order of their last events.
 fn list_bindings(store: &Store) -> Result<Vec<SessionBinding>, UserError> {
     let mut bindings = Vec::new();
-    for run_id in store.list_loops()?.into_iter().chain(store.list_runs()?) {
+    for run_id in store.list_runs()? {
         // Most runs have nothing to do with a session; this check avoids reading their whole journals.
         if store.last_entry_of(&run_id, &["session"])?.is_some() {
             bindings.extend(SessionBinding::from_entries(&store.read_entries(&run_id, 0)?));
@@ -166,12 +166,6 @@ fn format_row(loop_row: &LoopRow) -> String {
         "{}  {state_text} · {session_text} · sent back {} of at most {} · {} tools used · {} UTC",
         loop_row.id, loop_row.refusals, loop_row.max_refusals, loop_row.tools, loop_row.last
     )
-}
-
-/// Returns whether a loop still holds its session, or waits for one.
-pub(in crate::commands) fn is_held(project: &Project, loop_id: &RunId) -> bool {
-    read_state_file(project)
-        .is_some_and(|file_state| file_state.is_active && file_state.run_id.as_ref() == Some(loop_id))
 }
 
 /// Reads Tribunal's own state file, if it is there and valid.
