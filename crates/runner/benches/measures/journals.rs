@@ -47,7 +47,7 @@ pub fn measure_replay() -> BenchResult<()> {
     if last_timestamp < EVENTS as u64 {
         return Err(format!("{last_timestamp} entries instead of {EVENTS}").into());
     }
-    if view.all_findings().count() != RunView::from_entries(&recorded).findings().count() {
+    if view.all_findings().count() != RunView::from_entries(&recorded).all_findings().count() {
         return Err("the view is not the one of all entries".into());
     }
     print_figure("replay", spent)
