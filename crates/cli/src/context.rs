@@ -173,7 +173,10 @@ impl CommandContext {
 
     /// Finds the run that the user means, with its journal: the named one, or the last of any kind.
     pub fn find_requested_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
-        self.find_requested_id(project, typed_run, |_, _| Ok(true))
+        // Without a name the user means the run that they started, not a child of it.
+        self.find_requested_id(project, typed_run, |store, run_id| {
+            Ok(RunView::from_entries(&store.last_entry_of(run_id, &["run_started"])?).parent.is_none())
+        })
     }
 
     /// Finds the run that the user means, with its journal: the named one, or the last that has changes or findings. A loop has

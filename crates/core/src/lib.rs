@@ -1,6 +1,6 @@
 //! What Tribunal decides: the vocabulary, the rules and the workflows.
 //!
-//! A workflow is plain `async` code over the [`host::Host`] trait; a rule is a plain function. Everything here is a
+//! A workflow is plain `async` code over the [`engine::host::Host`] trait; a rule is a plain function. Everything here is a
 //! function of its inputs: given the same replies in the same order, a workflow requests the same effects. This is what
 //! lets a run be killed at any instant and be resumed.
 //!

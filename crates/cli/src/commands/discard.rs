@@ -105,10 +105,12 @@ fn add_child_runs(run_ids: Vec<RunId>, store: &Store, is_restored: bool) -> Resu
     let mut waiting: Vec<RunId> = run_ids.iter().rev().cloned().collect();
     while let Some(run_id) = waiting.pop() {
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        if let Some(parent) = run_view.parent.filter(|parent| !all_ids.contains(&parent.run) && !is_restored) {
+        if let Some(parent) = run_view.parent.filter(|parent| !all_ids.contains(&parent.run)) {
+            let (done, command) =
+                if is_restored { ("restored", "discard --restore") } else { ("discarded", "discard") };
             return Err(UserError::usage(format!("{run_id} is a child run of {}", parent.run))
-                .with_reason("It belongs to that run. Nothing was discarded.")
-                .with_step(format!("discard the whole run: `tribunal discard {}`", parent.root)));
+                .with_reason(format!("It belongs to that run. Nothing was {done}."))
+                .with_step(format!("name the whole run: `tribunal {command} {}`", parent.root)));
         }
         waiting.extend(run_view.children.values().rev().map(|standing| standing.run.clone()));
         // A child that was named but never started has no journal.

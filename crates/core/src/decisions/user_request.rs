@@ -1,7 +1,7 @@
 //! What the user requests from a run: answers, remarks, and changes of findings.
 //!
-//! Requests reach a workflow as the outcome of [`super::ReadInbox`] and [`super::WaitForUser`], and through edits of the tracker
-//! ([`super::WriteOutcome::Edited`]). `review::user_requests` applies them.
+//! Requests reach a workflow as the outcome of the effects `ReadInbox` and `WaitForUser`, and through edits of the tracker
+//! (`WriteOutcome::Edited`), all in [`crate::engine::effect`]. Workflows apply them.
 
 use alloc::{boxed::Box, string::String};
 use core::fmt;

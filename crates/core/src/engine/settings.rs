@@ -2,8 +2,8 @@
 //! the user reloads them.
 //!
 //! The binary reads files, merges layers and suggests corrections; this module has the result. The default of every setting
-//! that a run is pinned to is defined here or in [`crate::engine::limits`], and nowhere else: in the
-//! `Default` implementations of [`Settings`] and its parts.
+//! that every run is pinned to is defined here or in [`crate::engine::limits`], and nowhere else: in the `Default`
+//! implementations of [`Settings`] and its parts. Those of one kind of run are with its order.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 

@@ -247,10 +247,23 @@ fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before
             .is_ok_and(|modified_at| modified_at < cutoff)
     };
     let nothing_parked_since = |run_id: &RunId| list_directory(&project.parked_dir(run_id)).iter().all(is_old);
-    let old_views = run_views.iter().filter(|(run_id, run_view)| {
-        ended_well(run_view) && run_view.last_time.wall_ms < before_ms && nothing_parked_since(run_id)
-    });
+    let is_untouched =
+        |run_id: &RunId, run_view: &RunView| run_view.last_time.wall_ms < before_ms && nothing_parked_since(run_id);
+    // A run and its child runs are removed together. How a child ended is the business of the run that started it.
+    let is_old_tree = |root_id: &RunId| {
+        run_views.get(root_id).is_some_and(&ended_well)
+            && run_views
+                .iter()
+                .filter(|(run_id, run_view)| find_root(run_id, run_view) == root_id)
+                .all(|(run_id, run_view)| is_untouched(run_id, run_view))
+    };
+    let old_views = run_views.iter().filter(|(run_id, run_view)| is_old_tree(find_root(run_id, run_view)));
     old_views.map(|(run_id, _)| run_id.clone()).collect()
+}
+
+/// Returns the run that the user started: the run itself, unless it is a child.
+fn find_root<'a>(run_id: &'a RunId, run_view: &'a RunView) -> &'a RunId {
+    run_view.parent.as_ref().map_or(run_id, |parent| &parent.root)
 }
 
 /// Lists directories, but no links to any, with the runs they would be named after.

@@ -131,7 +131,9 @@ pub(super) fn find_decision<'a>(
         let Some(run_id) = &asking_run.run_view.run_id else { continue };
         for decision in &asking_run.run_view.decisions {
             let named_decision = NamedDecision { run_id: run_id.clone(), decision, asking_run };
-            if typed_name.eq_ignore_ascii_case(&named_decision.full_name())
+            let alias_name = asking_run.run_view.child_alias().map(|alias| format!("{alias}.{}", decision.id));
+            if alias_name.is_some_and(|alias_name| typed_name.eq_ignore_ascii_case(&alias_name))
+                || typed_name.eq_ignore_ascii_case(&named_decision.full_name())
                 || typed_name.eq_ignore_ascii_case(decision.id.as_str())
             {
                 matching_decisions.push(named_decision);

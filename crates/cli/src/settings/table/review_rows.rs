@@ -13,7 +13,7 @@ const COUNT_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 100 };
 const AT_ONCE_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 32 };
 const TIER_KIND: ValueKind = ValueKind::Whole { minimum: 0, maximum: 4 };
 const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
-/// A plan never has more than this; see `core::plan`.
+/// A plan never has more than this; see `core::review::seat_plan`.
 const AT_LEAST_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: MAX_PICKS as u64 };
 
 #[rustfmt::skip]
