@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, Effect, Land, Restore, RunChild},
+        effect::{AskAgent, Effect, Land, Restore, RunChild, WaitCause},
         event::{JournalEntry, RunEvent},
         ids::{AgentName, FindingId, Key},
         kinds::RunOrder,
@@ -47,16 +47,12 @@ impl ActiveWork {
             description,
         };
         match effect {
-            Effect::Ask(AskAgent { task: agent_task }) => {
-                let brief = &agent_task.brief;
-                let assigned_ids = brief.assigned.iter().map(|assigned| assigned.id);
-                Some(ActiveWork {
-                    agent: Some(agent_task.agent.clone()),
-                    role: Some(brief.role),
-                    findings: assigned_ids.chain(brief.disputed.iter().map(|disputed| disputed.id)).collect(),
-                    ..own_work(describe_agent_work(effect_key, agent_task, order))
-                })
-            }
+            Effect::Ask(AskAgent { task: agent_task, .. }) => Some(ActiveWork {
+                agent: Some(agent_task.agent.clone()),
+                role: agent_task.brief.as_review().map(|review_brief| review_brief.role),
+                findings: agent_task.brief.finding_ids(),
+                ..own_work(describe_agent_work(effect_key, agent_task, order))
+            }),
             Effect::Freeze(_) => kind_table::describe_own_work(order, effect).map(|text| own_work(text.into())),
             Effect::Land(Land { by: task_key, .. }) => {
                 let fixer_text =
@@ -68,6 +64,9 @@ impl ActiveWork {
             Effect::Sleep(_) => Some(own_work("pausing before a task is retried".into())),
             Effect::RunChild(RunChild { name, order, .. }) => {
                 Some(own_work(format!("child run {name} ({})", describe_run(order))))
+            }
+            Effect::AwaitReset(wait) if wait.cause == WaitCause::CallsPerHour => {
+                Some(own_work(phrases::describe_wait(wait, started_ms)))
             }
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)
@@ -83,7 +82,7 @@ impl ActiveWork {
 
 /// Describes what an agent works on: `fixer 2 (codex) on F3 F4`.
 fn describe_agent_work(effect_key: &Key, agent_task: &AgentTask, order: &RunOrder) -> String {
-    let TaskDescription { worker, work } = kind_table::describe_task(order, effect_key, &agent_task.brief);
+    let TaskDescription { worker, work } = kind_table::describe_task(order, effect_key, agent_task);
     let work_text = if work.is_empty() { work } else { format!(" on {work}") };
     format!("{worker} ({}){work_text}", agent_task.agent)
 }

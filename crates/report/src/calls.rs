@@ -10,7 +10,7 @@ use tribunal_core::{
         limits::AgentUsage,
         settings::{DriverSpec, Settings},
     },
-    tasks::{brief::AgentTask, client::JobKind},
+    tasks::brief::AgentTask,
 };
 
 /// One call of an agent, from its start to its reply.
@@ -84,7 +84,7 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
             RunEvent::EffectStarted {
                 key: effect_key,
                 stretch,
-                effect: Effect::Ask(AskAgent { task: agent_task }),
+                effect: Effect::Ask(AskAgent { task: agent_task, .. }),
                 ..
             } => {
                 open_calls.insert((*stretch, effect_key), (agent_calls.len(), journal_entry.at.awake_ms));
@@ -116,6 +116,8 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
             _ => {}
         }
     }
+    // A postponed task is asked again under another key; nothing was sent the first time.
+    agent_calls.retain(|agent_call| !matches!(agent_call.reply, Some(Reply::Ask(AskOutcome::Postponed(_)))));
     agent_calls
 }
 
@@ -123,10 +125,7 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
 fn task_model(settings: &Settings, agent_task: &AgentTask) -> Option<String> {
     let agent_settings = settings.find_agent(&agent_task.agent)?;
     let client_settings = agent_settings.driver.client_spec()?;
-    let duty_model = agent_settings
-        .duties
-        .get(&JobKind::from_role(agent_task.brief.role))
-        .and_then(|job_duty| job_duty.model.as_deref());
+    let duty_model = agent_settings.find_duty(agent_task.job).and_then(|job_duty| job_duty.model.as_deref());
     let model_for_size = || agent_task.size.and_then(|task_size| client_settings.models.for_size(task_size));
     duty_model.or(client_settings.model.as_deref()).or_else(model_for_size).map(String::from)
 }

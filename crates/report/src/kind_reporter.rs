@@ -147,8 +147,12 @@ pub(crate) trait KindReporter: Sized {
     }
 
     /// Names a task and the agent's part in it.
-    fn describe_task(_: &Key, brief: &TaskBrief) -> TaskDescription {
-        TaskDescription { worker: brief.role.to_string(), work: String::new() }
+    fn describe_task(_: &Key, task: &AgentTask) -> TaskDescription {
+        let work = match &task.brief {
+            TaskBrief::Review(_) => String::new(),
+            TaskBrief::Instructions(instructions) => instructions.title.clone(),
+        };
+        TaskDescription { worker: task.worker_name().to_string(), work }
     }
 }
 
@@ -206,8 +210,8 @@ pub(crate) trait KindLines<R: KindReporter>: fmt::Debug + Default {
     }
 
     /// Names the agent that is asked again.
-    fn name_retried_worker(&self, _: &Key, brief: &TaskBrief) -> String {
-        brief.role.to_string()
+    fn name_retried_worker(&self, _: &Key, task: &AgentTask) -> String {
+        task.worker_name().to_string()
     }
 }
 
@@ -225,7 +229,7 @@ pub(crate) trait KindLive<R: KindReporter>: Clone + fmt::Debug + Default {
     /// An agent is about to be asked. Its worker is shown if there is one.
     fn track_task(&mut self, task_key: &Key, task: &AgentTask, workers: &mut WorkerList) {
         if workers.find_worker(task_key).is_none() {
-            let TaskDescription { worker, work } = R::describe_task(task_key, &task.brief);
+            let TaskDescription { worker, work } = R::describe_task(task_key, task);
             workers.add_worker(task_key.task_key(), worker, work);
         }
     }
@@ -285,12 +289,18 @@ pub(crate) struct LiveProgress {
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        engine::ids::DecisionId,
+        engine::ids::{AgentName, DecisionId},
         review::{
             event::ReviewEvent,
             level::{AgentRole, ReviewLevel},
             order::{ReviewOrder, ReviewSummary},
             subject::Subject,
+        },
+        tasks::{
+            brief::WorkspaceKind,
+            client::JobKind,
+            instructions::InstructionBrief,
+            purpose::{ExpectedAnswer, TaskPurpose},
         },
     };
 
@@ -331,10 +341,12 @@ mod tests {
             KindLive::<PlainReporter>::describe_stage(kind_live, workers).text
         };
         assert_eq!(stage_text(&kind_live, &workers), "working");
-        let brief = TaskBrief::new(AgentRole::Party, Subject::from_path("plan.md", None), 1);
+        let brief = InstructionBrief { title: "story 1.2".into(), ..InstructionBrief::new("Write the story.") };
+        let purpose = TaskPurpose { job: JobKind::CreateStory, expects: ExpectedAnswer::Status };
+        let task = AgentTask::new(AgentName::new("sample"), purpose, brief, WorkspaceKind::Private, 1_000);
         let task_key = Key::new("draft");
-        let description = PlainReporter::describe_task(&task_key, &brief);
-        assert_eq!((description.worker.as_str(), description.work.as_str()), ("party", ""));
+        let description = PlainReporter::describe_task(&task_key, &task);
+        assert_eq!((description.worker.as_str(), description.work.as_str()), ("create-story", "story 1.2"));
         workers.add_worker(task_key.clone(), description.worker, description.work);
         assert_eq!(stage_text(&kind_live, &workers), "working 0/1");
         if let Some(worker) = workers.find_worker(&task_key.second_try()) {

@@ -13,7 +13,7 @@ use tribunal_core::{
         limits::RemainingLimits,
         view::{RunView, WorkflowView},
     },
-    tasks::brief::{AgentTask, TaskBrief},
+    tasks::brief::AgentTask,
 };
 
 use crate::{
@@ -48,8 +48,8 @@ macro_rules! kind_reporters {
             match order { $($(#[$attribute])* RunOrder::$kind(_) => <$reporter>::describe_own_work(effect),)* }
         }
 
-        pub(crate) fn describe_task(order: &RunOrder, task_key: &Key, brief: &TaskBrief) -> TaskDescription {
-            match order { $($(#[$attribute])* RunOrder::$kind(_) => <$reporter>::describe_task(task_key, brief),)* }
+        pub(crate) fn describe_task(order: &RunOrder, task_key: &Key, task: &AgentTask) -> TaskDescription {
+            match order { $($(#[$attribute])* RunOrder::$kind(_) => <$reporter>::describe_task(task_key, task),)* }
         }
 
         pub(crate) fn describe_event(event: &WorkflowEvent) -> String {
@@ -201,11 +201,11 @@ macro_rules! kind_reporters {
                 }
             }
 
-            pub(crate) fn name_retried_worker(&self, task_key: &Key, brief: &TaskBrief) -> String {
+            pub(crate) fn name_retried_worker(&self, task_key: &Key, task: &AgentTask) -> String {
                 match self {
-                    RunLines::Unknown => brief.role.to_string(),
+                    RunLines::Unknown => task.worker_name().to_string(),
                     $($(#[$attribute])* RunLines::$kind(kind_lines) => {
-                        KindLines::<$reporter>::name_retried_worker(kind_lines.as_ref(), task_key, brief)
+                        KindLines::<$reporter>::name_retried_worker(kind_lines.as_ref(), task_key, task)
                     })*
                 }
             }

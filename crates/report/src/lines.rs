@@ -12,7 +12,7 @@ use std::{
 use tribunal_core::{
     decisions::{decision::DecisionAnswer, user_request::UserRequest},
     engine::{
-        effect::{AskAgent, AwaitReset, ChildOutcome, Effect, Reply},
+        effect::{AskAgent, ChildOutcome, Effect, Reply},
         event::{JournalEntry, RunEvent, RunSummary},
         ids::{DecisionId, Key, RunId},
         kinds::RunOrder,
@@ -22,7 +22,6 @@ use tribunal_core::{
         view::RunView,
     },
     session::SessionEvent,
-    tasks::brief::AgentTask,
 };
 
 use crate::{
@@ -168,7 +167,7 @@ impl<W: Write> LineReporter<W> {
         let wait_texts: Vec<String> = self
             .run_view
             .limited_agents()
-            .map(|(agent_name, until_ms)| phrases::describe_wait(agent_name, until_ms, journal_entry.at.wall_ms))
+            .map(|(agent_name, until_ms)| phrases::describe_usage_limit(agent_name, until_ms, journal_entry.at.wall_ms))
             .collect();
         wait_texts.iter().for_each(|wait_text| self.draw_wait(wait_text));
     }
@@ -216,10 +215,8 @@ impl<W: Write> LineReporter<W> {
     /// Draws what the user should know about an effect that begins: a wait, another try, a child that goes on.
     fn draw_started_effect(&mut self, journal_entry: &JournalEntry, effect_key: &Key, effect: &Effect) {
         match effect {
-            Effect::AwaitReset(AwaitReset { agent: agent_name, until_ms, .. }) => {
-                self.draw_wait(&phrases::describe_wait(agent_name, *until_ms, journal_entry.at.wall_ms));
-            }
-            Effect::Ask(AskAgent { task }) => self.draw_retry(effect_key, task),
+            Effect::AwaitReset(wait) => self.draw_wait(&phrases::describe_wait(wait, journal_entry.at.wall_ms)),
+            Effect::Ask(ask_agent) => self.draw_retry(effect_key, ask_agent),
             // A child that begins has no id yet; `child_started` follows with it.
             Effect::RunChild(run_child) => {
                 if let Some(standing) = self.run_view.children.get(&run_child.name) {
@@ -232,20 +229,23 @@ impl<W: Write> LineReporter<W> {
     }
 
     /// Draws that a task is tried a second time, with the reason.
-    fn draw_retry(&mut self, effect_key: &Key, task: &AgentTask) {
+    fn draw_retry(&mut self, effect_key: &Key, ask_agent: &AskAgent) {
+        let AskAgent { task, booking } = ask_agent;
         let retry_text = if effect_key.is_second_try() {
             // A correction tells the agent what was wrong with its answer; without one the call itself failed.
-            match (task.brief.correction.as_str(), self.task_faults.get(&effect_key.task_key())) {
+            match (task.brief.correction(), self.task_faults.get(&effect_key.task_key())) {
                 ("", Some(reason)) => format!("retrying: {reason}"),
                 ("", None) => "retrying".to_string(),
                 (reason, _) => format!("asking again: {reason}"),
             }
+        } else if booking.is_some() {
+            "asking now: a call is free".to_string()
         } else if effect_key.is_after_wait() {
             "asking again: the usage limit should be reset".to_string()
         } else {
             return;
         };
-        let worker_name = self.run_lines.name_retried_worker(effect_key, &task.brief);
+        let worker_name = self.run_lines.name_retried_worker(effect_key, task);
         self.lines.write_worker_line(LineMark::RETRIED, &worker_name, &retry_text);
     }
 

@@ -1,6 +1,7 @@
 //! Phrases for counts, costs, times and endings that the reporters of all kinds of runs share.
 
 use tribunal_core::engine::{
+    effect::{AwaitReset, WaitCause},
     event::RunSummary,
     files::PatchRefusal,
     ids::AgentName,
@@ -191,14 +192,26 @@ pub(crate) fn describe_usage_so_far(spent: &RunUsage) -> String {
     }
 }
 
+/// Describes a wait with its reason.
+pub(crate) fn describe_wait(wait: &AwaitReset, now_ms: u64) -> String {
+    match wait.cause {
+        WaitCause::UsageLimit => describe_usage_limit(&wait.agent, wait.until_ms, now_ms),
+        WaitCause::CallsPerHour => format!("{}; {}", clean_line(&wait.why), describe_time(wait.until_ms, now_ms)),
+    }
+}
+
 /// Describes a wait: `claude-code hit its usage limit; waiting until 17:00 UTC (2 h 13 min left)`.
-pub(crate) fn describe_wait(agent_name: &AgentName, until_ms: u64, now_ms: u64) -> String {
+pub(crate) fn describe_usage_limit(agent_name: &AgentName, until_ms: u64, now_ms: u64) -> String {
+    format!("{agent_name} hit its usage limit; {}", describe_time(until_ms, now_ms))
+}
+
+fn describe_time(until_ms: u64, now_ms: u64) -> String {
     let until_utc = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
     let now_utc = Timestamp { wall_ms: now_ms, awake_ms: 0 }.format_utc();
     // The format is `2026-11-15 17:00:25`. The day is shown only if it is not today.
     let shown_time = if until_utc[..10] == now_utc[..10] { &until_utc[11..16] } else { &until_utc[..16] };
     let time_left = format_time_left(until_ms.saturating_sub(now_ms));
-    format!("{agent_name} hit its usage limit; waiting until {shown_time} UTC ({time_left} left)")
+    format!("waiting until {shown_time} UTC ({time_left} left)")
 }
 
 /// Formats the time until a reset: `2 h 13 min`, `13 min`, `40 s`.

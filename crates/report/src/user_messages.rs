@@ -23,8 +23,8 @@ pub fn list_unheard_messages<'a>(entries: impl IntoIterator<Item = &'a JournalEn
                 unheard_messages.extend(find_messages(requests));
             }
             // Prompts carry all messages that were read before.
-            RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } => {
-                unheard_messages.retain(|message| !task.brief.said.contains(&message.to_string()));
+            RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. } => {
+                unheard_messages.retain(|message| !task.brief.user_remarks().contains(&message.to_string()));
             }
             _ => {}
         }

@@ -151,8 +151,8 @@ fn describe_event(run_event: &RunEvent) -> String {
 fn describe_effect(effect: &Effect) -> String {
     match effect {
         Effect::Freeze(Freeze { subject }) => format!("snapshot {}", subject.title()),
-        Effect::Ask(AskAgent { task: agent_task }) => {
-            format!("ask {} as {}", agent_task.agent, agent_task.brief.role)
+        Effect::Ask(AskAgent { task: agent_task, .. }) => {
+            format!("ask {} as {}", agent_task.agent, agent_task.worker_name())
         }
         Effect::TakeIn(TakeIn { before: previous_files, .. }) => {
             format!("check what was changed in {}", phrases::format_count(previous_files.len() as u32, "file"))
@@ -202,6 +202,7 @@ fn describe_success(effect_reply: &Reply) -> String {
             format!("{} bytes", phrases::group_thousands(frozen_text.text.len() as u64))
         }
         Reply::Ask(AskOutcome::Answered(answer)) => describe_answer(answer),
+        Reply::Ask(AskOutcome::Postponed(postponed_call)) => format!("postponed: {}", postponed_call.why),
         // The hunks of a document are in the landing itself, those of a change in its files.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
             let hunk_count =
@@ -244,6 +245,12 @@ fn describe_answer(agent_reply: &AgentReply) -> String {
         }
         AnswerContent::Fixes { claims, .. } => phrases::format_count(claims.len() as u32, "fix claim"),
         AnswerContent::Rulings { rulings, .. } => phrases::format_count(rulings.len() as u32, "verdict"),
+        AnswerContent::Status(report) => match report.status {
+            Some(status) => format!("status {status}"),
+            None => "a status block".into(),
+        },
+        AnswerContent::Question(_) => "a question".into(),
+        AnswerContent::Text { text } => format!("{} characters of text", text.chars().count()),
         AnswerContent::Unreadable { message } => format!("unreadable: {message}"),
     };
     match agent_reply.remarks.len() {

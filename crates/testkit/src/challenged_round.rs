@@ -15,7 +15,10 @@ use tribunal_core::{
         finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         level::AgentRole,
     },
-    tasks::brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, TaskBrief},
+    tasks::{
+        brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, ReviewBrief},
+        purpose::TaskPurpose,
+    },
 };
 
 use crate::{SAMPLE_JOURNAL, parse_entries, samples};
@@ -101,11 +104,15 @@ impl ChallengeJournal {
 
     fn record_ask(&mut self, challenge_name: &str, agent_name: &str, findings: &[Finding]) {
         let mut event = self.sample_ask.clone();
-        if let RunEvent::EffectStarted { key: event_key, effect: Effect::Ask(AskAgent { task }), .. } = &mut event {
+        if let RunEvent::EffectStarted { key: event_key, effect: Effect::Ask(AskAgent { task, .. }), .. } = &mut event
+            && let Some(sample_brief) = task.brief.as_review()
+        {
             *event_key = challenge_key(challenge_name);
             task.agent = AgentName::new(agent_name);
-            task.brief = TaskBrief::new(AgentRole::Challenger, task.brief.subject.clone(), 1);
-            task.brief.disputed = findings.iter().map(FindingToChallenge::from_finding).collect();
+            let mut brief = ReviewBrief::new(AgentRole::Challenger, sample_brief.subject.clone(), 1);
+            brief.disputed = findings.iter().map(FindingToChallenge::from_finding).collect();
+            TaskPurpose { job: task.job, expects: task.expects } = AgentRole::Challenger.task_purpose();
+            task.brief = brief.into();
         }
         self.record_event(event);
     }

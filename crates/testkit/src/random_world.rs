@@ -10,8 +10,8 @@ use tribunal_core::{
     },
     engine::{
         effect::{
-            AskOutcome, Effect, EffectKind, Elapsed, FailedTask, LandOutcome, PostOutcome, Reply, Requests,
-            RestoreOutcome, WriteOutcome, WriteRecords,
+            AskOutcome, CallBooking, Effect, EffectKind, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall,
+            Reply, Requests, RestoreOutcome, WriteOutcome, WriteRecords,
         },
         files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
         ids::{FindingId, Hash},
@@ -26,7 +26,7 @@ use tribunal_core::{
         subject::Subject,
     },
     tasks::{
-        brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, TaskBrief},
+        brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, ReviewBrief, TaskBrief},
         fault::FaultKind,
     },
 };
@@ -42,6 +42,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRates {
     pub agent_fails: usize,
+    /// All calls of an hour are used up.
+    pub call_postponed: usize,
     pub answer_unreadable: usize,
     pub quote_invented: usize,
     pub fixer_blocks: usize,
@@ -65,6 +67,7 @@ impl FaultRates {
         let mut random_rate = || *dice.pick(&[0, 0, 10, 40, 90]);
         FaultRates {
             agent_fails: random_rate(),
+            call_postponed: random_rate(),
             answer_unreadable: random_rate(),
             quote_invented: random_rate(),
             fixer_blocks: random_rate(),
@@ -122,7 +125,16 @@ impl RandomWorld {
     }
 
     fn answer_task(&mut self, effect_key: &str, task: &AgentTask) -> Reply {
-        let mut reply = self.answer_brief(effect_key, &task.brief);
+        if self.dice.roll_percent(self.rates.call_postponed) {
+            // The next call is free at once, soon, or beyond the patience of the run.
+            let start_ms = *self.dice.pick(&[1, 5_000_000, 20_000_000, u64::MAX]);
+            let booking = CallBooking { start_ms, unfinished_attempts: 0 };
+            return Reply::Ask(AskOutcome::Postponed(PostponedCall { booking, why: "no call is free".into() }));
+        }
+        let mut reply = match &task.brief {
+            TaskBrief::Review(review_brief) => self.answer_brief(effect_key, review_brief),
+            TaskBrief::Instructions(_) => samples::text_reply("done"),
+        };
         if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             let is_repeated = self.dice.roll_percent(self.rates.answer_repeats);
             answer.output = Hash::new(if is_repeated { "again" } else { effect_key });
@@ -132,7 +144,7 @@ impl RandomWorld {
         reply
     }
 
-    fn answer_brief(&mut self, effect_key: &str, brief: &TaskBrief) -> Reply {
+    fn answer_brief(&mut self, effect_key: &str, brief: &ReviewBrief) -> Reply {
         if self.dice.roll_percent(self.rates.agent_fails) {
             let kinds = [
                 FaultKind::Exited { code: 1 },
@@ -168,7 +180,7 @@ impl RandomWorld {
         }
     }
 
-    fn challenge_findings(&mut self, brief: &TaskBrief) -> Reply {
+    fn challenge_findings(&mut self, brief: &ReviewBrief) -> Reply {
         let possible_verdicts =
             [ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous];
         let mut verdicts = Vec::new();
@@ -219,7 +231,7 @@ impl RandomWorld {
         }
     }
 
-    fn fix_findings(&mut self, effect_key: &str, brief: &TaskBrief) -> Reply {
+    fn fix_findings(&mut self, effect_key: &str, brief: &ReviewBrief) -> Reply {
         let mut claims = Vec::new();
         let mut fixed = Vec::new();
         for assigned in &brief.assigned {

@@ -24,6 +24,7 @@ use tribunal_core::{
             TaskBrief,
         },
         fault::{Fault, FaultKind},
+        status_report::StatusReport,
     },
 };
 
@@ -107,7 +108,7 @@ pub fn findings_reply(raised: Vec<RaisedFinding>) -> Reply {
 
 /// The answer of a challenger that upholds everything it was given.
 pub fn upholding_reply(brief: &TaskBrief) -> Reply {
-    rulings_reply(brief.disputed.iter().map(|disputed| (disputed.id, ChallengeVerdict::Valid)).collect())
+    rulings_reply(brief.finding_ids().into_iter().map(|finding_id| (finding_id, ChallengeVerdict::Valid)).collect())
 }
 
 /// The answer of a challenger; it refutes a finding by quoting the title of the text.
@@ -119,6 +120,16 @@ pub fn rulings_reply(verdicts: Vec<(FindingId, ChallengeVerdict)>) -> Reply {
         counter: if holds == ChallengeVerdict::Invalid { "# Plan".into() } else { String::new() },
     });
     agent_reply(AnswerContent::Rulings { rulings: rulings.collect(), unknown: Vec::new() }, None)
+}
+
+/// An answer in plain text.
+pub fn text_reply(text: &str) -> Reply {
+    agent_reply(AnswerContent::Text { text: text.into() }, None)
+}
+
+/// An answer with a status block.
+pub fn status_reply(report: StatusReport) -> Reply {
+    agent_reply(AnswerContent::Status(report), None)
 }
 
 pub fn unreadable_reply() -> Reply {

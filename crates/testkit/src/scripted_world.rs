@@ -9,7 +9,7 @@ use tribunal_core::{
         reason::{RunEnding, RunReason},
         replayer::PendingEffect,
     },
-    review::level::AgentRole,
+    tasks::client::JobKind,
 };
 
 use crate::{
@@ -74,7 +74,7 @@ impl SimulatedWorld for ScriptedWorld {
             Effect::ReadRecords(request) => EffectResult::Reply(self.records.read_records(request)),
             Effect::WriteRecords(request) => EffectResult::Reply(self.records.write_records(request, "trial")),
             Effect::Inbox(_) => EffectResult::Reply(Reply::Inbox(Requests::default())),
-            Effect::Ask(asked) if asked.task.brief.role == AgentRole::Challenger => {
+            Effect::Ask(asked) if asked.task.job == JobKind::Challenge => {
                 EffectResult::Reply(samples::upholding_reply(&asked.task.brief))
             }
             Effect::Wait(_) if ask.resumed && self.resumes_waits => {

@@ -4,8 +4,9 @@
 //! words. Which lines a client prints is defined in its own directory under `crate::clients`.
 
 use serde_json::Value;
+use tribunal_core::tasks::status_report::StatusReport;
 
-use super::status_block::{self, StatusBlock};
+use super::status_block;
 use crate::json_fields::{array_field, text_field};
 
 /// The words of an agent's response, separated by where they come from.
@@ -20,7 +21,7 @@ pub struct AgentResponse {
     pub denied_actions: Vec<String>,
     pub session_id: Option<String>,
     /// A status that came in JSON fields instead of a text block.
-    pub status_block: Option<StatusBlock>,
+    pub status_block: Option<StatusReport>,
 }
 
 impl AgentResponse {
@@ -85,12 +86,12 @@ impl AgentResponse {
             let file_count = find_field("files_modified").or_else(|| metadata.get("files_changed"));
             let files_modified = file_count.and_then(Value::as_u64).and_then(|count| count.try_into().ok());
             let work_type = find_field("work_type").and_then(Value::as_str).unwrap_or_default().to_string();
-            self.status_block = Some(StatusBlock {
+            self.status_block = Some(StatusReport {
                 status: work_status,
                 exit_signal,
                 files_modified,
                 work_type,
-                ..StatusBlock::default()
+                ..StatusReport::default()
             });
         }
     }

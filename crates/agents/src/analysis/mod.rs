@@ -12,13 +12,13 @@
 pub(crate) mod agent_response;
 mod keywords;
 mod output_shape;
-mod status_block;
+pub(crate) mod status_block;
 
 use serde::Serialize;
+use tribunal_core::tasks::status_report::{StatusReport, WorkStatus};
 
 pub use agent_response::AgentResponse;
 pub use output_shape::OutputShape;
-pub use status_block::{StatusBlock, TestsStatus, WorkStatus};
 
 /// What is known besides the response itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct ResponseAnalysis {
     pub session: Option<String>,
     /// The status block as the agent wrote it; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub block: Option<StatusBlock>,
+    pub block: Option<StatusReport>,
     /// Whether nothing is left to do, as far as the response says.
     pub done: bool,
     /// How sure the result is, from 0 to 100: that the work is done, or, if a block says so, that it has to go on.
@@ -91,18 +91,17 @@ pub fn analyse_response(
 }
 
 /// Takes over what the status block says. The signs for being stuck or only testing are not looked for then.
-fn apply_status_block(analysis: &mut ResponseAnalysis, status_block: StatusBlock) {
-    // EXIT_SIGNAL overrules STATUS: an agent may report COMPLETE for one of several tasks and still have more to do.
-    let (is_done, score, reason) = match (status_block.exit_signal, status_block.status) {
-        (Some(true), _) => (true, 100, "the status block says EXIT_SIGNAL: true".to_string()),
-        (Some(false), _) => (false, 80, "the status block says EXIT_SIGNAL: false".to_string()),
+fn apply_status_block(analysis: &mut ResponseAnalysis, status_block: StatusReport) {
+    let (score, reason) = match (status_block.exit_signal, status_block.status) {
+        (Some(true), _) => (100, "the status block says EXIT_SIGNAL: true".to_string()),
+        (Some(false), _) => (80, "the status block says EXIT_SIGNAL: false".to_string()),
         (None, Some(WorkStatus::Complete)) => {
-            (true, 100, "the status block says STATUS: COMPLETE and has no EXIT_SIGNAL".to_string())
+            (100, "the status block says STATUS: COMPLETE and has no EXIT_SIGNAL".to_string())
         }
-        (None, Some(status)) => (false, 0, format!("the status block says STATUS: {status} and has no EXIT_SIGNAL")),
-        (None, None) => (false, 0, "the status block has neither STATUS nor EXIT_SIGNAL".to_string()),
+        (None, Some(status)) => (0, format!("the status block says STATUS: {status} and has no EXIT_SIGNAL")),
+        (None, None) => (0, "the status block has neither STATUS nor EXIT_SIGNAL".to_string()),
     };
-    (analysis.done, analysis.score) = (is_done, score);
+    (analysis.done, analysis.score) = (status_block.is_done(), score);
     analysis.reasons.push(reason);
     analysis.block = Some(status_block);
 }

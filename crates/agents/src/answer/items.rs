@@ -130,7 +130,8 @@ pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> Pa
             rulings.len(),
             Some(describe_unknown_words("verdict", unknown, &VERDICT_WORDS)).filter(|_| !unknown.is_empty()),
         ),
-        AnswerContent::Unreadable { .. } => (0, None),
+        // The readers above make no other content.
+        _ => (0, None),
     };
     let remarks = limit_remarks(remarks);
     // A list whose items are all unusable is not the same as an empty list: the agent did raise something.

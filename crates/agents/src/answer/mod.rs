@@ -1,4 +1,4 @@
-//! Parses what an agent said into typed findings, fixes or rulings.
+//! Parses what an agent said into typed findings, fixes or rulings, or into a free answer.
 //!
 //! The parser is lenient on purpose: it accepts YAML or JSON, fenced, bare or in prose, broken or cut off, with the
 //! names that other tools' prompts use. Everything that can be understood becomes a value, and everything that had to
@@ -6,8 +6,9 @@
 //! What an answer is worth is not decided here but in `core`.
 //!
 //! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
-//! [`items`] reads the items in them, by the names in [`vocabulary`].
+//! [`items`] reads the items in them, by the names in [`vocabulary`]. [`free_answer`] reads answers without lists.
 
+mod free_answer;
 mod indented_lines;
 mod items;
 mod lenient_json;
@@ -21,7 +22,10 @@ use std::collections::HashSet;
 
 use tribunal_core::{
     review::level::AgentRole,
-    tasks::brief::{AnswerContent, PartyMinutes},
+    tasks::{
+        brief::{AnswerContent, PartyMinutes},
+        purpose::ExpectedAnswer,
+    },
     text::truncate_chars,
 };
 
@@ -65,6 +69,16 @@ impl AnswerKind {
         }
     }
 
+    /// The kind of list that a task expects; `None` if it expects no list.
+    pub fn from_expected(expects: ExpectedAnswer) -> Option<AnswerKind> {
+        match expects {
+            ExpectedAnswer::Findings => Some(AnswerKind::Findings),
+            ExpectedAnswer::Fixes => Some(AnswerKind::Fixes),
+            ExpectedAnswer::Rulings => Some(AnswerKind::Verdicts),
+            ExpectedAnswer::Status | ExpectedAnswer::Question | ExpectedAnswer::Text => None,
+        }
+    }
+
     fn vocabulary(self) -> ListVocabulary {
         match self {
             AnswerKind::Findings => vocabulary::FINDINGS_VOCABULARY,
@@ -72,6 +86,18 @@ impl AnswerKind {
             AnswerKind::Verdicts => vocabulary::VERDICTS_VOCABULARY,
         }
     }
+}
+
+/// Reads the answer that a task expects. Questions are read as plain text: which of them are menus is known in `bmad`.
+pub fn read_answer(answer_text: &str, expects: ExpectedAnswer) -> ParsedAnswer {
+    if let Some(answer_kind) = AnswerKind::from_expected(expects) {
+        return parse_answer(answer_text, answer_kind);
+    }
+    let content = match expects {
+        ExpectedAnswer::Status => free_answer::read_status(answer_text),
+        _ => free_answer::read_text(answer_text),
+    };
+    ParsedAnswer { content, minutes: PartyMinutes::default(), remarks: Vec::new() }
 }
 
 /// Parses an answer. This never fails: an answer without a usable list has the content `Unreadable` with the reason.
@@ -288,7 +314,7 @@ mod tests {
             finding::{Evidence, Severity},
             subject::Subject,
         },
-        tasks::brief::{ClaimStatus, RaisedFinding, TaskBrief},
+        tasks::brief::{ClaimStatus, RaisedFinding, ReviewBrief},
     };
 
     use super::*;
@@ -387,7 +413,7 @@ mod tests {
     #[test]
     fn an_echoed_prompt_is_not_an_answer() {
         for role in AgentRole::ALL {
-            let brief = TaskBrief::new(role, Subject::from_path("a.md", None), 1);
+            let brief = ReviewBrief::new(role, Subject::from_path("a.md", None), 1);
             let echoed_prompt =
                 crate::prompt::render_prompt(&brief, "# A\n```yaml\nfindings: []\n```\n", None).unwrap();
             let content = parse_answer(&echoed_prompt, AnswerKind::for_role(role)).content;

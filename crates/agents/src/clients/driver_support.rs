@@ -9,6 +9,7 @@ use tribunal_core::{
     tasks::{
         client::ClientSpec,
         fault::{Fault, FaultKind},
+        purpose::ExpectedAnswer,
     },
     text::truncate_chars,
 };
@@ -20,11 +21,23 @@ use crate::driver::{
 
 const MAX_DENIALS: usize = 10;
 
-/// Instructions that every client gets in addition to its task.
-pub(super) const STANDING_INSTRUCTIONS: &str = "You are running unattended: no user can answer a question or grant \
-     a permission, so make your own decisions and continue. The current directory is a private workspace made for this \
-     one task. Do what the task asks and nothing else: do not commit, do not install anything, and do not touch \
-     anything outside this directory.";
+/// Instructions that every client gets in addition to its task. Only a task that expects a question may ask one.
+pub(super) fn standing_instructions(expects: ExpectedAnswer) -> String {
+    let who_answers = match expects {
+        ExpectedAnswer::Question => {
+            "You are running unattended: no user can grant a permission. A question is answered only if it ends your \
+             answer."
+        }
+        _ => {
+            "You are running unattended: no user can answer a question or grant a permission, so make your own \
+             decisions and continue."
+        }
+    };
+    format!(
+        "{who_answers} The current directory is a private workspace made for this one task. Do what the task asks and \
+         nothing else: do not commit, do not install anything, and do not touch anything outside this directory."
+    )
+}
 
 /// Chooses the model that is set for the job, else for the agent, else for the size.
 pub(super) fn choose_model<'a>(
@@ -32,7 +45,7 @@ pub(super) fn choose_model<'a>(
     client_spec: &'a ClientSpec,
     launch_request: &LaunchRequest<'_>,
 ) -> Option<&'a str> {
-    let duty_model = agent_spec.duties.get(&launch_request.job).and_then(|duty| duty.model.as_deref());
+    let duty_model = agent_spec.find_duty(launch_request.job).and_then(|duty| duty.model.as_deref());
     let size_model = || launch_request.size.and_then(|size| client_spec.models.for_size(size));
     duty_model.or(client_spec.model.as_deref()).or_else(size_model)
 }

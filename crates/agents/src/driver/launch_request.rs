@@ -11,18 +11,20 @@ use tribunal_core::{
     tasks::{
         brief::AgentSession,
         client::{JobKind, ModelSize},
+        purpose::ExpectedAnswer,
     },
 };
-
-use crate::answer::AnswerKind;
 
 /// What an agent is to do, as far as its driver needs to know.
 #[derive(Clone, Debug)]
 pub struct LaunchRequest<'a> {
     pub task_key: &'a Key,
     pub prompt: String,
-    pub answer_kind: AnswerKind,
+    pub expects: ExpectedAnswer,
+    /// The job, for which the settings may name a model.
     pub job: JobKind,
+    /// Whether the agent may change its workspace: it has one of its own.
+    pub can_write: bool,
     pub size: Option<ModelSize>,
     /// The most that the task may cost.
     pub budget: Option<Cost>,

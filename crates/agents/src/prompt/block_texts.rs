@@ -1,7 +1,7 @@
 //! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
 //! findings.
 
-use tribunal_core::{tasks::brief::TaskBrief, text::sanitize_to_line};
+use tribunal_core::{tasks::brief::ReviewBrief, text::sanitize_to_line};
 
 use super::{
     ASSIGNED_BLOCK, DISPUTED_BLOCK, PromptMaterial, code_change, marked_blocks::MarkedBlocks, template::TemplateValues,
@@ -19,7 +19,7 @@ pub(super) struct BlockTexts<'a> {
 
 impl<'a> BlockTexts<'a> {
     /// Collects the texts of a brief and of the material that is shown with it.
-    pub fn from_brief(task_brief: &TaskBrief, prompt_material: PromptMaterial<'a>) -> BlockTexts<'a> {
+    pub fn from_brief(task_brief: &ReviewBrief, prompt_material: PromptMaterial<'a>) -> BlockTexts<'a> {
         BlockTexts {
             subject_text: prompt_material.subject_text,
             criteria_text: code_change::number_criteria(prompt_material.criteria),
@@ -51,7 +51,7 @@ impl<'a> BlockTexts<'a> {
     }
 
     /// Renders the blocks, each as the value of a template.
-    pub fn render_blocks(&self, task_brief: &TaskBrief) -> TemplateValues {
+    pub fn render_blocks(&self, task_brief: &ReviewBrief) -> TemplateValues {
         // The marks must occur in none of the texts, so all of them have to be known first.
         let marked_blocks = MarkedBlocks::new(self.all_texts().to_vec());
         let optional_block = |block_name: &str, block_text: &str| {

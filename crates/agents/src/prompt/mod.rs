@@ -1,6 +1,7 @@
 //! Renders task briefs as prompts: first what all reviewers of a panel share, then the task of each one.
 //!
-//! There is one template for each role (`templates/`), which a project can replace by its own. Text from the subject
+//! There is one template for each role (`templates/`), which a project can replace by its own, and one for tasks without a
+//! subject ([`instructions`]). Text from the subject
 //! and from other agents is untrusted: it is put into [marked blocks](marked_blocks), and the prompt says that blocks
 //! are material. Apart from the subject, the findings and a custom template, a prompt has at most
 //! [`MAX_PROMPT_BYTES`].
@@ -9,6 +10,7 @@
 
 mod block_texts;
 mod code_change;
+mod instructions;
 pub(crate) mod marked_blocks;
 mod template;
 
@@ -20,11 +22,15 @@ use tribunal_core::{
         level::AgentRole,
         seat_plan::{ElicitationMethod, SeatPlan},
     },
-    tasks::brief::{AssignedFinding, FindingToChallenge, TaskBrief},
+    tasks::{
+        background::TaskBackground,
+        brief::{AssignedFinding, FindingToChallenge, ReviewBrief},
+    },
     text::{sanitize_to_line, truncate_chars},
 };
 
 use block_texts::BlockTexts;
+pub use instructions::{render_instruction_follow_up, render_instructions};
 use marked_blocks::MarkedBlocks;
 pub use template::{MAX_TEMPLATE_BYTES as MOST_TEMPLATE_BYTES, TemplateError};
 use template::{TemplateValues, fill_template, uses_value};
@@ -65,7 +71,7 @@ impl<'a> From<&'a String> for PromptMaterial<'a> {
 
 /// Renders the whole prompt. `template_text` is the project's own template for this role, if it has one.
 pub fn render_prompt<'a>(
-    task_brief: &TaskBrief,
+    task_brief: &ReviewBrief,
     prompt_material: impl Into<PromptMaterial<'a>>,
     template_text: Option<&str>,
 ) -> Result<String, TemplateError> {
@@ -81,30 +87,53 @@ pub fn render_prompt<'a>(
     }
     let mut template_values = template_values;
     let mut filled_prompt = fill_template(template_text, &template_values)?;
-    // Earlier tries get the room that is left, and lessons of earlier reviews the room after that.
-    let bounded_values: [(&str, BoundedValue); 2] = [("context", render_context), ("memory", render_memory)];
-    // Each of these values depends on how long the prompt is without it, so the template is filled again.
-    for (value_name, render_value) in bounded_values {
-        let bytes_left = MAX_PROMPT_BYTES.saturating_sub(filled_prompt.len().saturating_sub(exempt_bytes));
-        let rendered_value = if uses_value(template_text, value_name) {
-            render_value(task_brief, subject_text, bytes_left)
-        } else {
-            String::new()
-        };
-        if !rendered_value.is_empty() {
-            template_values
-                .iter_mut()
-                .filter(|(known_name, _)| *known_name == value_name)
-                .for_each(|known_value| known_value.1 = rendered_value.clone());
-            filled_prompt = fill_template(template_text, &template_values)?;
-        }
-    }
+    let surroundings = PromptSurroundings { background: &task_brief.surroundings, subject_text, exempt_bytes };
+    surroundings.fill_in(template_text, &mut template_values, &mut filled_prompt)?;
     Ok(filled_prompt)
+}
+
+/// What a prompt shows of the surroundings of a task, in the room that the rest of the prompt leaves.
+struct PromptSurroundings<'a> {
+    background: &'a TaskBackground,
+    /// The text in the other blocks: a mark must not occur in it.
+    subject_text: &'a str,
+    /// The bytes of the prompt that do not count towards its size.
+    exempt_bytes: usize,
+}
+
+impl PromptSurroundings<'_> {
+    /// Fills the template again with the surroundings. Earlier tries get the room that is left, and lessons of earlier
+    /// reviews the room after that.
+    fn fill_in(
+        &self,
+        template_text: &str,
+        template_values: &mut TemplateValues,
+        filled_prompt: &mut String,
+    ) -> Result<(), TemplateError> {
+        let bounded_values: [(&str, BoundedValue); 2] = [("context", render_context), ("memory", render_memory)];
+        // Each of these values depends on how long the prompt is without it, so the template is filled again.
+        for (value_name, render_value) in bounded_values {
+            let bytes_left = MAX_PROMPT_BYTES.saturating_sub(filled_prompt.len().saturating_sub(self.exempt_bytes));
+            let rendered_value = if uses_value(template_text, value_name) {
+                render_value(self.background, self.subject_text, bytes_left)
+            } else {
+                String::new()
+            };
+            if !rendered_value.is_empty() {
+                template_values
+                    .iter_mut()
+                    .filter(|(known_name, _)| *known_name == value_name)
+                    .for_each(|known_value| known_value.1 = rendered_value.clone());
+                *filled_prompt = fill_template(template_text, template_values)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Renders a follow-up in a session that the agent still remembers: what was wrong with its answer, and the form once
 /// more.
-pub fn render_follow_up(task_brief: &TaskBrief) -> Result<String, TemplateError> {
+pub fn render_follow_up(task_brief: &ReviewBrief) -> Result<String, TemplateError> {
     let (template_values, _) = collect_values(task_brief, PromptMaterial::default())?;
     let find_value = |value_name: &str| {
         template_values
@@ -115,13 +144,13 @@ pub fn render_follow_up(task_brief: &TaskBrief) -> Result<String, TemplateError>
     Ok(format!("{}\n\n{}\n", find_value("task").trim(), find_value("form").trim()))
 }
 
-/// Renders a value for a brief and its subject, within a number of bytes.
-type BoundedValue = fn(&TaskBrief, &str, usize) -> String;
+/// Renders a value for the surroundings of a task and its subject, within a number of bytes.
+type BoundedValue = fn(&TaskBackground, &str, usize) -> String;
 
 /// Whether a project's template for a role can be used. This is checked before anything is started.
 pub fn check_template(role: AgentRole, template_text: &str) -> Result<(), TemplateError> {
     let sample_subject = tribunal_core::review::subject::Subject::from_path("subject.md", None);
-    render_prompt(&TaskBrief::new(role, sample_subject, 1), "", Some(template_text)).map(drop)
+    render_prompt(&ReviewBrief::new(role, sample_subject, 1), "", Some(template_text)).map(drop)
 }
 
 /// The file name of a role's template.
@@ -156,7 +185,7 @@ fn required_values(role: AgentRole) -> Vec<(&'static str, &'static str)> {
 
 /// Collects all values by name, and counts the bytes of the texts in blocks: the subject, its criteria, the findings.
 fn collect_values(
-    task_brief: &TaskBrief,
+    task_brief: &ReviewBrief,
     prompt_material: PromptMaterial<'_>,
 ) -> Result<(TemplateValues, usize), TemplateError> {
     let block_texts = BlockTexts::from_brief(task_brief, prompt_material);
@@ -171,7 +200,7 @@ fn collect_values(
     let (personas, rounds, methods) = describe_plan(&session_plan);
     let mut template_values: TemplateValues = vec![
         ("rules", rules_text.trim_end().to_string()),
-        ("own_files", describe_own_files(task_brief)),
+        ("own_files", describe_own_files(&task_brief.surroundings)),
         ("form", answer_form.trim_end().to_string()),
         ("about", describe_subject(task_brief)),
         // Both are filled in last, with the room that the other values leave.
@@ -209,7 +238,7 @@ fn to_single_line(foreign_text: &str) -> String {
 }
 
 /// The rules for a role and the form in which it answers.
-fn rules_and_form(task_brief: &TaskBrief) -> (&'static str, &'static str) {
+fn rules_and_form(task_brief: &ReviewBrief) -> (&'static str, &'static str) {
     match task_brief.role {
         AgentRole::Fixer => {
             (include_str!("../../templates/parts/fix.md"), include_str!("../../templates/parts/fixes-form.md"))
@@ -224,22 +253,18 @@ fn rules_and_form(task_brief: &TaskBrief) -> (&'static str, &'static str) {
     }
 }
 
-fn describe_own_files(task_brief: &TaskBrief) -> String {
+fn describe_own_files(background: &TaskBackground) -> String {
     let mut description = include_str!("../../templates/parts/own-files.md").trim_end().to_string();
-    if !task_brief.surroundings.own_files.is_empty() {
-        let file_names: Vec<String> = task_brief
-            .surroundings
-            .own_files
-            .iter()
-            .map(|file_name| format!("`{}`", to_single_line(file_name)))
-            .collect();
+    if !background.own_files.is_empty() {
+        let file_names: Vec<String> =
+            background.own_files.iter().map(|file_name| format!("`{}`", to_single_line(file_name))).collect();
         description.push_str(&format!("\nThe same applies to: {}.", file_names.join(", ")));
     }
     description
 }
 
 /// Describes the subject, in the same words for every reviewer of a panel.
-fn describe_subject(task_brief: &TaskBrief) -> String {
+fn describe_subject(task_brief: &ReviewBrief) -> String {
     let mut description =
         format!("Subject: {}. Round {}.", to_single_line(&task_brief.subject.title()), task_brief.round);
     if let Some(section_name) = task_brief.subject.section_title() {
@@ -252,16 +277,24 @@ fn describe_subject(task_brief: &TaskBrief) -> String {
     if let Some(code_change_info) = task_brief.subject.code_change() {
         description.push_str(&code_change::describe_change(code_change_info, task_brief.role));
     }
-    if !task_brief.surroundings.servers.is_empty() {
-        let server_names: Vec<String> =
-            task_brief.surroundings.servers.iter().map(|server_name| to_single_line(server_name)).collect();
-        let _ = write!(description, "\nMCP servers you may use: {}.", server_names.join(", "));
+    let servers = describe_servers(&task_brief.surroundings);
+    if !servers.is_empty() {
+        let _ = write!(description, "\n{servers}");
     }
     description
 }
 
+/// Names the MCP servers that the agent may use; empty if there are none.
+fn describe_servers(background: &TaskBackground) -> String {
+    if background.servers.is_empty() {
+        return String::new();
+    }
+    let server_names: Vec<String> = background.servers.iter().map(|server_name| to_single_line(server_name)).collect();
+    format!("MCP servers you may use: {}.", server_names.join(", "))
+}
+
 /// Describes what this turn asks for.
-fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
+fn describe_task(task_brief: &ReviewBrief, criteria_count: usize) -> String {
     let mut description = String::new();
     // Without criteria there is nothing to go through, also for the roles that would be asked to.
     if let Some(criteria_text) =
@@ -298,26 +331,32 @@ fn describe_task(task_brief: &TaskBrief, criteria_count: usize) -> String {
             description.push_str("not work or made something worse. Raising nothing new is a good answer.\n");
         }
     }
-    if !task_brief.said.is_empty() {
+    let max_chars = match task_brief.role {
+        AgentRole::Fixer | AgentRole::Challenger => MAX_WORDS_CORRECTION_CHARS,
+        _ => MAX_CORRECTION_CHARS,
+    };
+    description.push_str(&describe_remarks(&task_brief.said, &task_brief.correction, max_chars));
+    description.trim_end().to_string()
+}
+
+/// Describes what the user added, and why the last answer was not accepted.
+fn describe_remarks(user_remarks: &[String], correction: &str, max_correction_chars: usize) -> String {
+    let mut description = String::new();
+    if !user_remarks.is_empty() {
         description.push_str("The user adds:\n");
-        task_brief
-            .said
+        user_remarks
             .iter()
             .for_each(|user_remark| description.push_str(&format!("- {}\n", to_single_line(user_remark))));
     }
     // The correction comes last, because it is what this turn is about.
-    if !task_brief.correction.is_empty() {
-        let max_chars = match task_brief.role {
-            AgentRole::Fixer | AgentRole::Challenger => MAX_WORDS_CORRECTION_CHARS,
-            _ => MAX_CORRECTION_CHARS,
-        };
+    if !correction.is_empty() {
         let _ = writeln!(
             description,
             "Your last answer was not accepted: {}\nGive the complete answer again.",
-            truncate_chars(&to_single_line(&task_brief.correction), max_chars)
+            truncate_chars(&to_single_line(correction), max_correction_chars)
         );
     }
-    description.trim_end().to_string()
+    description
 }
 
 fn describe_plan(plan: &SeatPlan) -> (String, String, String) {
@@ -362,15 +401,15 @@ fn method_question(method: ElicitationMethod) -> &'static str {
 const BLOCK_OVERHEAD: usize = 160;
 
 /// Renders the state of the run and earlier tries, shortened to the room there is. A character has up to four bytes.
-fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize) -> String {
+fn render_context(background: &TaskBackground, subject_text: &str, bytes_left: usize) -> String {
     let bytes_left = bytes_left.saturating_sub(BLOCK_OVERHEAD);
     // The state of the run is always given, regardless of the room: it is short and written by us.
-    let minimum_chars = task_brief.surroundings.context.stable.chars().count().min(400);
+    let minimum_chars = background.context.stable.chars().count().min(400);
     let bytes_left = bytes_left.max(minimum_chars * 4);
     let mut max_chars = bytes_left.min(tribunal_core::tasks::prompt_context::MAX_CHARS);
     // The limit is in characters and the room in bytes, so a text of wide characters takes several attempts.
     while max_chars > 0 {
-        let context_text = task_brief.surroundings.context.render(max_chars);
+        let context_text = background.context.render(max_chars);
         match context_text.len() {
             0 => break,
             byte_count if byte_count > bytes_left => max_chars = max_chars.saturating_sub(byte_count - bytes_left),
@@ -387,9 +426,9 @@ fn render_context(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize)
 }
 
 /// Renders as many lessons of earlier reviews as there is room for, the first ones first.
-fn render_memory(task_brief: &TaskBrief, subject_text: &str, bytes_left: usize) -> String {
+fn render_memory(background: &TaskBackground, subject_text: &str, bytes_left: usize) -> String {
     let mut kept_lines = String::new();
-    for lesson in &task_brief.surroundings.memory {
+    for lesson in &background.memory {
         let lesson = sanitize_to_line(lesson);
         // Three bytes for the dash, the blank and the line end.
         if kept_lines.len() + lesson.len() + 3 + BLOCK_OVERHEAD > bytes_left {
@@ -429,16 +468,15 @@ mod tests {
             finding::{Evidence, Severity},
             subject::{ChangedPath, CodeChange, Subject},
         },
-        tasks::brief::TaskBackground,
     };
 
     use super::*;
 
-    fn sample_brief(role: AgentRole) -> TaskBrief {
-        TaskBrief { required: 3, ..TaskBrief::new(role, Subject::from_path("prd.md", None), 1) }
+    fn sample_brief(role: AgentRole) -> ReviewBrief {
+        ReviewBrief { required: 3, ..ReviewBrief::new(role, Subject::from_path("prd.md", None), 1) }
     }
 
-    fn render_sample(task_brief: &TaskBrief, subject_text: &str) -> String {
+    fn render_sample(task_brief: &ReviewBrief, subject_text: &str) -> String {
         render_prompt(task_brief, subject_text, None).unwrap()
     }
 
@@ -528,8 +566,11 @@ mod tests {
         let criteria: Vec<String> =
             (0..50).map(|criterion_number| format!("Given {criterion_number}\nThen {}", "c".repeat(100))).collect();
         for role in AgentRole::ALL {
-            let task_brief =
-                TaskBrief { required: 10, correction: "y".repeat(2_000), ..TaskBrief::new(role, sample_change(), 1) };
+            let task_brief = ReviewBrief {
+                required: 10,
+                correction: "y".repeat(2_000),
+                ..ReviewBrief::new(role, sample_change(), 1)
+            };
             let rendered_prompt =
                 render_prompt(&task_brief, PromptMaterial { subject_text: &diff_text, criteria: &criteria }, None)
                     .unwrap();
@@ -547,7 +588,7 @@ mod tests {
             code_change_subject.files.truncate(2);
             code_change_subject.left_out.truncate(1);
         }
-        let task_brief = TaskBrief::new(AgentRole::Spec, subject, 1);
+        let task_brief = ReviewBrief::new(AgentRole::Spec, subject, 1);
         let criteria = ["Given a stop\nWhen it starts anew\nThen nothing is lost".to_string(), "It is fast".into()];
         let rendered_prompt =
             render_prompt(&task_brief, PromptMaterial { subject_text: "+let x = 1;\n", criteria: &criteria }, None)
@@ -601,9 +642,9 @@ mod tests {
 
     #[test]
     fn fixers_and_challengers_of_a_change_get_their_own_instructions() {
-        let fixer_prompt = render_sample(&TaskBrief::new(AgentRole::Fixer, sample_change(), 1), "+x\n");
+        let fixer_prompt = render_sample(&ReviewBrief::new(AgentRole::Fixer, sample_change(), 1), "+x\n");
         assert!(fixer_prompt.contains("if another fixer is working on that file"), "{fixer_prompt}");
-        let challenger_prompt = render_sample(&TaskBrief::new(AgentRole::Challenger, sample_change(), 1), "+x\n");
+        let challenger_prompt = render_sample(&ReviewBrief::new(AgentRole::Challenger, sample_change(), 1), "+x\n");
         assert!(challenger_prompt.contains("subject change main..HEAD (material"), "{challenger_prompt}");
         assert!(!render_sample(&sample_brief(AgentRole::Fixer), "x\n").contains("another fixer"));
     }
@@ -612,7 +653,7 @@ mod tests {
     fn a_custom_template_gets_the_criteria_with_the_subject() {
         let custom_template = "{{subject}}\n{{form}}\n{{task}}\n";
         let criteria = ["It is fast".to_string()];
-        let task_brief = TaskBrief::new(AgentRole::Spec, sample_change(), 1);
+        let task_brief = ReviewBrief::new(AgentRole::Spec, sample_change(), 1);
         let rendered_prompt = render_prompt(
             &task_brief,
             PromptMaterial { subject_text: "+x\n", criteria: &criteria },
@@ -643,7 +684,7 @@ mod tests {
     #[test]
     fn every_part_of_a_brief_is_in_the_prompt() {
         let mut task_brief =
-            TaskBrief::new(AgentRole::Adversarial, Subject::from_path("prd.md", Some("Goals".into())), 2);
+            ReviewBrief::new(AgentRole::Adversarial, Subject::from_path("prd.md", Some("Goals".into())), 2);
         task_brief.known = vec!["F1 high: x [fixed]".into()];
         task_brief.fixed = vec!["F1: said when".into()];
         task_brief.said = vec!["mind {{subject}}\nthe law".into()];
@@ -713,7 +754,10 @@ mod tests {
     fn only_a_later_round_is_called_a_repeated_review() {
         let prompt_for = |required, round| {
             let subject = Subject::from_path("prd.md", None);
-            render_sample(&TaskBrief { required, ..TaskBrief::new(AgentRole::Adversarial, subject, round) }, "# A\n")
+            render_sample(
+                &ReviewBrief { required, ..ReviewBrief::new(AgentRole::Adversarial, subject, round) },
+                "# A\n",
+            )
         };
         assert!(prompt_for(3, 1).contains("Raise at least 3 findings"));
         let first_round = prompt_for(0, 1);

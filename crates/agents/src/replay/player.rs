@@ -266,7 +266,7 @@ mod tests {
     use tribunal_core::{
         engine::ids::FindingId,
         review::{finding::Severity, level::AgentRole, subject::Subject},
-        tasks::brief::{AnswerContent, TaskBrief},
+        tasks::brief::{AnswerContent, ReviewBrief},
     };
 
     use super::*;
@@ -284,7 +284,7 @@ mod tests {
             evidence: Evidence::Quote { text: "q".into() },
             place: "a.md:1".into(),
         };
-        let mut task_brief = TaskBrief::new(AgentRole::Challenger, Subject::from_path("a.md", None), 1);
+        let mut task_brief = ReviewBrief::new(AgentRole::Challenger, Subject::from_path("a.md", None), 1);
         task_brief.disputed =
             vec![disputed_finding(1, "wrong"), disputed_finding(2, "right"), disputed_finding(3, "unheard of")];
         let script_yaml =

@@ -23,7 +23,11 @@ use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
     review::finding::Evidence,
-    tasks::brief::{AnswerContent, PartyMinutes},
+    tasks::{
+        brief::{AnswerContent, PartyMinutes},
+        instructions::AgentQuestion,
+        status_report::WorkStatus,
+    },
 };
 use tribunal_report::{clean_block, escape_line};
 
@@ -208,6 +212,21 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                 writeln!(output, "            {}", escape_line(&evidence))?;
             }
         }
+        AnswerContent::Status(report) => {
+            let said = if report.is_done() { "done" } else { "not done" };
+            let status = report.status.map_or("no status", WorkStatus::as_str);
+            writeln!(output, "status block: {status}, {said}")?;
+            if !report.recommendation.is_empty() {
+                writeln!(output, "  {}", escape_line(&report.recommendation))?;
+            }
+        }
+        AnswerContent::Question(AgentQuestion { question, options, .. }) => {
+            writeln!(output, "question: {}", clean_block(question))?;
+            for option in options {
+                writeln!(output, "  {:<4} {}", escape_line(&option.key), escape_line(&option.label))?;
+            }
+        }
+        AnswerContent::Text { text } => writeln!(output, "text:\n{}", clean_block(text))?,
         AnswerContent::Unreadable { message } => writeln!(output, "unreadable: {}", clean_block(message))?,
         AnswerContent::Rulings { rulings, .. } => {
             writeln!(output, "{}", format_count(rulings.len(), "verdict"))?;

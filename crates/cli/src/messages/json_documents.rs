@@ -22,6 +22,7 @@ use tribunal_core::{
     session::{ReleaseReason, SessionWork},
     tasks::{
         brief::{AnswerContent, PartyMinutes},
+        client::JobKind,
         fault::Fault,
     },
 };
@@ -144,7 +145,11 @@ pub(crate) struct CallRow {
     pub key: Key,
     pub stretch: u32,
     pub agent: AgentName,
-    pub role: AgentRole,
+    /// What the call was for.
+    pub job: JobKind,
+    /// The role of the agent in a review; missing in other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<AgentRole>,
     /// The driver that talked to the agent.
     pub driver: String,
     /// The provider whose model was asked, and who received the text.

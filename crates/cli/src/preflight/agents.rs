@@ -33,7 +33,7 @@ pub(crate) struct AgentReadiness<'a> {
 impl AgentReadiness<'_> {
     pub fn part_in_job(&self, job: JobKind) -> JobPriority {
         // An agent without an entry for a job takes it.
-        self.agent.duties.get(&job).map_or(JobPriority::Takes, |duty| duty.part)
+        self.agent.find_duty(job).map_or(JobPriority::Takes, |duty| duty.part)
     }
 }
 

@@ -138,6 +138,24 @@ pub struct Freeze {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskAgent {
     pub task: AgentTask,
+    /// The call that was booked when the task was postponed; `None` books one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booking: Option<CallBooking>,
+}
+
+/// A call that is booked because all calls of the current hour are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallBooking {
+    /// The wall time from which on the call is free.
+    pub start_ms: u64,
+    /// How often the task was begun and never finished before it was postponed. These attempts have used something, too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfinished_attempts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Lands the patch of the task `by` in the user's tree, if it is allowed and the verify commands pass.
@@ -198,6 +216,17 @@ pub struct AwaitReset {
     pub agent: AgentName,
     pub until_ms: u64,
     pub why: String,
+    pub cause: WaitCause,
+}
+
+/// What keeps a run from asking an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitCause {
+    /// The provider's limit for this agent.
+    UsageLimit,
+    /// The user's own limit on the calls of all agents.
+    CallsPerHour,
 }
 
 /// Runs another run as a child of this one, or continues it, until it ends or waits.
@@ -254,6 +283,17 @@ pub enum AskOutcome {
     Answered(AgentReply),
     /// A failing agent is an outcome like any other, not an error of the host.
     Failed(FailedTask),
+    /// The agent was not asked, because all calls of the current hour are used up.
+    Postponed(PostponedCall),
+}
+
+/// A call that has to wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PostponedCall {
+    #[serde(flatten)]
+    pub booking: CallBooking,
+    /// Which limit was reached.
+    pub why: String,
 }
 
 /// A task that an agent failed to do.
@@ -447,12 +487,12 @@ impl From<Fault> for AskOutcome {
 }
 
 impl Effect {
-    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task: the user
-    /// may raise a limit and resume, which also changes the share of a child. A file of Tribunal's own counts as the same
+    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task and of
+    /// its booked call: the user may raise a limit and resume, which also changes the share of a child. A file of Tribunal's own counts as the same
     /// however a newer build words it.
     pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
         match (self, recorded_effect) {
-            (Effect::Ask(AskAgent { task: own_task }), Effect::Ask(AskAgent { task: recorded_task })) => {
+            (Effect::Ask(AskAgent { task: own_task, .. }), Effect::Ask(AskAgent { task: recorded_task, .. })) => {
                 // Everything but these four fields must be equal.
                 let AgentTask { timeout_ms, size, budget, session, .. } = own_task.clone();
                 *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }

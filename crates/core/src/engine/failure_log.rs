@@ -26,7 +26,7 @@ impl FailureLog {
         match event {
             // The user has resumed the run, so what went wrong before counts as fixed.
             RunEvent::RunResumed { .. } => *self = FailureLog::default(),
-            RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
+            RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. } => {
                 self.asked_agents.insert(key.clone(), task.agent.clone());
             }
             RunEvent::EffectFinished { key, reply: Reply::Ask(outcome), .. } => self.apply_outcome(key, outcome),
@@ -54,6 +54,10 @@ impl FailureLog {
     }
 
     fn apply_outcome(&mut self, ask_key: &Key, outcome: &AskOutcome) {
+        // A task that was only postponed says nothing new about its agent.
+        if matches!(outcome, AskOutcome::Postponed(_)) {
+            return;
+        }
         let agent = self.asked_agents.remove(ask_key).unwrap_or_else(|| AgentName::new(""));
         // Every attempt at a task replaces what is known of the earlier ones.
         let task_key = ask_key.task_key();
@@ -76,7 +80,7 @@ impl FailureLog {
                     printed: true,
                 });
             }
-            AskOutcome::Answered(_) => {}
+            AskOutcome::Answered(_) | AskOutcome::Postponed(_) => {}
         }
     }
 

@@ -76,7 +76,7 @@ pub struct AgentSpec {
     /// The agent with a stronger model that takes over when this one has failed twice in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stronger: Option<AgentName>,
-    /// How the agent takes part in each kind of job; a job that is not listed is taken like any other.
+    /// How the agent takes part in each kind of job; [`AgentSpec::find_duty`] says which entry applies to a job.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub duties: BTreeMap<JobKind, JobDuty>,
 }
@@ -86,6 +86,12 @@ impl AgentSpec {
         // The rest is optional and set by the code that reads the settings.
         let (provider, stronger, duties) = Default::default();
         AgentSpec { name: AgentName::new(agent_name), driver, provider, stronger, duties }
+    }
+
+    /// Returns how the agent takes part in a job: its own duty for the job, else that for the group of the job. Without
+    /// either it takes the job.
+    pub fn find_duty(&self, job: JobKind) -> Option<&JobDuty> {
+        self.duties.get(&job).or_else(|| self.duties.get(&job.group()))
     }
 
     pub fn provider_name(&self) -> &str {

@@ -6,7 +6,7 @@ use crate::{
     decisions::decision::Decision,
     engine::{
         children::ChildStanding,
-        effect::{AskOutcome, AwaitReset, Effect, Reply},
+        effect::{AskOutcome, AwaitReset, Effect, Reply, WaitCause},
         event::{JournalEntry, ParentRun, RunEvent, RunSummary},
         ids::{AgentName, FindingId, RunId},
         kind_view::{KindView, ViewedKind},
@@ -183,7 +183,7 @@ impl RunView {
 
     fn apply_effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::AwaitReset(AwaitReset { agent, until_ms, .. }) => {
+            Effect::AwaitReset(AwaitReset { agent, until_ms, cause: WaitCause::UsageLimit, .. }) => {
                 self.usage.limited.insert(agent.clone(), *until_ms);
             }
             Effect::RunChild(run_child) => {

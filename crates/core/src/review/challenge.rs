@@ -31,12 +31,13 @@ use crate::{
     },
     tasks::{
         answer_words::{VERDICT_WORDS, describe_unknown_words},
-        asking::{ConsultOutcome, KeyedReply, consult_agent},
+        asking::consult_agent,
         brief::{
             AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
-            TaskBrief, UnknownWord, WorkspaceKind,
+            ReviewBrief, UnknownWord, WorkspaceKind,
         },
         client::JobKind,
+        consult_outcome::{ConsultOutcome, KeyedReply},
         fault::{Fault, FaultKind},
         selection,
     },
@@ -102,7 +103,7 @@ pub(super) async fn challenge_findings(
         let open_findings: Vec<FindingId> = due_findings.iter().filter(is_unsettled).copied().collect();
         // If no agent works, a further voice would not be heard either.
         let is_in_vain = voice_range.start > 0
-            && !selection::has_working_agent(host.settings(), JobKind::Review, &state.spent.failing);
+            && !selection::has_working_agent(host.settings(), JobKind::Challenge, &state.spent.failing);
         if open_findings.is_empty() || is_in_vain {
             break;
         }
@@ -188,12 +189,14 @@ async fn hear_batches(
         }
         let challenger_futures = parallel_batches.iter().map(|batch| {
             let agent_task = challenger_task(state, host, challenge_input, batch);
-            ask_challenger(host, challenge_input.challenge_key.child_key(&batch.batch_name), agent_task, &state.spent)
+            let task_key = challenge_input.challenge_key.child_key(&batch.batch_name);
+            ask_challenger(host, task_key, agent_task, &state.spent, parallel_batches.len())
         });
         for (batch, ChallengerAnswer { consultation, rulings }) in
             parallel_batches.iter().zip(try_join_all(challenger_futures).await?)
         {
-            state.record_consultation(host, JobKind::Review, &consultation);
+            state.count_consultation(&consultation);
+            consultation.record_usage(host.run_host(), &mut state.spent);
             stray_edits::ask_user(
                 host,
                 state,
@@ -240,14 +243,14 @@ fn challenger_task(
         .iter()
         .filter_map(|finding_id| state.find_finding(*finding_id))
         .map(FindingToChallenge::from_finding);
-    let brief = TaskBrief {
+    let brief = ReviewBrief {
         disputed: disputed_findings.collect(),
         said: state.dialog.remark_lines(),
         surroundings: state.task_background(settings),
-        ..TaskBrief::new(AgentRole::Challenger, state.reviewed_subject(host.order), state.round)
+        ..ReviewBrief::new(AgentRole::Challenger, state.reviewed_subject(host.order), state.round)
     };
     let workspace = WorkspaceKind::Frozen { by: challenge_input.freeze_key.clone() };
-    AgentTask::new(batch.agent.clone(), brief, workspace, host.order.panel.reviewer_timeout_ms)
+    AgentTask::for_review(batch.agent.clone(), brief, workspace, host.order.panel.reviewer_timeout_ms)
 }
 
 /// The answer of one challenger.
@@ -262,14 +265,14 @@ async fn ask_challenger(
     task_key: Key,
     agent_task: AgentTask,
     spent: &RunUsage,
+    parallel_tasks: usize,
 ) -> Result<ChallengerAnswer, ParkedRun> {
     let agent_name = agent_task.agent.clone();
-    let finding_count = agent_task.brief.disputed.len() as u32;
-    let wanted_ids: Vec<FindingId> = agent_task.brief.disputed.iter().map(|finding| finding.id).collect();
-    let consultation = consult_agent(host.run_host(), &task_key, agent_task, spent, |content| {
-        find_ruling_problem(content, &wanted_ids)
-    })
-    .await?;
+    let wanted_ids = agent_task.brief.finding_ids();
+    let finding_count = wanted_ids.len() as u32;
+    let request = host.new_consultation(&task_key, agent_task, spent, parallel_tasks);
+    let consultation =
+        consult_agent(host.run_host(), request, |content| find_ruling_problem(content, &wanted_ids)).await?;
     let mut rulings: Option<Vec<ChallengerRuling>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         // An unknown verdict is none: the challenger counts as not heard about that finding.
@@ -331,9 +334,7 @@ fn find_ruling_problem(content: &AnswerContent, wanted_ids: &[FindingId]) -> Opt
             (!problems.is_empty()).then(|| problems.join("; "))
         }
         AnswerContent::Unreadable { message } => Some(message.clone()),
-        AnswerContent::Findings { .. } | AnswerContent::Fixes { .. } => {
-            Some(String::from("expected verdicts, not findings or fixes"))
-        }
+        _ => Some(String::from("expected verdicts and nothing else")),
     }
 }
 

@@ -32,11 +32,12 @@ use crate::{
     },
     tasks::{
         answer_words::{CLAIM_WORDS, describe_unknown_words},
-        asking::{ConsultOutcome, KeyedReply, consult_agent},
+        asking::consult_agent,
         brief::{
-            AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, TaskBrief, UnknownWord, WorkspaceKind,
+            AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, ReviewBrief, UnknownWord, WorkspaceKind,
         },
         client::JobKind,
+        consult_outcome::{ConsultOutcome, KeyedReply},
         selection,
     },
     text::truncate_chars,
@@ -80,16 +81,18 @@ pub(super) async fn fix_iteration(
             why: Some(trigger),
         });
         let mut running_fixers = FuturesUnordered::new();
+        let spent = ParallelUsage { run_usage: state.spent.clone(), parallel_tasks: fix_wave.len() };
         for assigned_ids in fix_wave {
             let agent_name = choose_fixer(host, state, &assigned_ids, fixer_number);
             fixer_number += 1;
             let fixer_key = iteration_key.fixer_key(fixer_number as u32);
             assign_findings(host, state, &assigned_ids, fixer_number);
-            let mut agent_task = fixer_task(state, host.order.fixers.timeout_ms, &assigned_ids, agent_name, host);
+            let brief = fixer_brief(host, state, &assigned_ids, iteration);
+            let timeout_ms = host.order.fixers.timeout_ms;
+            let mut agent_task = AgentTask::for_review(agent_name, brief, WorkspaceKind::Private, timeout_ms);
             // The host compares the new output with these and reports how much is repeated.
             agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
-            complete_task(&mut agent_task, host, state, iteration);
-            running_fixers.push(ask_fixer(host, fixer_key, agent_task, assigned_ids, state.spent.clone()));
+            running_fixers.push(ask_fixer(host, fixer_key, agent_task, assigned_ids, spent.clone()));
         }
         let mut wave_result = WorkResult::Done;
         // Patches land in the order in which fixers finish; a slow fixer does not hold up the others.
@@ -156,6 +159,13 @@ async fn challenge_unheard(
     }
 }
 
+/// What the run has used when several fixers begin, and how many they are.
+#[derive(Clone)]
+struct ParallelUsage {
+    run_usage: RunUsage,
+    parallel_tasks: usize,
+}
+
 /// The result of one fixer.
 struct FixerResult {
     fixer_key: Key,
@@ -176,13 +186,12 @@ async fn ask_fixer(
     fixer_key: Key,
     agent_task: AgentTask,
     assigned_ids: Vec<FindingId>,
-    run_usage: RunUsage,
+    spent: ParallelUsage,
 ) -> Result<FixerResult, ParkedRun> {
     let agent_name = agent_task.agent.clone();
-    let consultation = consult_agent(host.run_host(), &fixer_key, agent_task, &run_usage, |content| {
-        find_claim_problem(content, &assigned_ids)
-    })
-    .await?;
+    let request = host.new_consultation(&fixer_key, agent_task, &spent.run_usage, spent.parallel_tasks);
+    let consultation =
+        consult_agent(host.run_host(), request, |content| find_claim_problem(content, &assigned_ids)).await?;
     Ok(FixerResult { fixer_key, agent: agent_name, assigned_ids, consultation })
 }
 
@@ -195,19 +204,13 @@ fn find_claim_problem(content: &AnswerContent, assigned_ids: &[FindingId]) -> Op
             (!own_unknown.is_empty()).then(|| describe_unknown_words("status", &own_unknown, &CLAIM_WORDS))
         }
         AnswerContent::Unreadable { message } => Some(message.clone()),
-        AnswerContent::Findings { .. } | AnswerContent::Rulings { .. } => {
-            Some(String::from("expected fixes, not findings or verdicts"))
-        }
+        _ => Some(String::from("expected fixes and nothing else")),
     }
 }
 
-fn fixer_task(
-    state: &ReviewState,
-    timeout_ms: u64,
-    assigned_ids: &[FindingId],
-    agent_name: AgentName,
-    host: &ReviewHost<'_>,
-) -> AgentTask {
+/// Makes the brief of a fixer: its findings, and what it should know about the run: its progress, earlier attempts, and
+/// whether it repeats itself.
+fn fixer_brief(host: &ReviewHost<'_>, state: &ReviewState, assigned_ids: &[FindingId], iteration: u32) -> ReviewBrief {
     let assigned_findings =
         assigned_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).map(|finding| AssignedFinding {
             id: finding.id,
@@ -218,16 +221,20 @@ fn fixer_task(
             suggested_fix: finding.suggested_fix.clone(),
             last_try: last_failure_note(finding),
         });
-    let brief = TaskBrief {
+    let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
+    let mut environment = state.task_background(host.settings());
+    environment.context = state.tries.context.clone();
+    environment.context.stable = describe_progress(host, state, iteration);
+    ReviewBrief {
         assigned: assigned_findings.collect(),
         said: state.dialog.remark_lines(),
-        ..TaskBrief::new(AgentRole::Fixer, state.reviewed_subject(host.order), state.round)
-    };
-    AgentTask::new(agent_name, brief, WorkspaceKind::Private, timeout_ms)
+        surroundings: environment,
+        correction: String::from(if is_circling { CIRCLING_CORRECTION } else { "" }),
+        ..ReviewBrief::new(AgentRole::Fixer, state.reviewed_subject(host.order), state.round)
+    }
 }
 
-/// Adds what a fixer should know about the run: its progress, earlier attempts, and whether it repeats itself.
-fn complete_task(agent_task: &mut AgentTask, host: &ReviewHost<'_>, state: &ReviewState, iteration: u32) {
+fn describe_progress(host: &ReviewHost<'_>, state: &ReviewState, iteration: u32) -> String {
     let settings = host.settings();
     let mut stable_text = format!(
         "Round {} of at most {}, fix iteration {iteration} of at most {}; the goal is {}.",
@@ -242,13 +249,7 @@ fn complete_task(agent_task: &mut AgentTask, host: &ReviewHost<'_>, state: &Revi
             settings.verify.join("; ")
         ));
     }
-    let mut environment = state.task_background(settings);
-    environment.context = state.tries.context.clone();
-    environment.context.stable = stable_text;
-    agent_task.brief.surroundings = environment;
-    if agent_task.brief.assigned.iter().any(|finding| state.tries.circling.contains(&finding.id)) {
-        agent_task.brief.correction = String::from(CIRCLING_CORRECTION);
-    }
+    stable_text
 }
 
 /// Chooses the fixer: the next in turn, another agent than the last one if that one made no progress, and none that keeps
@@ -295,7 +296,7 @@ async fn settle_answer(
         AnswerContent::Fixes { claims, unknown } => Some((answered, claims.clone(), unknown.clone())),
         _ => None,
     });
-    state.record_attempt_result(host, JobKind::Fix, &consultation, readable_answer.is_some());
+    state.record_result(host, &consultation, readable_answer.is_some());
     stray_edits::ask_user(host, state, &fixer_key, &consultation).await?;
     // This is read before the new outputs are remembered, which would otherwise count as their own repetition.
     let answered_before_ids = state.tries.findings_answered_before(state_hash, &assigned_ids);

@@ -8,7 +8,15 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::tier::ProcessTier, review::subject::Subject, text::word_table::words};
+use crate::{
+    engine::tier::ProcessTier,
+    review::subject::Subject,
+    tasks::{
+        client::JobKind,
+        purpose::{ExpectedAnswer, TaskPurpose},
+    },
+    text::word_table::words,
+};
 
 /// The size of the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +61,19 @@ impl AgentRole {
         AgentRole::Fixer,
         AgentRole::Challenger,
     ];
+
+    /// Returns what the tasks of an agent in this role are for, and what they expect.
+    pub fn task_purpose(self) -> TaskPurpose {
+        match self {
+            AgentRole::Fixer => TaskPurpose { job: JobKind::Fix, expects: ExpectedAnswer::Fixes },
+            AgentRole::Challenger => TaskPurpose { job: JobKind::Challenge, expects: ExpectedAnswer::Rulings },
+            AgentRole::Party
+            | AgentRole::Spec
+            | AgentRole::Quality
+            | AgentRole::Adversarial
+            | AgentRole::Elicitation => TaskPurpose { job: JobKind::Review, expects: ExpectedAnswer::Findings },
+        }
+    }
 }
 
 words!(ReviewLevel { Minimal = "minimal", Dual = "dual", Full = "full" });

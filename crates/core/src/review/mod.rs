@@ -52,6 +52,7 @@ mod round_stats;
 mod run_stage;
 pub mod seat_plan;
 mod session;
+mod sizing;
 pub(crate) mod state;
 mod stray_edits;
 pub mod subject;

@@ -13,7 +13,7 @@ use crate::{
         event::RunEvent,
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
-        limits::{AgentUsage, AttemptOutcome, RunUsage, check_budget},
+        limits::{AgentUsage, RunUsage, check_budget},
         reason::{RunEnding, RunReason},
         settings::Settings,
     },
@@ -35,9 +35,10 @@ use crate::{
         stray_edits, user_requests,
     },
     tasks::{
-        asking::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval, consult_agent},
-        brief::{AgentTask, AnswerContent, RaisedFinding, TaskBrief, WorkspaceKind},
+        asking::consult_agent,
+        brief::{AgentTask, AnswerContent, RaisedFinding, ReviewBrief, WorkspaceKind},
         client::JobKind,
+        consult_outcome::{ConsultOutcome, KeyedReply},
         fault::{Fault, FaultKind},
         selection,
     },
@@ -130,9 +131,9 @@ async fn ask_panel(
     let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
         let agent = selection::agent_for_seat(settings, JobKind::Review, index, offset);
         let agent = selection::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
-        let mut agent_task = reviewer_task(state, host, round, *role, agent);
-        complete_brief(&mut agent_task.brief, host, state, subject_text);
-        ask_reviewer(host, round_key.clone(), agent_task, &state.spent)
+        let mut brief = reviewer_brief(state, host, round, *role);
+        complete_brief(&mut brief, host, state, subject_text);
+        ask_reviewer(host, agent, brief, &state.spent, roles.len())
     });
     let panel_seats = try_join_all(reviewer_futures).await?;
     for panel_seat in &panel_seats {
@@ -241,29 +242,20 @@ fn choose_roles(host: &ReviewHost<'_>, state: &ReviewState, round: u32) -> Vec<A
     chosen_roles
 }
 
-fn reviewer_task(
-    state: &ReviewState,
-    host: &ReviewHost<'_>,
-    round: u32,
-    role: AgentRole,
-    agent_name: AgentName,
-) -> AgentTask {
+fn reviewer_brief(state: &ReviewState, host: &ReviewHost<'_>, round: u32, role: AgentRole) -> ReviewBrief {
     let known_lines = state.findings.iter().map(|finding| {
         format!("{} [{}]", finding_headline(finding), crate::review::tracker::format_status(&finding.status))
     });
-    let brief = TaskBrief {
+    ReviewBrief {
         required: if round == 1 { host.order.panel.required_issues } else { 0 },
         known: known_lines.collect(),
         said: state.dialog.remark_lines(),
-        ..TaskBrief::new(role, state.reviewed_subject(host.order), round)
-    };
-    let timeout_ms = host.order.timeout_ms(role);
-    let freeze_key = Key::for_round(round).freeze_key();
-    AgentTask::new(agent_name, brief, WorkspaceKind::Frozen { by: freeze_key }, timeout_ms)
+        ..ReviewBrief::new(role, state.reviewed_subject(host.order), round)
+    }
 }
 
 /// Adds what a reviewer should know besides the text: recent fixes, Tribunal's own files, and its plan.
-fn complete_brief(task_brief: &mut TaskBrief, host: &ReviewHost<'_>, state: &ReviewState, subject_text: &str) {
+fn complete_brief(task_brief: &mut ReviewBrief, host: &ReviewHost<'_>, state: &ReviewState, subject_text: &str) {
     let plan_settings = &host.order.panel.plans;
     task_brief.plan = match task_brief.role {
         AgentRole::Party => SeatPlan::plan_party(
@@ -281,17 +273,19 @@ fn complete_brief(task_brief: &mut TaskBrief, host: &ReviewHost<'_>, state: &Rev
 
 async fn ask_reviewer(
     host: &ReviewHost<'_>,
-    round_key: Key,
-    agent_task: AgentTask,
+    agent_name: AgentName,
+    brief: ReviewBrief,
     spent: &RunUsage,
+    parallel_tasks: usize,
 ) -> Result<PanelSeat, ParkedRun> {
-    let (round, role, agent_name) = (agent_task.brief.round, agent_task.brief.role, agent_task.agent.clone());
-    let required = agent_task.brief.required;
+    let ReviewBrief { round, role, required, .. } = brief;
+    let round_key = Key::for_round(round);
+    let workspace = WorkspaceKind::Frozen { by: round_key.freeze_key() };
+    let agent_task = AgentTask::for_review(agent_name.clone(), brief, workspace, host.order.timeout_ms(role));
     let reviewer_key = round_key.reviewer_key(role);
-    let consultation = consult_agent(host.run_host(), &reviewer_key, agent_task, spent, |content| {
-        find_answer_problem(content, required)
-    })
-    .await?;
+    let request = host.new_consultation(&reviewer_key, agent_task, spent, parallel_tasks);
+    let consultation =
+        consult_agent(host.run_host(), request, |content| find_answer_problem(content, required)).await?;
     let mut all_raised: Option<Vec<RaisedFinding>> = None;
     for KeyedReply { reply, .. } in &consultation.replies {
         if let AnswerContent::Findings { raised: newly_raised } = &reply.content {
@@ -340,9 +334,7 @@ fn find_answer_problem(content: &AnswerContent, required_count: u32) -> Option<S
         )),
         AnswerContent::Findings { .. } => None,
         AnswerContent::Unreadable { message } => Some(message.clone()),
-        AnswerContent::Fixes { .. } | AnswerContent::Rulings { .. } => {
-            Some(String::from("expected findings, not fixes or verdicts"))
-        }
+        _ => Some(String::from("expected findings and nothing else")),
     }
 }
 
@@ -355,7 +347,7 @@ fn collect_answers(
 ) -> Option<Vec<(FindingRaiser, Vec<RaisedFinding>)>> {
     let mut seat_answers = Vec::new();
     for panel_seat in panel_seats {
-        state.record_attempt_result(host, JobKind::Review, &panel_seat.consultation, panel_seat.raised.is_some());
+        state.record_result(host, &panel_seat.consultation, panel_seat.raised.is_some());
         if let Some(raised_findings) = &panel_seat.raised {
             let raiser = FindingRaiser { round, role: panel_seat.role, agent: panel_seat.agent.clone() };
             seat_answers.push((raiser, raised_findings.clone()));
@@ -408,52 +400,17 @@ impl ReviewState {
         finding_counts.fixed > 0 && finding_counts.open + finding_counts.blocked == 0
     }
 
-    /// Records what a consultation used and which agents failed in it.
-    pub(super) fn record_consultation(&mut self, host: &ReviewHost<'_>, job: JobKind, consultation: &ConsultOutcome) {
+    /// Counts a consultation in the metrics of the review.
+    pub(super) fn count_consultation(&mut self, consultation: &ConsultOutcome) {
         self.metrics.subagent_invocations += consultation.call_count();
         self.metrics.total_backoff_seconds += consultation.paused_ms / 1000;
         self.metrics.recoveries += u32::from(consultation.has_recovered);
-        for usage in &consultation.usages {
-            self.spent.add_usage(usage);
-        }
-        for LimitedAgent { agent, until_ms } in &consultation.limited_agents {
-            self.spent.limited.insert(agent.clone(), *until_ms);
-        }
-        for WaitInterval { from_ms, to_ms } in &consultation.wait_intervals {
-            self.spent.waited.add_interval(*from_ms, *to_ms);
-        }
-        for AgentTry { agent, outcome: attempt } in &consultation.attempts {
-            // The stand-in is compared before and after, so that the warning appears once, when it takes over.
-            let worked_before = selection::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
-            self.spent.record_attempt(agent, *attempt);
-            let stand_in_agent = selection::stand_in(host.settings(), job, agent, &self.spent.failing);
-            if worked_before && stand_in_agent != *agent {
-                let problem = match attempt {
-                    AttemptOutcome::CannotWork => "does not work here",
-                    _ => "has failed twice in a row",
-                };
-                let warning = format!("{agent} {problem}; using {stand_in_agent} instead");
-                host.note_event(RunEvent::Warned { text: warning });
-            }
-        }
     }
 
     /// Records a consultation: calls, tokens, failures in a row.
-    pub(super) fn record_attempt_result(
-        &mut self,
-        host: &ReviewHost<'_>,
-        job: JobKind,
-        consultation: &ConsultOutcome,
-        answered: bool,
-    ) {
-        self.record_consultation(host, job, consultation);
-        let is_environment_fault = consultation.fault.as_ref().is_some_and(Fault::is_environment);
-        if answered {
-            self.spent.failures_in_a_row = 0;
-        } else if !is_environment_fault {
-            // A failure of the environment does not count as a failed attempt.
-            self.spent.failures_in_a_row += 1;
-            self.metrics.failures += 1;
-        }
+    pub(super) fn record_result(&mut self, host: &ReviewHost<'_>, consultation: &ConsultOutcome, is_answered: bool) {
+        self.count_consultation(consultation);
+        self.metrics.failures += u32::from(consultation.is_failure(is_answered));
+        consultation.record_result(host.run_host(), &mut self.spent, is_answered);
     }
 }

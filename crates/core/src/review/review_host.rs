@@ -3,8 +3,9 @@
 use core::ops::Deref;
 
 use crate::{
-    engine::{event::RunEvent, host::Host},
-    review::{event::ReviewEvent, order::ReviewOrder},
+    engine::{event::RunEvent, host::Host, ids::Key, limits::RunUsage},
+    review::{event::ReviewEvent, order::ReviewOrder, sizing},
+    tasks::{asking::AgentConsultation, brief::AgentTask},
 };
 
 #[derive(Clone, Copy)]
@@ -21,6 +22,23 @@ impl<'a> ReviewHost<'a> {
     /// The host for code that serves all kinds of runs.
     pub fn run_host(&self) -> &'a dyn Host {
         self.host
+    }
+
+    /// Prepares to ask an agent, with a model of the size that the task is worth. `parallel_tasks` run side by side.
+    pub fn new_consultation<'c>(
+        &self,
+        task_key: &'c Key,
+        task: AgentTask,
+        run_usage: &'c RunUsage,
+        parallel_tasks: usize,
+    ) -> AgentConsultation<'c> {
+        let task_size = |is_escalated: bool| {
+            let review_brief = task.brief.as_review()?;
+            Some(sizing::task_size(self.host.settings().tier, review_brief, is_escalated))
+        };
+        let (size, escalated_size) = (task_size(false), task_size(true));
+        let task = AgentTask { size, ..task };
+        AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size }
     }
 
     /// Writes an event of a review into the journal.

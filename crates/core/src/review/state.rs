@@ -27,7 +27,7 @@ use crate::{
         round_stats::RoundStats,
         subject::{ChangedPath, Subject},
     },
-    tasks::brief::{FixClaim, TaskBackground},
+    tasks::{background::TaskBackground, brief::FixClaim},
     text::{format_count, truncate_chars},
 };
 

@@ -15,7 +15,7 @@ use crate::{
         ids::Key,
     },
     review::{ReviewState, review_host::ReviewHost},
-    tasks::asking::ConsultOutcome,
+    tasks::consult_outcome::ConsultOutcome,
 };
 
 /// The most edits that get separate questions; more are one question: the user has probably changed branches.

@@ -1,77 +1,33 @@
-//! Asks one agent, gives it one second chance, and asks other agents where it cannot continue.
+//! Asks one agent, gives it one second chance, and asks other agents where it cannot continue: the service for all kinds of
+//! runs.
 //!
 //! An unreadable or too short answer is requested once more with a correction, in the same session if the client kept it.
 //! The [`FaultPolicy`] of a fault says what follows from it: one retry after a pause, a wait until a usage limit is reset,
-//! another agent, or nothing. An agent that fails at once, twice in the same way, counts as a broken environment.
+//! another agent, or nothing. An agent that fails at once, twice in the same way, counts as a broken environment. A task may
+//! continue a session; one that has expired or that the client has lost is replaced by a new one with the complete prompt.
+//!
+//! The caller chooses the agent ([`crate::tasks::selection`]), and records the outcome ([`crate::tasks::consult_outcome`]).
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
-        effect::{AskAgent, AskOutcome, AwaitReset, FailedTask, Sleep},
+        effect::{AskAgent, AskOutcome, AwaitReset, CallBooking, FailedTask, PostponedCall, Sleep, WaitCause},
         event::RunEvent,
-        files::StrayEdit,
         host::{Host, ParkedRun},
         ids::{AgentName, Key},
-        limits::{AgentUsage, AttemptOutcome, RunUsage, backoff_ms, check_budget, remaining_cost, task_timeout_ms},
+        limits::{AttemptOutcome, Cost, RunUsage, backoff_ms, check_budget, remaining_cost, task_timeout_ms},
         timestamp::Timestamp,
     },
-    review::{finding::Severity, level::AgentRole},
     tasks::{
-        brief::{AgentReply, AgentSession, AgentTask, AnswerContent, WorkspaceKind},
-        client::{JobKind, ModelSize},
+        brief::{AgentReply, AgentSession, AgentTask, AnswerContent, KeptSession, WorkspaceKind},
+        client::ModelSize,
+        consult_outcome::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval},
         fault::{Fault, FaultKind, FaultPolicy},
-        selection, sizing,
+        selection,
     },
     text::truncate_chars,
 };
-
-/// The outcome of a consultation.
-#[derive(Debug, Default)]
-pub(crate) struct ConsultOutcome {
-    /// Every readable reply.
-    pub replies: Vec<KeyedReply>,
-    /// The last fault.
-    pub fault: Option<Fault>,
-    pub usages: Vec<AgentUsage>,
-    /// The agents that tried, with their outcomes.
-    pub attempts: Vec<AgentTry>,
-    /// Edits outside the agents' workspaces.
-    pub strayed: Vec<StrayEdit>,
-    /// A later attempt was answered after one had failed.
-    pub has_recovered: bool,
-    pub paused_ms: u64,
-    pub limited_agents: Vec<LimitedAgent>,
-    pub wait_intervals: Vec<WaitInterval>,
-}
-
-/// A readable reply with the key of its effect.
-#[derive(Debug)]
-pub(crate) struct KeyedReply {
-    pub reply_key: Key,
-    pub reply: AgentReply,
-}
-
-/// The outcome of one attempt.
-#[derive(Debug)]
-pub(crate) struct AgentTry {
-    pub agent: AgentName,
-    pub outcome: AttemptOutcome,
-}
-
-/// An agent that may not be asked before a wall time.
-#[derive(Debug)]
-pub(crate) struct LimitedAgent {
-    pub agent: AgentName,
-    pub until_ms: u64,
-}
-
-/// A wait until an agent could be asked again, in awake time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitInterval {
-    pub from_ms: u64,
-    pub to_ms: u64,
-}
 
 /// What follows from an answer or a failure.
 #[derive(Debug)]
@@ -82,64 +38,83 @@ enum NextAsk {
     Done,
 }
 
-impl ConsultOutcome {
-    /// Returns the agent of the last attempt.
-    pub fn last_agent(&self) -> Option<&AgentName> {
-        self.attempts.last().map(|last_attempt| &last_attempt.agent)
-    }
+/// A task to ask an agent to do, and what the service has to know about the run.
+#[derive(Debug)]
+pub struct AgentConsultation<'a> {
+    /// The key of the task. Further attempts have keys below it.
+    pub task_key: &'a Key,
+    pub task: AgentTask,
+    /// What the run has used so far.
+    pub run_usage: &'a RunUsage,
+    /// How many tasks run side by side, with this one. They share what is left of the budget.
+    pub parallel_tasks: usize,
+    /// The model size for a task that has failed; `None` keeps that of the task.
+    pub escalated_size: Option<ModelSize>,
+}
 
-    pub fn call_count(&self) -> u32 {
-        self.usages.len() as u32
+/// Finds what is wrong with an answer to a task whose caller has no demands of its own; `None` accepts it.
+pub fn find_unreadable(content: &AnswerContent) -> Option<String> {
+    match content {
+        AnswerContent::Unreadable { message } => Some(message.clone()),
+        _ => None,
     }
 }
 
 /// Asks an agent to do a task. `find_problem` says what is wrong with an answer; `None` accepts it.
-pub(crate) async fn consult_agent(
+pub async fn consult_agent(
     host: &dyn Host,
-    ask_key: &Key,
-    agent_task: AgentTask,
-    usage_so_far: &RunUsage,
+    consultation: AgentConsultation<'_>,
     find_problem: impl Fn(&AnswerContent) -> Option<String>,
 ) -> Result<ConsultOutcome, ParkedRun> {
-    let own_timeout_ms = agent_task.timeout_ms;
-    let agent_task = AgentTask { size: Some(task_size(host, &agent_task, false)), ..agent_task };
+    let AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size } = consultation;
+    let own_timeout_ms = task.timeout_ms;
+    let limits = &host.settings().limits;
+    let cost_at_start = remaining_cost(limits, run_usage);
     let mut state = ConsultState {
         host,
-        task_key: ask_key,
-        outcome: ConsultOutcome::default(),
-        run_usage: usage_so_far.clone(),
+        task_key,
+        outcome: ConsultOutcome::new(task.job),
+        run_usage: run_usage.clone(),
         asked_again: false,
         asked_instead: Vec::new(),
         wait_count: 0,
-        task: agent_task,
+        has_lost_session: false,
+        booking: None,
+        escalated_size,
+        task,
     };
     // An earlier task may have found that the agent is at its limit.
-    let mut next_ask = state.check_known_limit(ask_key.clone()).await?;
+    let mut next_ask = state.check_known_limit(task_key.clone()).await?;
     while let NextAsk::AskUnder(ask_key) = next_ask {
+        // Each attempt takes from the same share, because the tasks side by side do not know what the others have used.
+        let spent = cost_at_start.0.saturating_sub(remaining_cost(limits, &state.run_usage).0);
+        let budget = Cost((cost_at_start.0 / parallel_tasks.max(1) as u64).saturating_sub(spent));
         // A further attempt needs budget like any other step; the first one was checked by the caller.
         let is_further_try = !state.outcome.usages.is_empty();
-        let limits = &host.settings().limits;
-        if is_further_try && check_budget(limits, &state.run_usage).is_some() {
+        if is_further_try && (budget.is_zero() || check_budget(limits, &state.run_usage).is_some()) {
             break;
         }
         // Time and budget are computed anew for each attempt: earlier ones have used some of both.
         state.task.timeout_ms =
             task_timeout_ms(own_timeout_ms, limits, &state.run_usage, host.last_timestamp().awake_ms);
-        state.task.budget = Some(remaining_cost(limits, &state.run_usage));
-        next_ask = match host.perform(ask_key.clone(), AskAgent { task: state.task.clone() }).await? {
+        state.task.budget = Some(budget);
+        state.drop_expired_session();
+        let ask_agent = AskAgent { task: state.task.clone(), booking: state.booking.take() };
+        next_ask = match host.perform(ask_key.clone(), ask_agent).await? {
             AskOutcome::Answered(reply) => state.handle_answer(ask_key, reply, &find_problem),
             AskOutcome::Failed(FailedTask { fault, usage, strayed, .. }) => {
                 state.outcome.strayed.extend(strayed);
                 state.outcome.usages.push(usage);
                 state.run_usage.add_usage(&usage);
-                state.handle_failure(fault).await?
+                state.handle_failure(&ask_key, fault).await?
             }
+            AskOutcome::Postponed(postponed_call) => state.wait_for_booking(postponed_call).await?,
         };
     }
     Ok(state.outcome)
 }
 
-/// The most waits of one task for a usage limit.
+/// The most waits of one task for a usage limit or a free call.
 const MAX_WAITS: u32 = 12;
 /// A margin for clocks that differ from the provider's.
 const CLOCK_MARGIN_MS: u64 = 2_000;
@@ -157,6 +132,10 @@ struct ConsultState<'a> {
     /// The agents that were asked instead of others.
     asked_instead: Vec<AgentName>,
     wait_count: u32,
+    has_lost_session: bool,
+    /// The call that the next attempt has booked.
+    booking: Option<CallBooking>,
+    escalated_size: Option<ModelSize>,
     task: AgentTask,
 }
 
@@ -178,6 +157,8 @@ impl ConsultState<'_> {
         self.outcome.attempts.push(AgentTry { agent: agent_name.clone(), outcome: attempt });
         let problem = find_problem(&reply.content);
         let kept_session = reply.session.clone();
+        self.outcome.session =
+            kept_session.clone().map(|session| KeptSession { agent: agent_name.clone(), session: *session });
         if let AnswerContent::Unreadable { message } = &reply.content {
             let detail = format!("could not read the answer of {agent_name}: {message}");
             self.outcome.fault = Some(Fault::new(FaultKind::Malformed, detail));
@@ -189,24 +170,34 @@ impl ConsultState<'_> {
         // Only one correction: the second answer counts as it is.
         let Some(problem) = problem.filter(|_| !self.asked_again) else { return NextAsk::Done };
         self.asked_again = true;
-        self.task.brief.correction = problem;
+        self.task.brief.set_correction(problem);
         // In the same session the correction is enough; in a new one the prompt has everything.
         self.task.session = kept_session.filter(|kept_session| self.can_continue_session(kept_session));
         NextAsk::AskUnder(self.task_key.second_try())
     }
 
-    /// Whether the session may be continued. A fixer gets a new workspace each time, in which its earlier changes are missing.
+    /// Whether a correction may continue the session. An agent that writes gets a new workspace each time, in which its earlier
+    /// changes are missing.
     fn can_continue_session(&self, kept_session: &AgentSession) -> bool {
         matches!(self.task.place, WorkspaceKind::Frozen { .. })
             && kept_session.is_fresh(self.host.last_timestamp().wall_ms)
     }
 
+    /// Drops a session that is too old to be continued: it may have expired while the run waited.
+    fn drop_expired_session(&mut self) {
+        let wall_ms = self.host.last_timestamp().wall_ms;
+        self.task.session.take_if(|session| !session.is_fresh(wall_ms));
+    }
+
     /// Handles a failure: the same agent or another one may be asked next.
-    async fn handle_failure(&mut self, fault: Fault) -> Result<NextAsk, ParkedRun> {
+    async fn handle_failure(&mut self, ask_key: &Key, fault: Fault) -> Result<NextAsk, ParkedRun> {
         if !fault.is_environment() && self.task.session.take().is_some() {
             // The client may have dropped the session, so the task is started anew with the complete prompt.
             self.outcome.fault = Some(fault);
-            return Ok(NextAsk::AskUnder(self.task_key.new_session()));
+            // The session of the task and then that of its correction can be lost, so the second key is below its attempt.
+            let parent_key = if self.has_lost_session { ask_key } else { self.task_key };
+            self.has_lost_session = true;
+            return Ok(NextAsk::AskUnder(parent_key.new_session()));
         }
         let fault = self.detect_broken_agent(&fault).unwrap_or(fault);
         let agent_name = self.task.agent.clone();
@@ -243,9 +234,9 @@ impl ConsultState<'_> {
     async fn retry_after_pause(&mut self) -> Result<NextAsk, ParkedRun> {
         self.asked_again = true;
         // A failed task is worth a larger model.
-        self.task.size = Some(task_size(self.host, &self.task, true));
-        let (settings, job) = (self.host.settings(), JobKind::from_role(self.task.brief.role));
-        let stand_in_agent = selection::stand_in(settings, job, &self.task.agent, &self.run_usage.failing);
+        self.task.size = self.escalated_size.or(self.task.size);
+        let stand_in_agent =
+            selection::stand_in(self.host.settings(), self.task.job, &self.task.agent, &self.run_usage.failing);
         if stand_in_agent != self.task.agent {
             self.hand_over_to(stand_in_agent);
         }
@@ -285,9 +276,8 @@ impl ConsultState<'_> {
         let wall_ms = self.host.last_timestamp().wall_ms;
         let is_free =
             |agent_name: &AgentName| self.run_usage.limited.get(agent_name).is_none_or(|reset_ms| *reset_ms <= wall_ms);
-        let job_kind = JobKind::from_role(self.task.brief.role);
         let candidates =
-            selection::working_others(self.host.settings(), job_kind, &self.task.agent, &self.run_usage.failing);
+            selection::working_others(self.host.settings(), self.task.job, &self.task.agent, &self.run_usage.failing);
         candidates.into_iter().find(|agent_name| !was_asked(agent_name) && is_free(agent_name))
     }
 
@@ -340,38 +330,65 @@ impl ConsultState<'_> {
         until_ms: u64,
         fault: &Fault,
     ) -> Result<NextAsk, ParkedRun> {
-        let start_time = self.host.last_timestamp();
-        let needed_ms = until_ms.saturating_sub(start_time.wall_ms).saturating_add(CLOCK_MARGIN_MS);
-        let allowed_ms = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
-        // Waiting would exceed the configured total or the number of waits, so the task fails with the time of the reset.
-        if needed_ms > allowed_ms || self.wait_count >= MAX_WAITS {
+        let wait = AwaitReset {
+            agent: limited_agent.clone(),
+            until_ms: until_ms.saturating_add(CLOCK_MARGIN_MS),
+            why: fault.detail.clone(),
+            cause: WaitCause::UsageLimit,
+        };
+        if !self.may_wait_until(wait.until_ms) {
             let reset_time = Timestamp { wall_ms: until_ms, awake_ms: 0 }.format_utc();
             let detail = format!("{}; {limited_agent} is available again at {reset_time} UTC", fault.detail);
             self.outcome.fault = Some(Fault::new(fault.kind.clone(), detail));
             return Ok(NextAsk::Done);
         }
-        self.wait_count += 1;
-        let until_ms = until_ms.saturating_add(CLOCK_MARGIN_MS);
-        let await_reset = AwaitReset { agent: limited_agent.clone(), until_ms, why: fault.detail.clone() };
-        self.host.perform(self.task_key.wait_for_reset(self.wait_count), await_reset).await?;
-        let wait_interval = WaitInterval { from_ms: start_time.awake_ms, to_ms: self.host.last_timestamp().awake_ms };
-        // Waiting does not use up the runtime limit.
-        self.run_usage.waited.add_interval(wait_interval.from_ms, wait_interval.to_ms);
-        self.outcome.wait_intervals.push(wait_interval);
+        let ask_key = self.perform_wait(wait).await?;
         self.run_usage.limited.remove(&limited_agent);
         if limited_agent != self.task.agent {
             self.hand_over_to(limited_agent);
         }
-        Ok(NextAsk::AskUnder(self.task_key.after_wait(self.wait_count)))
+        Ok(NextAsk::AskUnder(ask_key))
     }
-}
 
-/// Returns the model size for the task. A repair is easy if all its findings have low severity.
-fn task_size(host: &dyn Host, agent_task: &AgentTask, is_escalated: bool) -> ModelSize {
-    let task_brief = &agent_task.brief;
-    let is_minor = task_brief.assigned.iter().all(|finding| finding.severity == Severity::Low);
-    let is_easy = task_brief.role == AgentRole::Fixer && is_minor;
-    sizing::model_size(host.settings().tier, task_brief.role, &task_brief.subject, is_escalated, is_easy)
+    /// Waits for the call that was booked because all calls of this hour are used up. No other agent is asked: the calls of all
+    /// agents are counted together.
+    async fn wait_for_booking(&mut self, postponed_call: PostponedCall) -> Result<NextAsk, ParkedRun> {
+        let PostponedCall { booking, why } = postponed_call;
+        if !self.may_wait_until(booking.start_ms) {
+            let start_time = Timestamp { wall_ms: booking.start_ms, awake_ms: 0 }.format_utc();
+            let kind = FaultKind::Limited { until_ms: Some(booking.start_ms) };
+            self.outcome.fault = Some(Fault::new(kind, format!("{why}; the next call is free at {start_time} UTC")));
+            return Ok(NextAsk::Done);
+        }
+        let wait = AwaitReset {
+            agent: self.task.agent.clone(),
+            until_ms: booking.start_ms,
+            why,
+            cause: WaitCause::CallsPerHour,
+        };
+        let ask_key = self.perform_wait(wait).await?;
+        self.booking = Some(booking);
+        Ok(NextAsk::AskUnder(ask_key))
+    }
+
+    /// Whether the run may wait: neither the configured total nor the number of waits is exceeded by it.
+    fn may_wait_until(&self, until_ms: u64) -> bool {
+        let needed_ms = until_ms.saturating_sub(self.host.last_timestamp().wall_ms);
+        let allowed_ms = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
+        needed_ms <= allowed_ms && self.wait_count < MAX_WAITS
+    }
+
+    /// Waits, and returns the key under which the task is asked after that.
+    async fn perform_wait(&mut self, wait: AwaitReset) -> Result<Key, ParkedRun> {
+        let from_ms = self.host.last_timestamp().awake_ms;
+        self.wait_count += 1;
+        self.host.perform(self.task_key.wait_for_reset(self.wait_count), wait).await?;
+        let wait_interval = WaitInterval { from_ms, to_ms: self.host.last_timestamp().awake_ms };
+        // Waiting does not use up the runtime limit.
+        self.run_usage.waited.add_interval(wait_interval.from_ms, wait_interval.to_ms);
+        self.outcome.wait_intervals.push(wait_interval);
+        Ok(self.task_key.after_wait(self.wait_count))
+    }
 }
 
 /// Returns the pause before the second attempt: the configured one, or longer after failures in a row.

@@ -22,7 +22,13 @@ use crate::{
         seat_plan::SeatPlan,
         subject::Subject,
     },
-    tasks::{client::ModelSize, prompt_context::PromptContext},
+    tasks::{
+        background::TaskBackground,
+        client::{JobKind, ModelSize},
+        instructions::{AgentQuestion, InstructionBrief},
+        purpose::{ExpectedAnswer, TaskPurpose},
+        status_report::StatusReport,
+    },
     text::word_table::words,
 };
 
@@ -31,7 +37,74 @@ pub const CHALLENGE_BATCH_SIZE: usize = 10;
 
 /// What an agent is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskBrief {
+#[serde(tag = "brief", rename_all = "snake_case")]
+pub enum TaskBrief {
+    /// A task of a review: it has a role and a subject.
+    Review(Box<ReviewBrief>),
+    /// A task without a subject: the workflow says in its own words what to do.
+    Instructions(InstructionBrief),
+}
+
+impl TaskBrief {
+    pub fn as_review(&self) -> Option<&ReviewBrief> {
+        match self {
+            TaskBrief::Review(review_brief) => Some(review_brief),
+            TaskBrief::Instructions(_) => None,
+        }
+    }
+
+    pub fn as_review_mut(&mut self) -> Option<&mut ReviewBrief> {
+        match self {
+            TaskBrief::Review(review_brief) => Some(review_brief),
+            TaskBrief::Instructions(_) => None,
+        }
+    }
+
+    /// Returns the findings that the task is about: those to repair or to dispute.
+    pub fn finding_ids(&self) -> Vec<FindingId> {
+        let Some(ReviewBrief { assigned, disputed, .. }) = self.as_review() else { return Vec::new() };
+        assigned.iter().map(|finding| finding.id).chain(disputed.iter().map(|finding| finding.id)).collect()
+    }
+
+    /// Returns what the user told the run.
+    pub fn user_remarks(&self) -> &[String] {
+        match self {
+            TaskBrief::Review(review_brief) => &review_brief.said,
+            TaskBrief::Instructions(instructions) => &instructions.said,
+        }
+    }
+
+    /// Returns what was wrong with the last answer; empty if nothing was.
+    pub fn correction(&self) -> &str {
+        match self {
+            TaskBrief::Review(review_brief) => &review_brief.correction,
+            TaskBrief::Instructions(instructions) => &instructions.correction,
+        }
+    }
+
+    pub fn set_correction(&mut self, problem: String) {
+        match self {
+            TaskBrief::Review(review_brief) => review_brief.correction = problem,
+            TaskBrief::Instructions(instructions) => instructions.correction = problem,
+        }
+    }
+}
+
+impl From<ReviewBrief> for TaskBrief {
+    fn from(review_brief: ReviewBrief) -> TaskBrief {
+        TaskBrief::Review(Box::new(review_brief))
+    }
+}
+
+impl From<InstructionBrief> for TaskBrief {
+    fn from(instructions: InstructionBrief) -> TaskBrief {
+        TaskBrief::Instructions(instructions)
+    }
+}
+
+/// What an agent of a review is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewBrief {
     pub role: AgentRole,
     pub subject: Subject,
     pub round: u32,
@@ -59,10 +132,10 @@ pub struct TaskBrief {
     pub surroundings: Box<TaskBackground>,
 }
 
-impl TaskBrief {
+impl ReviewBrief {
     /// Makes a brief whose optional parts are all empty.
-    pub fn new(role: AgentRole, subject: Subject, round: u32) -> TaskBrief {
-        TaskBrief {
+    pub fn new(role: AgentRole, subject: Subject, round: u32) -> ReviewBrief {
+        ReviewBrief {
             role,
             subject,
             round,
@@ -76,29 +149,6 @@ impl TaskBrief {
             plan: SeatPlan::Plain,
             surroundings: Box::default(),
         }
-    }
-}
-
-/// What an agent should know about the project it works in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskBackground {
-    /// Files that Tribunal keeps in this project, in addition to those that every template names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub own_files: Vec<String>,
-    /// Lessons from earlier reviews, one line each, the most useful first; templates leave out what has no room.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub memory: Vec<String>,
-    /// Names of MCP servers the agent may use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<String>,
-    /// The results of earlier attempts in this run.
-    #[serde(default, skip_serializing_if = "PromptContext::is_empty")]
-    pub context: PromptContext,
-}
-
-impl TaskBackground {
-    pub fn is_empty(&self) -> bool {
-        *self == TaskBackground::default()
     }
 }
 
@@ -156,6 +206,9 @@ pub enum WorkspaceKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentTask {
     pub agent: AgentName,
+    /// What the task is for: it decides which agents and models are chosen.
+    pub job: JobKind,
+    pub expects: ExpectedAnswer,
     pub brief: TaskBrief,
     pub place: WorkspaceKind,
     pub timeout_ms: u64,
@@ -174,8 +227,38 @@ pub struct AgentTask {
 }
 
 impl AgentTask {
-    pub fn new(agent: AgentName, brief: TaskBrief, place: WorkspaceKind, timeout_ms: u64) -> AgentTask {
-        AgentTask { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, budget: None, session: None }
+    pub fn new(
+        agent: AgentName,
+        purpose: TaskPurpose,
+        brief: impl Into<TaskBrief>,
+        place: WorkspaceKind,
+        timeout_ms: u64,
+    ) -> AgentTask {
+        let TaskPurpose { job, expects } = purpose;
+        let (recent, brief) = (Vec::new(), brief.into());
+        AgentTask { agent, job, expects, brief, place, timeout_ms, recent, size: None, budget: None, session: None }
+    }
+
+    /// Makes a task of a review. The role says what it is for.
+    pub fn for_review(agent: AgentName, brief: ReviewBrief, place: WorkspaceKind, timeout_ms: u64) -> AgentTask {
+        AgentTask::new(agent, brief.role.task_purpose(), brief, place, timeout_ms)
+    }
+
+    /// Lets the task continue a session, if the session belongs to its agent.
+    pub fn continue_session(&mut self, kept_session: &KeptSession) {
+        if kept_session.agent == self.agent {
+            self.session = Some(Box::new(kept_session.session.clone()));
+        }
+    }
+
+    /// Whether the agent may change its workspace: its job is to write, and the workspace is its own.
+    pub fn can_write(&self) -> bool {
+        self.place == WorkspaceKind::Private && self.job.group() == JobKind::Fix
+    }
+
+    /// Returns a name for the agent by what it does: its role in a review, else its job.
+    pub fn worker_name(&self) -> &'static str {
+        self.brief.as_review().map_or(self.job.as_str(), |review_brief| review_brief.role.as_str())
     }
 }
 
@@ -197,6 +280,13 @@ impl AgentSession {
         // A clock that was set back makes the session look new; the client reports an expired session itself.
         current_ms.saturating_sub(self.at_ms) < AgentSession::MAX_AGE_MS
     }
+}
+
+/// A session that a later task can continue, with the agent it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptSession {
+    pub agent: AgentName,
+    pub session: AgentSession,
 }
 
 /// A finding as a reviewer raised it: a claim that is not yet grounded.
@@ -377,7 +467,15 @@ pub enum AnswerContent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unknown: Vec<UnknownWord>,
     },
-    /// The text has no list that the parser can use; the message says why.
+    /// How the agent says its work went.
+    Status(StatusReport),
+    /// The agent waits for an answer to a question or a menu.
+    Question(AgentQuestion),
+    /// What the agent said, at most [`crate::tasks::instructions::MAX_TEXT_CHARS`].
+    Text {
+        text: String,
+    },
+    /// The text has nothing of what was expected that the parser can use; the message says why.
     Unreadable {
         message: String,
     },
@@ -416,7 +514,7 @@ mod tests {
 
     #[test]
     fn a_brief_leaves_out_its_empty_optional_parts() {
-        let brief = TaskBrief::new(AgentRole::Adversarial, Subject::from_path("a.md", None), 1);
+        let brief = ReviewBrief::new(AgentRole::Adversarial, Subject::from_path("a.md", None), 1);
         assert_eq!(
             serde_json::to_string(&brief).unwrap(),
             concat!(
@@ -424,6 +522,17 @@ mod tests {
                 r#""round":1,"required":0,"known":[],"assigned":[],"said":[]}"#
             )
         );
+    }
+
+    #[test]
+    fn a_brief_without_a_subject_says_what_it_is() {
+        let brief = TaskBrief::from(InstructionBrief::new("Write the story."));
+        let json = r#"{"brief":"instructions","text":"Write the story."}"#;
+        assert_eq!(serde_json::to_string(&brief).unwrap(), json);
+        assert_eq!(serde_json::from_str::<TaskBrief>(json).unwrap(), brief);
+        let review_brief = ReviewBrief::new(AgentRole::Fixer, Subject::from_path("a.md", None), 2);
+        let brief = TaskBrief::from(review_brief);
+        assert_eq!(serde_json::from_str::<TaskBrief>(&serde_json::to_string(&brief).unwrap()).unwrap(), brief);
     }
 
     fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {

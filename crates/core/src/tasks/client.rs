@@ -8,7 +8,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::ids::ClientId, review::level::AgentRole, text::word_table::words};
+use crate::{engine::ids::ClientId, text::word_table::words};
 
 /// Which coding client to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -121,22 +121,58 @@ pub enum ModelSize {
 
 words!(ModelSize { Small = "small", Medium = "medium", Large = "large" });
 
-/// The kind of work that a task is. Users configure agents and models by these.
+/// The kind of work that a task is. Users configure agents and models for `review` and `fix`, the groups of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum JobKind {
-    /// Reviewers and challengers: they read.
+    /// A reviewer of a panel.
     Review,
-    /// Fixers: they write.
+    /// A challenger of findings.
+    Challenge,
+    /// A fixer of findings.
     Fix,
+    CreateStory,
+    Develop,
+    CodeReview,
+    Retrospective,
+    /// One step of a workflow of the project.
+    Step,
+    /// One pass of a loop that the user runs.
+    Loop,
+    /// One voice of a party.
+    Voice,
+    /// A judgement about what others did or said.
+    Judge,
 }
 
-words!(JobKind { Review = "review", Fix = "fix" });
+words!(JobKind {
+    Review = "review",
+    Challenge = "challenge",
+    Fix = "fix",
+    CreateStory = "create-story",
+    Develop = "develop",
+    CodeReview = "code-review",
+    Retrospective = "retrospective",
+    Step = "step",
+    Loop = "loop",
+    Voice = "voice",
+    Judge = "judge",
+});
 
 impl JobKind {
-    pub fn from_role(role: AgentRole) -> JobKind {
-        // Every role but the fixer only reads.
-        if role == AgentRole::Fixer { JobKind::Fix } else { JobKind::Review }
+    /// Returns the job whose settings also apply to this one: `Review` for jobs that read, `Fix` for jobs that write.
+    pub fn group(self) -> JobKind {
+        match self {
+            JobKind::Review | JobKind::Challenge | JobKind::CodeReview | JobKind::Voice | JobKind::Judge => {
+                JobKind::Review
+            }
+            JobKind::Fix
+            | JobKind::CreateStory
+            | JobKind::Develop
+            | JobKind::Retrospective
+            | JobKind::Step
+            | JobKind::Loop => JobKind::Fix,
+        }
     }
 }
 

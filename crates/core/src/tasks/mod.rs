@@ -2,11 +2,15 @@
 
 pub mod answer_words;
 pub mod asking;
+pub mod background;
 pub mod brief;
 pub mod client;
+pub mod consult_outcome;
 pub mod failure_cause;
 pub mod fault;
+pub mod instructions;
 pub mod output_similarity;
 pub mod prompt_context;
+pub mod purpose;
 pub mod selection;
-pub mod sizing;
+pub mod status_report;

@@ -21,7 +21,7 @@ pub const MAX_FAILURES_IN_A_ROW: u32 = 2;
 
 /// Returns how an agent takes part in a job.
 fn job_priority(agent_spec: &AgentSpec, job_kind: JobKind) -> JobPriority {
-    agent_spec.duties.get(&job_kind).map_or(JobPriority::Takes, |duty| duty.part)
+    agent_spec.find_duty(job_kind).map_or(JobPriority::Takes, |duty| duty.part)
 }
 
 /// Returns the agents with a wanted priority, ordered so that neighbours have different providers as far as possible: the

@@ -80,7 +80,7 @@ fn awaited_times(trial: &TrialRun<ScriptedWorld>) -> Vec<u64> {
 /// Returns which agent was asked for the seat, with the rest of the key.
 fn seat_calls(trial: &TrialRun<ScriptedWorld>) -> Vec<String> {
     let calls = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
+        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. } => {
             Some(format!("{} {}", key.as_str().strip_prefix(SEAT_KEY)?, task.agent))
         }
         _ => None,
@@ -353,7 +353,7 @@ fn with_session(mut reply: Reply, timestamp_ms: u64) -> Reply {
 /// Returns for each call of the seat the rest of its key and whether it continues an earlier session.
 fn resumed_sessions(trial: &TrialRun<ScriptedWorld>) -> Vec<(String, bool)> {
     let calls = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
+        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. } => {
             Some((key.as_str().strip_prefix(SEAT_KEY)?.to_string(), task.session.is_some()))
         }
         _ => None,

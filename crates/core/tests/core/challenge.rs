@@ -23,6 +23,7 @@ use tribunal_core::{
     },
     tasks::{
         brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
+        client::JobKind,
         fault::FaultKind,
     },
 };
@@ -111,7 +112,7 @@ impl ChallengedReview {
 
     fn agent_tasks(&self) -> Vec<AgentTask> {
         let asked_tasks = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } => Some(task.clone()),
+            RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. } => Some(task.clone()),
             _ => None,
         });
         asked_tasks.collect()
@@ -264,9 +265,12 @@ fn an_absence_is_always_challenged_and_a_quote_is_not_at_tier_zero() {
             plan.order.fix = false;
         });
         let review = run_review(plan, absence_and_quote_world());
-        let task = review.agent_tasks().into_iter().find(|task| task.brief.role == AgentRole::Challenger).unwrap();
-        assert_eq!(task.brief.disputed.len(), disputed_count, "tier {tier}");
-        assert!(matches!(task.brief.disputed[0].evidence, Evidence::Absence { .. }), "tier {tier}");
+        let task = review.agent_tasks().into_iter().find(|task| task.job == JobKind::Challenge).unwrap();
+        assert_eq!(task.brief.finding_ids().len(), disputed_count, "tier {tier}");
+        assert!(
+            matches!(task.brief.as_review().unwrap().disputed[0].evidence, Evidence::Absence { .. }),
+            "tier {tier}"
+        );
     }
 }
 
@@ -303,8 +307,8 @@ fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
         .reply_on("round-1/challenge/1/1/again", rulings_reply(vec![(F1, Valid)]));
     let review = run_review(single_reviewer_plan(), world);
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
-    let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
-    assert_eq!(second_task.brief.correction, "a verdict is missing for F1");
+    let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction().is_empty()).unwrap();
+    assert_eq!(second_task.brief.correction(), "a verdict is missing for F1");
 }
 
 #[test]
@@ -342,7 +346,7 @@ fn panel_and_challenger_agents(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<Stri
         let role_tasks = review
             .agent_tasks()
             .into_iter()
-            .filter(|agent_task| (agent_task.brief.role == AgentRole::Challenger) == of_challengers);
+            .filter(|agent_task| (agent_task.job == JobKind::Challenge) == of_challengers);
         role_tasks.map(|task| task.agent.to_string()).collect()
     };
     (agent_names(false), agent_names(true))
@@ -547,7 +551,7 @@ fn where_a_challenger_keeps_failing_a_working_agent_is_asked() {
         .with_change(|plan| plan.settings.agents = vec![agent_of_provider("a", ""), agent_of_provider("dead", "")]);
     let review = run_review(plan, world);
     assert_eq!((review.first_ruling(), review.was_fixed()), (Some(ChallengeResult::Invalid), false));
-    let challenger_tasks = review.agent_tasks().into_iter().filter(|task| task.brief.role == AgentRole::Challenger);
+    let challenger_tasks = review.agent_tasks().into_iter().filter(|task| task.job == JobKind::Challenge);
     let agents: Vec<String> = challenger_tasks.map(|task| task.agent.to_string()).collect();
     assert_eq!(agents, ["dead", "dead", "dead", "dead", "a", "a"]);
 }

@@ -62,7 +62,9 @@ fn world_raising_one() -> ScriptedWorld {
 
 fn tasks_of_role(trial: &TrialRun<ScriptedWorld>, role: AgentRole) -> Vec<AgentTask> {
     let role_tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } if task.brief.role == role => {
+        RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. }
+            if task.brief.as_review().unwrap().role == role =>
+        {
             Some(task.clone())
         }
         _ => None,
@@ -97,7 +99,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     assert_eq!(recent_outputs, [vec![], vec!["first"], vec!["first", "second"]]);
     let agent_names: Vec<&str> = fixer_tasks.iter().map(|task| task.agent.as_str()).collect();
     assert_eq!(agent_names, ["a", "a", "b"], "the changed try is another agent's");
-    assert!(fixer_tasks[2].brief.correction.contains("another way"), "{}", fixer_tasks[2].brief.correction);
+    assert!(fixer_tasks[2].brief.correction().contains("another way"), "{}", fixer_tasks[2].brief.correction());
     assert!(matches!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
     let reasons = trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
@@ -298,7 +300,7 @@ fn a_fixer_gets_the_state_of_the_run_and_the_results_of_earlier_attempts() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![]));
     let plan = single_reviewer_plan().with_change(|plan| plan.settings.verify = vec!["make check".into()]);
     let (_, _, trial) = live(plan, world);
-    let rendered_context = |task: &AgentTask| task.brief.surroundings.context.render(3_000);
+    let rendered_context = |task: &AgentTask| task.brief.as_review().unwrap().surroundings.context.render(3_000);
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);
     let first_context = "Round 1 of at most 3, fix iteration 1 of at most 3; the goal is zero-open. These commands must \
                   pass before a change is applied: make check.";
@@ -324,7 +326,8 @@ fn the_next_panel_gets_the_fixed_findings_and_the_files_of_tribunal() {
         .reply_on("round-2/review/adversarial", findings_reply(vec![]))
         .reply_on("end/look", frozen_reply(&repaired_text));
     let (_, _, trial) = live(single_reviewer_plan(), world);
-    let briefs: Vec<_> = tasks_of_role(&trial, AgentRole::Adversarial).into_iter().map(|task| task.brief).collect();
+    let tasks = tasks_of_role(&trial, AgentRole::Adversarial);
+    let briefs: Vec<_> = tasks.iter().map(|task| task.brief.as_review().unwrap()).collect();
     assert_eq!(briefs[0].fixed, Vec::<String>::new());
     assert_eq!(briefs[1].fixed, ["F1: about F1"]);
     assert_eq!(briefs[1].known, ["F1 high plan.md:5: flaw 1 is a flaw [fixed]"]);
@@ -344,7 +347,7 @@ fn a_party_uses_the_personas_and_counts_from_the_plan() {
         .reply_on("round-1/review/party", findings_reply(vec![]))
         .reply_on("round-1/review/elicitation", findings_reply(vec![]));
     let (_, _, trial) = live(plan.with_change(|plan| plan.order.fix = false), world);
-    let plan_of_role = |role| tasks_of_role(&trial, role).remove(0).brief.plan;
+    let plan_of_role = |role| tasks_of_role(&trial, role).remove(0).brief.as_review().unwrap().plan.clone();
     match plan_of_role(AgentRole::Party) {
         SeatPlan::Party { personas, rounds } => {
             assert_eq!((personas.len(), rounds, personas[0].name.as_str()), (4, 1, "keeper of plans"));

@@ -174,10 +174,10 @@ fn a_refused_patch_leaves_its_findings_open_and_the_next_fixer_gets_the_reason()
     let (life, _, trial) = run_review(single_reviewer_plan(), world);
     assert_eq!(end_reason(&life), RunReason::GoalMet);
     let second_attempt_note = trial.journal.iter().find_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. }
+        RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. }
             if key.as_str() == "round-1/fix-2/fix/1" =>
         {
-            Some(task.brief.assigned[0].last_try.clone())
+            Some(task.brief.as_review().unwrap().assigned[0].last_try.clone())
         }
         _ => None,
     });

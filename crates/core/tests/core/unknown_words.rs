@@ -90,8 +90,10 @@ impl ReviewedWords {
 
     fn correction_for(&self, task_key: &str) -> String {
         let mut corrections = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } if key.as_str() == task_key => {
-                Some(task.brief.correction.clone())
+            RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. }
+                if key.as_str() == task_key =>
+            {
+                Some(task.brief.correction().to_string())
             }
             _ => None,
         });

@@ -5,7 +5,7 @@
 use tribunal_core::{
     decisions::decision::{ChoiceKey, DecisionTopic},
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, Reply},
+        effect::{AskAgent, AskOutcome, Effect, Reply, WaitCause},
         event::{JournalEntry, RunEvent},
         ids::Key,
         limits::{Cost, LimitShare},
@@ -20,6 +20,7 @@ use crate::{
     DisplayMode,
     child_runs::ChildResult,
     kind_table::{self, RunLive},
+    phrases,
     terminal_text::clean_line,
 };
 
@@ -100,21 +101,21 @@ impl LiveBoard {
 
     /// Updates the worker of an effect that was started, and what the tool itself is doing.
     fn effect_started(&mut self, effect_key: &Key, effect: &Effect) {
-        let awake_ms = self.awake_ms;
+        let (awake_ms, wall_ms) = (self.awake_ms, self.run_view.last_time.wall_ms);
         // While the tool copies or writes files itself, no worker moves, and the user should see why.
         let own_work = self.run_view.order.as_ref().and_then(|order| kind_table::describe_own_work(order, effect));
         self.own_operation = own_work.map(|operation| (operation, awake_ms));
         match effect {
-            Effect::Ask(AskAgent { task }) => self.run_live.track_task(effect_key, task, &mut self.workers),
+            Effect::Ask(AskAgent { task, .. }) => self.run_live.track_task(effect_key, task, &mut self.workers),
             Effect::RunChild(run_child) => self.show_child(effect_key, &run_child.name),
             _ => {}
         }
         let Some(worker) = self.workers.find_worker(effect_key) else { return };
         match effect {
-            Effect::Ask(AskAgent { task: AgentTask { agent: agent_name, brief: task_brief, .. } }) => {
+            Effect::Ask(AskAgent { task: AgentTask { agent: agent_name, brief: task_brief, .. }, .. }) => {
                 let is_second_try = effect_key.is_second_try();
                 // A repeated task shows why it is repeated.
-                let activity = match task_brief.correction.as_str() {
+                let activity = match task_brief.correction() {
                     _ if !is_second_try => String::new(),
                     "" => "retrying".to_string(),
                     reason => format!("asking again: {reason}"),
@@ -123,7 +124,14 @@ impl LiveBoard {
             }
             Effect::Land(_) => worker.state = WorkerState::Landing { started_ms: awake_ms },
             Effect::Sleep(_) => worker.state = WorkerState::Waiting,
-            Effect::AwaitReset(_) => worker.state = WorkerState::WaitingForReset,
+            Effect::AwaitReset(wait) => {
+                worker.state = match wait.cause {
+                    WaitCause::UsageLimit => WorkerState::WaitingForReset,
+                    WaitCause::CallsPerHour => {
+                        WorkerState::WaitingForCall { message: phrases::describe_wait(wait, wall_ms) }
+                    }
+                };
+            }
             _ => {}
         }
     }

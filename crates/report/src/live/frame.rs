@@ -147,7 +147,7 @@ impl FrameLayout<'_> {
             .map(|(agent_name, until_ms)| {
                 let time_left = phrases::format_duration(until_ms.saturating_sub(wall_ms));
                 let line_forms = [
-                    phrases::describe_wait(agent_name, until_ms, wall_ms),
+                    phrases::describe_usage_limit(agent_name, until_ms, wall_ms),
                     format!("{agent_name} hit its usage limit; {time_left} left"),
                     format!("{agent_name}: usage limit, {time_left} left"),
                 ];

@@ -20,6 +20,10 @@ pub(crate) enum WorkerState {
     },
     /// Its agent has reached a usage limit.
     WaitingForReset,
+    /// All calls of the hour are used up.
+    WaitingForCall {
+        message: String,
+    },
     /// Its patch is being merged and checked.
     Landing {
         started_ms: u64,

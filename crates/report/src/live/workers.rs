@@ -114,7 +114,9 @@ fn worker_line(layout: &FrameLayout<'_>, worker: &LiveWorker) -> String {
 fn worker_mark(worker: &LiveWorker, now_ms: u64) -> LineMark {
     match &worker.state {
         WorkerState::Waiting => LineMark { style: TextStyle::Dim, symbol: "○" },
-        WorkerState::WaitingForReset => LineMark { style: TextStyle::Warning, symbol: "○" },
+        WorkerState::WaitingForReset | WorkerState::WaitingForCall { .. } => {
+            LineMark { style: TextStyle::Warning, symbol: "○" }
+        }
         WorkerState::Working { .. } if worker.stalled_ms(now_ms).is_some() => {
             LineMark { style: TextStyle::Warning, symbol: "!" }
         }
@@ -137,9 +139,10 @@ fn describe_worker(worker: &LiveWorker, now_ms: u64) -> String {
         WorkerState::Landing { .. } => "checking and applying the patch",
         WorkerState::RunningChild { child_id, .. } if child_id.is_empty() => "starting",
         WorkerState::RunningChild { child_id, .. } => child_id,
-        WorkerState::Paused { message, .. } | WorkerState::Finished { message } | WorkerState::Failed { message } => {
-            message
-        }
+        WorkerState::WaitingForCall { message }
+        | WorkerState::Paused { message, .. }
+        | WorkerState::Finished { message }
+        | WorkerState::Failed { message } => message,
     };
     let stalled_text = worker
         .stalled_ms(now_ms)

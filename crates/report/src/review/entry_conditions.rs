@@ -12,7 +12,6 @@ use tribunal_core::{
         ids::{DecisionId, FindingId, Key},
     },
     review::{event::ReviewEvent, topic::ReviewTopic},
-    tasks::brief::TaskBrief,
 };
 
 /// Follows a journal and knows which round and finding each entry belongs to.
@@ -50,7 +49,7 @@ impl ReviewConditions {
             RunEvent::EffectStarted { key: effect_key, effect, .. } => {
                 // Only these effects name findings, or a task or a decision that is about some.
                 let is_ours = match effect {
-                    Effect::Ask(ask_effect) => is_brief_about(&ask_effect.task.brief, finding_id),
+                    Effect::Ask(ask_effect) => ask_effect.task.brief.finding_ids().contains(&finding_id),
                     Effect::Land(land_effect) => self.finding_keys.contains(&land_effect.by),
                     Effect::Post(post_effect) => self.finding_decisions.contains(&post_effect.decision.id),
                     _ => false,
@@ -94,12 +93,6 @@ impl ReviewConditions {
             _ => false,
         }
     }
-}
-
-/// Returns whether the task repairs the finding or disputes it.
-fn is_brief_about(brief: &TaskBrief, finding_id: FindingId) -> bool {
-    let is_assigned = brief.assigned.iter().any(|assigned_claim| assigned_claim.id == finding_id);
-    is_assigned || brief.disputed.iter().any(|disputed_finding| disputed_finding.id == finding_id)
 }
 
 /// Returns whether the question is about this finding alone.

@@ -13,7 +13,7 @@ use tribunal_core::{
         view::RunView,
     },
     review::{event::ReviewEvent, topic::ReviewTopic},
-    tasks::brief::TaskBrief,
+    tasks::brief::AgentTask,
 };
 
 use super::{
@@ -120,8 +120,8 @@ impl KindLines<ReviewReporter> for ReviewLines {
         }
     }
 
-    fn name_retried_worker(&self, task_key: &Key, brief: &TaskBrief) -> String {
-        self.challenge_progress.challenger_name(task_key).unwrap_or_else(|| brief.role.to_string())
+    fn name_retried_worker(&self, task_key: &Key, task: &AgentTask) -> String {
+        self.challenge_progress.challenger_name(task_key).unwrap_or_else(|| task.worker_name().to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use tribunal_core::{
         view::{RunPhase, RunView},
     },
     review::{event::ReviewEvent, level::AgentRole},
-    tasks::brief::AgentTask,
+    tasks::{brief::AgentTask, client::JobKind},
 };
 
 use super::{
@@ -65,7 +65,7 @@ impl KindLive<ReviewReporter> for ReviewLive {
     /// Challengers appear only when they are asked: which findings are disputed is not known earlier. The first one replaces
     /// the panel; a third voice follows the first two. Reviewers and fixers are shown before they are asked.
     fn track_task(&mut self, task_key: &Key, task: &AgentTask, workers: &mut WorkerList) {
-        if task.brief.role != AgentRole::Challenger {
+        if task.job != JobKind::Challenge {
             return;
         }
         if self.round_strip.stage != ReviewStage::Challenging {
@@ -74,8 +74,8 @@ impl KindLive<ReviewReporter> for ReviewLive {
         }
         if workers.find_worker(task_key).is_none() {
             let challenger_name = format!("challenger {}", workers.worker_count() + 1);
-            let disputed_ids: Vec<FindingId> = task.brief.disputed.iter().map(|disputed| disputed.id).collect();
-            workers.add_worker(task_key.task_key(), challenger_name, phrases::join_ids(&disputed_ids));
+            let disputed_ids = phrases::join_ids(&task.brief.finding_ids());
+            workers.add_worker(task_key.task_key(), challenger_name, disputed_ids);
         }
     }
 

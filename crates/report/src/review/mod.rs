@@ -26,7 +26,7 @@ use tribunal_core::{
         own_file::OwnFile,
         view::ReviewView,
     },
-    tasks::brief::TaskBrief,
+    tasks::brief::AgentTask,
 };
 
 use crate::{
@@ -168,15 +168,16 @@ impl KindReporter for ReviewReporter {
 
     /// Names the agent's place, `adversarial`, `fixer 2`, `challenger`, and the findings that it was given, or the round that
     /// it reviews.
-    fn describe_task(task_key: &Key, brief: &TaskBrief) -> TaskDescription {
+    fn describe_task(task_key: &Key, task: &AgentTask) -> TaskDescription {
         let worker = match task_key.fixer_number() {
             Some(fixer_number) => format!("fixer {fixer_number}"),
-            None => brief.role.to_string(),
+            None => task.worker_name().to_string(),
         };
-        let assigned_ids = brief.assigned.iter().map(|assigned| assigned.id);
-        let finding_ids: Vec<_> = assigned_ids.chain(brief.disputed.iter().map(|disputed| disputed.id)).collect();
-        let work =
-            if finding_ids.is_empty() { format!("round {}", brief.round) } else { phrases::join_ids(&finding_ids) };
+        let work = match (task.brief.finding_ids(), task.brief.as_review()) {
+            (finding_ids, _) if !finding_ids.is_empty() => phrases::join_ids(&finding_ids),
+            (_, Some(review_brief)) => format!("round {}", review_brief.round),
+            (_, None) => String::new(),
+        };
         TaskDescription { worker, work }
     }
 }

@@ -121,7 +121,7 @@ fn a_message_is_unheard_until_a_prompt_has_it() {
     let RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(mut ask_agent) } = ask_event else {
         unreachable!()
     };
-    ask_agent.task.brief.said.push(message.to_string());
+    ask_agent.task.brief.as_review_mut().unwrap().said.push(message.to_string());
     assert_eq!(next_entry(RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(ask_agent) }), []);
 }
 

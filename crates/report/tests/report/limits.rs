@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::engine::{
-    effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply},
+    effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply, WaitCause},
     event::{JournalEntry, RunEvent},
     ids::{AgentName, Key},
     limits::{AgentUsage, Cost},
@@ -26,7 +26,8 @@ fn journal_at_usage_limit() -> Vec<JournalEntry> {
     let last_entry = entries_so_far.last().unwrap().clone();
     let until_ms = NOW_MS + 2 * HOUR_MS + 13 * 60_000;
     let reason = "agent `claude-code` is at its usage limit".to_string();
-    let effect = Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why: reason });
+    let (agent, cause) = (AgentName::new("claude-code"), WaitCause::UsageLimit);
+    let effect = Effect::AwaitReset(AwaitReset { agent, until_ms, why: reason, cause });
     let wait_key = Key::new("round-1/review/adversarial/wait-1");
     let fingerprint = effect.compute_fingerprint().unwrap();
     let event = RunEvent::EffectStarted { key: wait_key, stretch: 1, effect, fingerprint };

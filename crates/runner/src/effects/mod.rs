@@ -189,7 +189,7 @@ pub(crate) async fn perform_effect(
     let PendingEffect { effect_key, effect, .. } = pending_effect;
     let reply = match effect {
         Effect::Ask(ask_request) => {
-            return ask::ask_agent(context, effect_key, ask_request.task, unfinished_attempts)
+            return ask::ask_agent(context, effect_key, ask_request, unfinished_attempts)
                 .await
                 .map(PerformedEffect::into_reply);
         }

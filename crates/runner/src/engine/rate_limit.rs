@@ -1,4 +1,4 @@
-//! Limits how often clients of vendors may be called in an hour, by all runs of a user on this machine together.
+//! Limits how often agents may be called in an hour, by all runs of a user on this machine together.
 //!
 //! Every call books the next free time in a file that outlives every process, so calls are served in order, and a used-up window
 //! is still used up after a restart. A time that was booked and not used is lost for an hour; that is better than one call too
@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
 };
 
-const HOUR_MS: u64 = 3_600_000;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
 
 #[derive(Clone, Debug)]
 pub struct CallRate {

@@ -283,14 +283,12 @@ fn assigned_findings(project: &Project, run_id: &RunId, checkpoint_key: &Checkpo
     let store = Store::open_read_only(&project.home_dir());
     let entries = store.and_then(|store| store.entries_for_resume(run_id)).unwrap_or_default();
     let agent_task = entries.iter().find_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task: agent_task }), .. } => {
+        RunEvent::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task: agent_task, .. }), .. } => {
             (*key == checkpoint_key.task_key && *stretch == checkpoint_key.stretch).then_some(agent_task)
         }
         _ => None,
     });
-    agent_task
-        .map(|agent_task| agent_task.brief.assigned.iter().map(|finding| finding.id).collect())
-        .unwrap_or_default()
+    agent_task.map(|agent_task| agent_task.brief.finding_ids()).unwrap_or_default()
 }
 
 /// Whether the project is in a repository of the user's. Without one, nothing says which files are better kept out of git.

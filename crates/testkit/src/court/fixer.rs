@@ -6,7 +6,7 @@ use tribunal_core::{
         files::PatchRefusal,
     },
     review::finding::Evidence,
-    tasks::brief::{AssignedFinding, ClaimStatus, TaskBrief},
+    tasks::brief::{AssignedFinding, ClaimStatus, ReviewBrief},
 };
 
 use super::{
@@ -41,7 +41,7 @@ enum FixStep {
 }
 
 impl Courtroom {
-    pub(super) fn fix_findings(&mut self, effect_key: &str, brief: &TaskBrief) -> Reply {
+    pub(super) fn fix_findings(&mut self, effect_key: &str, brief: &ReviewBrief) -> Reply {
         let mut work = FixerWork::default();
         let claimed_statuses = brief.assigned.iter().filter_map(|assigned| {
             let claim_status = self.try_fix(assigned, &mut work);

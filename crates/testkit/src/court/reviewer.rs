@@ -5,7 +5,7 @@ use tribunal_core::{
         finding::{Evidence, Severity},
         level::AgentRole,
     },
-    tasks::brief::{RaisedFinding, TaskBrief},
+    tasks::brief::{RaisedFinding, ReviewBrief},
 };
 
 use super::{
@@ -41,7 +41,7 @@ pub(super) struct CourtSeat {
 }
 
 impl Courtroom {
-    pub(super) fn review_document(&mut self, seat: CourtSeat, brief: &TaskBrief) -> Vec<RaisedFinding> {
+    pub(super) fn review_document(&mut self, seat: CourtSeat, brief: &ReviewBrief) -> Vec<RaisedFinding> {
         let mut raised = Vec::new();
         for defect_id in 0..self.document.defects.len() {
             if !self.document.defects[defect_id].is_present || !self.sees_defect(seat.provider, defect_id) {

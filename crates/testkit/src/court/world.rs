@@ -14,7 +14,7 @@ use tribunal_core::{
     },
     review::level::AgentRole,
     tasks::{
-        brief::{ChallengeVerdict, RaisedFinding, TaskBrief},
+        brief::{ChallengeVerdict, RaisedFinding, ReviewBrief},
         fault::FaultKind,
     },
 };
@@ -99,7 +99,7 @@ impl Courtroom {
         }
     }
 
-    fn answer_task(&mut self, effect_key: &str, agent: &AgentName, brief: &TaskBrief) -> Reply {
+    fn answer_task(&mut self, effect_key: &str, agent: &AgentName, brief: &ReviewBrief) -> Reply {
         match brief.role {
             AgentRole::Fixer => self.calls.fixers += 1,
             AgentRole::Challenger => self.calls.challengers += 1,
@@ -121,7 +121,7 @@ impl Courtroom {
         reply
     }
 
-    fn answer_brief(&mut self, effect_key: &str, agent: &AgentName, brief: &TaskBrief) -> Reply {
+    fn answer_brief(&mut self, effect_key: &str, agent: &AgentName, brief: &ReviewBrief) -> Reply {
         match brief.role {
             AgentRole::Fixer => self.fix_findings(effect_key, brief),
             AgentRole::Challenger => {
@@ -154,7 +154,7 @@ impl Courtroom {
     pub fn look_once(&mut self, provider: usize) -> Vec<RaisedFinding> {
         let subject = tribunal_core::review::subject::Subject::from_path("plan.md", None);
         let seat = CourtSeat { provider, role: AgentRole::Adversarial, round: 1 };
-        self.review_document(seat, &TaskBrief::new(AgentRole::Adversarial, subject, 1))
+        self.review_document(seat, &ReviewBrief::new(AgentRole::Adversarial, subject, 1))
     }
 }
 
@@ -162,7 +162,11 @@ impl SimulatedWorld for Courtroom {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
             Effect::Freeze(_) => samples::frozen_reply(&self.document.full_text()),
-            Effect::Ask(asked) => self.answer_task(ask.effect_key.as_str(), &asked.task.agent, &asked.task.brief),
+            Effect::Ask(asked) => match asked.task.brief.as_review() {
+                Some(brief) => self.answer_task(ask.effect_key.as_str(), &asked.task.agent, brief),
+                // A review has no tasks without a subject.
+                None => samples::unreadable_reply(),
+            },
             Effect::Land(landing) => self.land_work(landing.by.as_str()),
             // There is no session that could have changed the text.
             Effect::TakeIn(changed) => samples::taken_in_reply(&changed.before, &self.document.full_text()),

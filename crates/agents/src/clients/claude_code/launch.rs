@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use tribunal_core::{
     engine::{limits::Cost, settings::AgentSpec},
-    tasks::client::{ClientSpec, JobKind, ModelSize, SettingsInheritance},
+    tasks::client::{ClientSpec, ModelSize, SettingsInheritance},
 };
 
 use super::{
@@ -18,7 +18,8 @@ use super::{
     user_settings::ClaudeUserSettings,
 };
 use crate::{
-    clients::driver_support::{STANDING_INSTRUCTIONS, choose_model},
+    answer::AnswerKind,
+    clients::driver_support::{choose_model, standing_instructions},
     driver::launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode},
     schema::{self, SchemaForm},
 };
@@ -56,7 +57,7 @@ pub(super) fn build_launch(
     if let Some(task_budget) = launch_request.budget {
         add_args(&["--max-budget-usd", &task_budget.max(MIN_BUDGET).amount().to_string()]);
     }
-    let tool_args = build_tool_args(client_spec, launch_request.job);
+    let tool_args = build_tool_args(client_spec, launch_request.can_write);
     add_args(&tool_args.iter().map(String::as_str).collect::<Vec<_>>());
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
@@ -68,8 +69,15 @@ pub(super) fn build_launch(
     if !client_spec.servers.is_empty() {
         add_args(&["--mcp-config", &render_mcp_servers(client_spec)]);
     }
-    add_args(&["--json-schema", &schema::answer_schema(launch_request.answer_kind, SchemaForm::Loose).to_string()]);
-    add_args(&["--append-system-prompt", &format!("{STANDING_INSTRUCTIONS}{STRUCTURED_OUTPUT_INSTRUCTION}")]);
+    let standing_instructions = standing_instructions(launch_request.expects);
+    // A free answer has no schema: it is the client's last message.
+    if let Some(answer_kind) = AnswerKind::from_expected(launch_request.expects) {
+        add_args(&["--json-schema", &schema::answer_schema(answer_kind, SchemaForm::Loose).to_string()]);
+        let with_schema = format!("{standing_instructions}{STRUCTURED_OUTPUT_INSTRUCTION}");
+        add_args(&["--append-system-prompt", &with_schema]);
+    } else {
+        add_args(&["--append-system-prompt", &standing_instructions]);
+    }
     match launch_request.session_mode {
         SessionMode::Resume(session) => add_args(&["--resume", &session.id]),
         SessionMode::Fork(session) => add_args(&["--resume", &session.id, "--fork-session"]),
@@ -101,14 +109,14 @@ fn inherit_settings(client_spec: &ClientSpec, launch_env: &LaunchEnv) -> ClaudeU
     }
 }
 
-/// Builds the arguments that say which tools a job is offered and which of them it may use without a question.
-fn build_tool_args(client_spec: &ClientSpec, job: JobKind) -> Vec<String> {
-    let ToolOffer { tools: offered_tools, allowed: allowed_tools } = tools::build_tool_offer(client_spec, job);
+/// Builds the arguments that say which tools a task is offered and which of them it may use without a question.
+fn build_tool_args(client_spec: &ClientSpec, can_write: bool) -> Vec<String> {
+    let ToolOffer { tools: offered_tools, allowed: allowed_tools } = tools::build_tool_offer(client_spec, can_write);
     let mut tool_args = vec![
         "--tools".to_string(),
         offered_tools.join(","),
         "--permission-mode".to_string(),
-        permission_mode(client_spec, job).to_string(),
+        permission_mode(client_spec, can_write).to_string(),
     ];
     if !allowed_tools.is_empty() {
         tool_args.push("--allowedTools".to_string());
@@ -156,11 +164,11 @@ fn model_alias(model_size: ModelSize) -> &'static str {
 }
 
 /// The permission mode. A reviewer is denied everything that is not allowed, because no user could be asked.
-fn permission_mode(client_spec: &ClientSpec, job: JobKind) -> &'static str {
-    match job {
-        JobKind::Review => "dontAsk",
-        JobKind::Fix if client_spec.bypass => "bypassPermissions",
-        JobKind::Fix => "acceptEdits",
+fn permission_mode(client_spec: &ClientSpec, can_write: bool) -> &'static str {
+    match (can_write, client_spec.bypass) {
+        (false, _) => "dontAsk",
+        (true, true) => "bypassPermissions",
+        (true, false) => "acceptEdits",
     }
 }
 

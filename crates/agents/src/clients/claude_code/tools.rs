@@ -2,7 +2,7 @@
 //!
 //! The client ignores a name it does not know. A misspelt one is therefore found here, before anything starts.
 
-use tribunal_core::tasks::client::{ClientSpec, JobKind};
+use tribunal_core::tasks::client::ClientSpec;
 
 pub(super) const READING_TOOLS: &[&str] = &["Read", "Grep", "Glob"];
 pub(super) const WRITING_TOOLS: &[&str] = &["Edit", "Write", "NotebookEdit"];
@@ -55,11 +55,11 @@ pub(super) struct ToolOffer {
     pub allowed: Vec<String>,
 }
 
-pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOffer {
+pub(super) fn build_tool_offer(client_spec: &ClientSpec, can_write: bool) -> ToolOffer {
     let mut offered_tools: Vec<String> = READING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()).collect();
     // Bypassing checks is only ever for fixers; a reviewer with a shell could write.
-    let is_bypassed = client_spec.bypass && job == JobKind::Fix;
-    if job == JobKind::Fix {
+    let is_bypassed = client_spec.bypass && can_write;
+    if can_write {
         offered_tools.extend(WRITING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()));
     }
     if is_bypassed {
@@ -80,7 +80,7 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, job: JobKind) -> ToolOf
         // A reviewer is allowed only tools that read, and those of the configured servers.
         let is_read_only =
             READING_TOOLS.contains(&entry_tool) || WEB_TOOLS.contains(&entry_tool) || entry_tool.starts_with("mcp__");
-        if job == JobKind::Review && !is_read_only {
+        if !can_write && !is_read_only {
             continue;
         }
         if !entry_tool.starts_with("mcp__") && !offered_tools.iter().any(|offered_tool| offered_tool == entry_tool) {
@@ -134,10 +134,10 @@ mod tests {
     fn no_allow_entry_lets_a_reviewer_write() {
         let client_spec =
             client_allowing(&["Bash(cargo test:*)", "Write", "Agent", "WebSearch", "mcp__my_docs__search"]);
-        let review_offer = build_tool_offer(&client_spec, JobKind::Review);
+        let review_offer = build_tool_offer(&client_spec, false);
         assert_eq!(review_offer.tools, ["Read", "Grep", "Glob", "WebSearch"]);
         assert_eq!(review_offer.allowed, ["WebSearch", "mcp__my_docs__search"]);
-        let fix_offer = build_tool_offer(&client_spec, JobKind::Fix);
+        let fix_offer = build_tool_offer(&client_spec, true);
         assert!(
             fix_offer.tools.contains(&"Bash".to_string())
                 && fix_offer.allowed.contains(&"Bash(cargo test:*)".to_string())
@@ -152,9 +152,9 @@ mod tests {
             (&["mcp__my_docs"], &["mcp__my_docs__*", "mcp__my_docs"]),
             (&["mcp__my_docs__find", "mcp__my_docs__get"], &["mcp__my_docs__find", "mcp__my_docs__get"]),
         ] {
-            for job in [JobKind::Review, JobKind::Fix] {
+            for can_write in [false, true] {
                 assert_eq!(
-                    build_tool_offer(&client_allowing(allow_entries), job).allowed,
+                    build_tool_offer(&client_allowing(allow_entries), can_write).allowed,
                     expected_tools,
                     "{allow_entries:?}"
                 );
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn only_fixers_can_bypass_checks() {
         let client_spec = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
-        assert_eq!(build_tool_offer(&client_spec, JobKind::Review).tools, READING_TOOLS);
-        assert!(build_tool_offer(&client_spec, JobKind::Fix).tools.contains(&"Bash".to_string()));
-        assert!(!build_tool_offer(&ClientSpec::new("claude-code"), JobKind::Fix).tools.contains(&"Bash".to_string()));
+        assert_eq!(build_tool_offer(&client_spec, false).tools, READING_TOOLS);
+        assert!(build_tool_offer(&client_spec, true).tools.contains(&"Bash".to_string()));
+        assert!(!build_tool_offer(&ClientSpec::new("claude-code"), true).tools.contains(&"Bash".to_string()));
     }
 }

@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 use tribunal_core::{
     engine::settings::AgentSpec,
-    tasks::client::{ClientSpec, JobKind, McpServer, SettingsInheritance},
+    tasks::client::{ClientSpec, McpServer, SettingsInheritance},
 };
 
 use super::{CLIENT_ID, mcp_servers};
 use crate::{
-    clients::driver_support::{STANDING_INSTRUCTIONS, choose_model},
+    answer::AnswerKind,
+    clients::driver_support::{choose_model, standing_instructions},
     driver::launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode},
     schema::{self, SchemaForm},
 };
@@ -40,11 +41,16 @@ pub(super) fn build_launch(
     if let Some(model_name) = choose_model(agent_spec, client_spec, &launch_request) {
         codex_args.add(&["--model", model_name]);
     }
-    codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
-    add_sandbox_args(&mut codex_args, client_spec, launch_request.job);
-    add_shell_policy(&mut codex_args, launch_request.job);
+    // A free answer has no schema: it is the client's last message.
+    let schema_text = AnswerKind::from_expected(launch_request.expects)
+        .map(|answer_kind| schema::answer_schema(answer_kind, SchemaForm::Strict).to_string());
+    if schema_text.is_some() {
+        codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
+    }
+    add_sandbox_args(&mut codex_args, client_spec, launch_request.can_write);
+    add_shell_policy(&mut codex_args, launch_request.can_write);
     add_inheritance_args(&mut codex_args, client_spec.inherit);
-    codex_args.set_config("developer_instructions", &json!(STANDING_INSTRUCTIONS));
+    codex_args.set_config("developer_instructions", &json!(standing_instructions(launch_request.expects)));
     codex_args.set_config("check_for_update_on_startup", &json!(false));
     codex_args.set_config("analytics.enabled", &json!(false));
     codex_args.set_config("web_search", &json!("disabled"));
@@ -68,11 +74,10 @@ pub(super) fn build_launch(
     }
     // `-` makes it read the prompt from standard input.
     codex_args.add(&["-"]);
-    let schema_text = schema::answer_schema(launch_request.answer_kind, SchemaForm::Strict).to_string();
     AgentLaunch {
         args: codex_args.0,
         stdin_text: launch_request.prompt,
-        input_files: vec![(schema_path, schema_text)],
+        input_files: schema_text.map(|schema_text| (schema_path, schema_text)).into_iter().collect(),
         ..AgentLaunch::default()
     }
 }
@@ -93,32 +98,28 @@ impl CodexArgs {
 }
 
 /// Adds the sandbox as settings: `resume` and `fork` have no flag for it.
-fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, job: JobKind) {
-    if client_spec.bypass && job == JobKind::Fix {
+fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, can_write: bool) {
+    if client_spec.bypass && can_write {
         codex_args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
         return;
     }
     codex_args.set_config("approval_policy", &json!("never"));
-    match job {
-        JobKind::Review => codex_args.set_config("sandbox_mode", &json!("read-only")),
-        JobKind::Fix => {
-            codex_args.set_config("sandbox_mode", &json!("workspace-write"));
-            // These override what the user's own settings let the client write or reach.
-            codex_args.set_config("sandbox_workspace_write.writable_roots", &json!([]));
-            codex_args.set_config("sandbox_workspace_write.network_access", &json!(false));
-            codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
-            codex_args.set_config("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
-        }
+    if !can_write {
+        codex_args.set_config("sandbox_mode", &json!("read-only"));
+        return;
     }
+    codex_args.set_config("sandbox_mode", &json!("workspace-write"));
+    // These override what the user's own settings let the client write or reach.
+    codex_args.set_config("sandbox_workspace_write.writable_roots", &json!([]));
+    codex_args.set_config("sandbox_workspace_write.network_access", &json!(false));
+    codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
+    codex_args.set_config("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
 }
 
 /// Adds what commands of the client see of its environment. A reviewer's commands need `PATH`, `HOME` and the like, a
 /// fixer's also build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
-fn add_shell_policy(codex_args: &mut CodexArgs, job: JobKind) {
-    let inherited_env = match job {
-        JobKind::Review => "core",
-        JobKind::Fix => "all",
-    };
+fn add_shell_policy(codex_args: &mut CodexArgs, can_write: bool) {
+    let inherited_env = if can_write { "all" } else { "core" };
     codex_args.set_config("shell_environment_policy.inherit", &json!(inherited_env));
     codex_args.set_config("shell_environment_policy.ignore_default_excludes", &json!(false));
 }

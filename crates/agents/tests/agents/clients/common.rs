@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use jiff::tz::TimeZone;
 use tribunal_agents::{
-    answer::AnswerKind,
     clients::AgentClient,
     driver::{
         AgentEvent, AgentLaunch, DecodedOutput, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest, LocalClock,
@@ -20,6 +19,7 @@ use tribunal_core::{
     tasks::{
         brief::AgentSession,
         client::{ClientSpec, JobKind},
+        purpose::ExpectedAnswer,
     },
 };
 
@@ -96,7 +96,8 @@ fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
     LaunchRequest {
         task_key: &TASK_KEY,
         prompt: "Look at it.".into(),
-        answer_kind: if job == JobKind::Fix { AnswerKind::Fixes } else { AnswerKind::Findings },
+        expects: if job == JobKind::Fix { ExpectedAnswer::Fixes } else { ExpectedAnswer::Findings },
+        can_write: job == JobKind::Fix,
         job,
         size: None,
         budget: None,

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use tribunal_agents::{
     analysis::OutputShape,
-    answer::AnswerKind,
     clients::{self, AGENT_CLIENT_IDS, AgentClient, CLIENTS, HookFile, UnknownClient},
     driver::{DRIVER_NAMES, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest, LocalClock, SessionMode},
     hook::{HookAnswer, HookClient, HookEvent, HookInput, install},
@@ -15,7 +14,10 @@ use tribunal_core::{
         ids::Key,
         settings::{AgentSpec, DriverSpec},
     },
-    tasks::client::{ClientSpec, JobKind},
+    tasks::{
+        client::{ClientSpec, JobKind},
+        purpose::ExpectedAnswer,
+    },
 };
 
 fn build_agent(client_id: &str) -> AgentSpec {
@@ -26,8 +28,9 @@ fn build_request(task_key: &Key) -> LaunchRequest<'_> {
     LaunchRequest {
         task_key,
         prompt: "Look at it.".into(),
-        answer_kind: AnswerKind::Findings,
+        expects: ExpectedAnswer::Findings,
         job: JobKind::Review,
+        can_write: false,
         size: None,
         budget: None,
         scratch_dir: std::path::Path::new("/beside"),

@@ -115,7 +115,7 @@ fn write_call(writer: &mut impl Write, agent_call: &AgentCall<'_>, store: &Store
         escape_line(agent_call.effect_key.as_str()),
         escape_line(agent_task.agent.as_str()),
         escape_line(&agent_call.driver_name),
-        agent_task.brief.role,
+        agent_task.worker_name(),
         agent_call.elapsed_ms
     )?;
     writeln!(

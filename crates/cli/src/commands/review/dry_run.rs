@@ -10,7 +10,7 @@ use tribunal_core::{
         order::ReviewOrder,
         subject::CodeChange,
     },
-    tasks::{brief::TaskBrief, client::JobKind, selection},
+    tasks::{brief::ReviewBrief, client::JobKind, selection},
     text::format_count,
 };
 use tribunal_report::escape_line;
@@ -146,7 +146,7 @@ fn estimate_tokens(order: &ReviewOrder, role: AgentRole, material: &ReviewMateri
         ReviewMaterial::Diff(diff_bytes) => ("", *diff_bytes),
     };
     let task_brief =
-        TaskBrief { required: order.panel.required_issues, ..TaskBrief::new(role, order.subject.clone(), 1) };
+        ReviewBrief { required: order.panel.required_issues, ..ReviewBrief::new(role, order.subject.clone(), 1) };
     prompt::render_prompt(&task_brief, document_text, None)
         .map_or(0, |rendered_prompt| (rendered_prompt.len() as u64 + unseen_bytes) / 4)
 }

@@ -11,7 +11,7 @@ use tribunal_core::{
         view::RunView,
     },
     review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
-    tasks::brief::AgentTask,
+    tasks::client::JobKind,
 };
 
 use super::{ReviewLines, agent_suffix};
@@ -43,11 +43,10 @@ impl ChallengeProgress {
     pub(super) fn track_event(&mut self, run_event: &RunEvent) {
         match run_event {
             RunEvent::EffectStarted {
-                key: task_key, effect: Effect::Ask(AskAgent { task: AgentTask { brief: task_brief, .. } }), ..
+                key: task_key, effect: Effect::Ask(AskAgent { task, .. }), ..
                 // A second try belongs to the challenger of the first one and gets no number of its own.
-            } if task_brief.role == AgentRole::Challenger && self.challenger_number(task_key).is_none() => {
-                let disputed_ids = task_brief.disputed.iter().map(|disputed_finding| disputed_finding.id).collect();
-                self.asked_tasks.push((task_key.task_key(), disputed_ids));
+            } if task.job == JobKind::Challenge && self.challenger_number(task_key).is_none() => {
+                self.asked_tasks.push((task_key.task_key(), task.brief.finding_ids()));
             }
             _ => self.track_review_event(run_event.review_event()),
         }

@@ -5,7 +5,7 @@
 use std::{fs, io};
 
 use tribunal_agents::{
-    answer::{self, AnswerKind},
+    answer::{self, ParsedAnswer},
     clients::{AgentFacts, DenialRemedy},
     driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock},
 };
@@ -21,13 +21,14 @@ use tribunal_core::{
         brief::{AgentReply, AgentTask, WorkspaceKind},
         fault::{Fault, FaultKind, FaultRemedy},
         output_similarity::{OutputSimilarity, compare_outputs},
+        purpose::ExpectedAnswer,
     },
     text::truncate_chars,
 };
 use tribunal_store::Store;
 use tribunal_supervise::{ExitReason, ProcessOutcome};
 
-use super::{AgentWorkspace, choose_conversation};
+use super::{AgentWorkspace, choose_conversation, questions};
 use crate::{
     effects::{EffectContext, PerformedEffect, current_wall_ms, stray_edits},
     landing::merging,
@@ -69,7 +70,7 @@ pub(super) fn read_agent_result(
         let output = format!("{masked_stdout}\n--- standard error ---\n{stderr_text}").into_bytes();
         return build_failed_result(fault, usage, strayed_files, vec![output]);
     }
-    let parsed_answer = answer::parse_answer(&decoded.answer_text, AnswerKind::for_role(agent_task.brief.role));
+    let parsed_answer = parse_expected_answer(&decoded.answer_text, agent_task.expects);
     let mut blobs = vec![masked_stdout.into_bytes()];
     let patch = match agent_task.place {
         WorkspaceKind::Frozen { .. } => None,
@@ -103,6 +104,15 @@ pub(super) fn read_agent_result(
         session: decoded.session.map(Box::new),
     };
     PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
+}
+
+/// Reads the answer that the task expects.
+fn parse_expected_answer(answer_text: &str, expects: ExpectedAnswer) -> ParsedAnswer {
+    let mut parsed_answer = answer::read_answer(answer_text, expects);
+    if expects == ExpectedAnswer::Question {
+        parsed_answer.content = questions::read_question(answer_text, parsed_answer.content);
+    }
+    parsed_answer
 }
 
 /// Decodes what the process printed, in the format of its client.
@@ -229,7 +239,7 @@ fn find_fault_remedy(
             value: None,
         },
         FaultKind::TimedOut => {
-            let role = request.task.brief.role;
+            let role = request.task.brief.as_review()?.role;
             let setting = match role {
                 AgentRole::Fixer => "tasks.fixer_timeout",
                 AgentRole::Party => "tasks.party_timeout",

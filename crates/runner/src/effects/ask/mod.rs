@@ -1,6 +1,9 @@
-//! Lets an agent do a task: workspace, prompt, process, answer, patch. [`agent_result`] reads what the process left behind.
+//! Lets an agent do a task: workspace, prompt, process, answer, patch. [`call_booking`] counts the calls of an hour,
+//! [`agent_result`] reads what the process left behind.
 
 mod agent_result;
+mod call_booking;
+mod questions;
 
 use std::{
     fs, io,
@@ -10,30 +13,27 @@ use std::{
 };
 
 use tribunal_agents::{
-    answer::AnswerKind,
     clients::AgentClient,
     driver::{DrivenAgent, LaunchRequest, SessionMode},
     prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
     engine::{
-        effect::AskOutcome,
+        effect::{AskAgent, AskOutcome},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
         progress::AgentProgress,
         settings::{AgentSpec, DriverSpec},
-        timestamp::Timestamp,
     },
     review::subject::Subject,
     tasks::{
-        brief::{AgentTask, WorkspaceKind},
-        client::JobKind,
+        brief::{AgentTask, ReviewBrief, TaskBrief, WorkspaceKind},
         fault::{Fault, FaultKind, FaultRemedy},
     },
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, StartError};
 
-use super::{EffectContext, PerformedEffect, change_diff, current_wall_ms, environment_fault, freeze};
+use super::{EffectContext, PerformedEffect, change_diff, environment_fault, freeze};
 use crate::{
     project::{
         atomic_files,
@@ -52,10 +52,22 @@ const CLIENT_FILES_DIR: &str = "beside";
 pub(super) async fn ask_agent(
     context: Arc<EffectContext>,
     task_key: Key,
-    agent_task: AgentTask,
+    ask_request: AskAgent,
     unfinished_attempts: u32,
 ) -> Option<PerformedEffect<AskOutcome>> {
-    match run_task(context, task_key, agent_task, unfinished_attempts).await {
+    let AskAgent { task: agent_task, booking } = ask_request;
+    let driven_agent = match find_driven_agent(&context, &agent_task.agent) {
+        Ok(driven_agent) => driven_agent,
+        Err(fault) => return Some(AskOutcome::from(fault).into()),
+    };
+    if let Some(postponed_call) =
+        call_booking::book_call(&context, &task_key, &driven_agent, booking, unfinished_attempts).await
+    {
+        return Some(AskOutcome::Postponed(postponed_call).into());
+    }
+    // What was begun before the task was postponed counts, too.
+    let unfinished_attempts = unfinished_attempts + booking.map_or(0, |booking| booking.unfinished_attempts);
+    match run_task(context, task_key, driven_agent, agent_task, unfinished_attempts).await {
         Ok(effect_result) => Some(effect_result),
         Err(AskFailure::Faulted(fault)) => Some(AskOutcome::from(fault).into()),
         Err(AskFailure::Stopped) => None,
@@ -79,14 +91,10 @@ impl From<Fault> for AskFailure {
 async fn run_task(
     context: Arc<EffectContext>,
     task_key: Key,
+    driven_agent: DrivenAgent,
     agent_task: AgentTask,
     unfinished_attempts: u32,
 ) -> Result<PerformedEffect<AskOutcome>, AskFailure> {
-    let driven_agent = find_driven_agent(&context, &agent_task.agent)?;
-    // Only clients of vendors count against the hourly limit, neither commands nor scripts.
-    if driven_agent.client().is_some() {
-        wait_for_rate_limit(&context, &task_key).await.ok_or(AskFailure::Stopped)?;
-    }
     // The permit comes before the workspace: a task that waits for it has neither a stale copy nor a running time limit.
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
     let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
@@ -142,49 +150,30 @@ async fn prepare_task_in_background(
     }
 }
 
-/// Renders the prompt of a task.
+/// Renders the prompt of a task. A continued conversation has the subject already, so the agent gets only what is new.
 fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> Result<String, Fault> {
     let PreparedTask { subject_text, criteria, prompt_template, .. } = prepared_task;
-    // A continued conversation has the subject already, so the agent gets only what is new.
-    let rendered = match agent_task.session {
-        Some(_) => prompt::render_follow_up(&agent_task.brief),
-        None => prompt::render_prompt(
-            &agent_task.brief,
-            PromptMaterial { subject_text, criteria },
-            prompt_template.as_deref(),
-        ),
+    let is_continued = agent_task.session.is_some();
+    let rendered = match &agent_task.brief {
+        TaskBrief::Review(brief) if is_continued => prompt::render_follow_up(brief),
+        TaskBrief::Review(brief) => {
+            prompt::render_prompt(brief, PromptMaterial { subject_text, criteria }, prompt_template.as_deref())
+        }
+        TaskBrief::Instructions(brief) if is_continued => {
+            prompt::render_instruction_follow_up(brief, agent_task.expects)
+        }
+        TaskBrief::Instructions(brief) => {
+            prompt::render_instructions(brief, agent_task.expects, agent_task.can_write())
+        }
     };
     rendered.map_err(|problem| {
-        let role = agent_task.brief.role;
-        let template_name = prompt::template_file_name(role);
-        environment_fault(format!("could not render the prompt for the {role} ({template_name}): {problem}"))
+        let worker = agent_task.worker_name();
+        let template_name = match &agent_task.brief {
+            TaskBrief::Review(brief) => format!(" ({})", prompt::template_file_name(brief.role)),
+            TaskBrief::Instructions(_) => String::new(),
+        };
+        environment_fault(format!("could not render the prompt for the {worker}{template_name}: {problem}"))
     })
-}
-
-/// Waits until one more call of this hour is free. Returns `None` if the user wants to stop.
-async fn wait_for_rate_limit(context: &Arc<EffectContext>, task_key: &Key) -> Option<()> {
-    let Some(rate_limit) = context.shared.call_rate.clone() else { return Some(()) };
-    let report_progress = |progress_text: String| {
-        let _ = context.progress.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
-    };
-    let per_hour = rate_limit.calls_per_hour;
-    let booking = tokio::task::spawn_blocking(move || rate_limit.book_call(current_wall_ms())).await;
-    let start_at_ms = match booking {
-        Ok(Ok(start_at_ms)) => start_at_ms,
-        Ok(Err(cause)) => {
-            // A counter that cannot be read must not block the run; the user learns about it.
-            report_progress(format!("could not count the calls of this hour: {cause}"));
-            return Some(());
-        }
-        Err(_) => return Some(()),
-    };
-    if start_at_ms > current_wall_ms() {
-        let shown_time = Timestamp { wall_ms: start_at_ms, awake_ms: 0 }.format_utc();
-        report_progress(format!(
-            "limit of {per_hour} calls per hour reached (`limits.calls_per_hour`); waiting until {shown_time} UTC"
-        ));
-    }
-    context.wait_until(start_at_ms).await
 }
 
 /// Adds what earlier, unfinished attempts must have cost at least.
@@ -197,6 +186,8 @@ fn add_earlier_usage(
         match &mut effect_result.reply {
             AskOutcome::Answered(reply) => reply.usage = reply.usage.combined_with(earlier_usage),
             AskOutcome::Failed(failed_task) => failed_task.usage = failed_task.usage.combined_with(earlier_usage),
+            // A postponed call keeps the number of the attempts in its booking.
+            AskOutcome::Postponed(_) => {}
         }
     }
     effect_result
@@ -210,7 +201,7 @@ struct AgentWorkspace {
 
 struct PreparedTask {
     agent_workspace: AgentWorkspace,
-    /// The text of the subject in the workspace.
+    /// The text of the subject in the workspace; empty if the task has none.
     subject_text: String,
     /// The acceptance criteria that the subject has to meet.
     criteria: Vec<String>,
@@ -219,7 +210,34 @@ struct PreparedTask {
 }
 
 fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask) -> Result<PreparedTask, String> {
-    let subject = &agent_task.brief.subject;
+    let review_brief = agent_task.brief.as_review();
+    let workspace = open_workspace(context, task_key, agent_task)?;
+    let (subject_text, prompt_template) = match review_brief {
+        Some(ReviewBrief { subject, role, .. }) => {
+            let subject_text = read_subject_text(&workspace, subject)
+                .map_err(|cause| format!("could not read {} in its workspace: {cause}", subject.title()))?;
+            (subject_text, context.project.read_template(&prompt::template_file_name(*role))?)
+        }
+        None => (String::new(), None),
+    };
+    // From here on edits of the user's tree count as made while the agent worked.
+    let work_tree_watch = workspace
+        .watch_work_tree(context.project.root())
+        .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+    // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
+    let criteria =
+        review_brief.map(|brief| read_acceptance_criteria(&workspace, context, &brief.subject)).unwrap_or_default();
+    Ok(PreparedTask {
+        criteria,
+        agent_workspace: AgentWorkspace { workspace, work_tree_watch },
+        subject_text,
+        prompt_template,
+    })
+}
+
+/// Opens the frozen workspace of a task, or creates a private one.
+fn open_workspace(context: &EffectContext, task_key: &Key, agent_task: &AgentTask) -> Result<TaskWorkspace, String> {
+    let subject = agent_task.brief.as_review().map(|brief| &brief.subject);
     let workspace = match &agent_task.place {
         WorkspaceKind::Frozen { by: frozen_key } => {
             let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
@@ -238,29 +256,21 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
     if !workspace.is_complete() {
         return Err(format!("the workspace {} is gone", workspace.directory().display()));
     }
-    let subject_text = read_subject_text(&workspace, subject)
-        .map_err(|cause| format!("could not read {} in its workspace: {cause}", subject.title()))?;
-    let template = context.project.read_template(&prompt::template_file_name(agent_task.brief.role))?;
-    // From here on edits of the user's tree count as made while the agent worked.
-    let work_tree_watch = workspace
-        .watch_work_tree(context.project.root())
-        .map_err(|cause| format!("could not read the workspace: {cause}"))?;
-    // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
-    Ok(PreparedTask {
-        criteria: read_acceptance_criteria(&workspace, context, subject),
-        agent_workspace: AgentWorkspace { workspace, work_tree_watch },
-        subject_text,
-        prompt_template: template,
-    })
+    Ok(workspace)
 }
 
-fn create_private_workspace(context: &EffectContext, workspace: &TaskWorkspace, subject: &Subject) -> io::Result<()> {
-    if let Some(change) = subject.code_change() {
+/// Creates a private copy of the project. A task without a subject gets as much of the project as fits.
+fn create_private_workspace(
+    context: &EffectContext,
+    workspace: &TaskWorkspace,
+    subject: Option<&Subject>,
+) -> io::Result<()> {
+    if let Some(change) = subject.and_then(Subject::code_change) {
         freeze::create_change_workspace(context, workspace, change)?;
         let diff_text = change_diff::diff_change(context, workspace, change)?;
         return fs::write(workspace.directory().join(change_diff::DIFF_FILE), diff_text);
     }
-    let subject_files: Vec<String> = subject.file_paths().into_iter().map(String::from).collect();
+    let subject_files: Vec<String> = subject.into_iter().flat_map(Subject::file_paths).map(String::from).collect();
     let project_root = context.project.root();
     workspace
         .create(&WorkspaceSource {
@@ -323,12 +333,12 @@ fn build_command(
     agent_call: AgentInvocation<'_>,
 ) -> io::Result<ProcessCommand> {
     let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
-    let role = agent_task.brief.role;
     let order = LaunchRequest {
         task_key,
         prompt,
-        answer_kind: AnswerKind::for_role(role),
-        job: JobKind::from_role(role),
+        expects: agent_task.expects,
+        job: agent_task.job,
+        can_write: agent_task.can_write(),
         size: agent_task.size,
         budget: agent_task.budget,
         scratch_dir: &context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR),
@@ -454,6 +464,7 @@ fn attach_prompt(mut effect_result: PerformedEffect<AskOutcome>, prompt_text: St
     match &mut effect_result.reply {
         AskOutcome::Answered(reply) => reply.prompt = prompt_hash,
         AskOutcome::Failed(failed_task) => failed_task.prompt = Some(prompt_hash),
+        AskOutcome::Postponed(_) => {}
     }
     effect_result
 }

@@ -1,4 +1,4 @@
-//! The model size that a task is worth: one table.
+//! The model size that a task of a review is worth: one table.
 //!
 //! | tier | as a rule | after an escalation |
 //! | --- | --- | --- |
@@ -14,19 +14,20 @@
 
 use crate::{
     engine::tier::ProcessTier,
-    review::{level::AgentRole, subject::Subject},
-    tasks::client::ModelSize,
+    review::{finding::Severity, level::AgentRole, subject::Subject},
+    tasks::{brief::ReviewBrief, client::ModelSize},
 };
+
+/// Returns the model size for a task. A repair is easy if all its findings have low severity.
+pub(super) fn task_size(tier: ProcessTier, brief: &ReviewBrief, is_escalated: bool) -> ModelSize {
+    let is_minor = brief.assigned.iter().all(|finding| finding.severity == Severity::Low);
+    let is_easy = brief.role == AgentRole::Fixer && is_minor;
+    model_size(tier, brief.role, &brief.subject, is_escalated, is_easy)
+}
 
 /// Returns the model size for a task. `is_escalated`: it was tried before without success. `is_easy`: little can go wrong
 /// in it.
-pub fn model_size(
-    tier: ProcessTier,
-    role: AgentRole,
-    subject: &Subject,
-    is_escalated: bool,
-    is_easy: bool,
-) -> ModelSize {
+fn model_size(tier: ProcessTier, role: AgentRole, subject: &Subject, is_escalated: bool, is_easy: bool) -> ModelSize {
     let is_always_large = matches!(role, AgentRole::Adversarial | AgentRole::Party) || is_architecture(subject);
     let base_size = match tier.number() {
         // This is checked first: these tasks get a large model even at tier 0.

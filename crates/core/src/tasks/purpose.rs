@@ -1,0 +1,28 @@
+//! What a task is for, and which answer it expects.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tasks::client::JobKind;
+
+/// What a task is for, and what kind of answer it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskPurpose {
+    pub job: JobKind,
+    pub expects: ExpectedAnswer,
+}
+
+/// The kind of answer that a task expects. The prompt asks for it, and the parser looks for nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectedAnswer {
+    Findings,
+    Fixes,
+    Rulings,
+    /// A status block.
+    Status,
+    /// A question or a menu, or plain text if there is nothing to ask.
+    Question,
+    /// Plain text.
+    Text,
+}
