@@ -4,6 +4,7 @@
 
 mod agent_faults;
 mod approvals;
+mod asking;
 mod challenge;
 mod change_subjects;
 mod confidence;
