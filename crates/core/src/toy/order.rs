@@ -1,13 +1,13 @@
 //! What a toy run was asked to do.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::{kinds::RunOrder, run_kind::RunKind},
-    tasks::client::JobKind,
+    tasks::{client::JobKind, purpose::ExpectedAnswer},
     toy::event::ToyEvent,
 };
 
@@ -22,6 +22,11 @@ pub struct ToyOrder {
 pub enum ToyStep {
     Sleep {
         ms: u64,
+    },
+    /// Ask an agent, without a subject. The run fails if no agent gives an answer of this form.
+    Ask {
+        text: String,
+        expects: ExpectedAnswer,
     },
     /// Ask the user, and continue with any answer.
     Question {
@@ -59,7 +64,8 @@ impl RunKind for ToyOrder {
     }
 
     fn needed_jobs(&self) -> Vec<JobKind> {
-        Vec::new()
+        let asks_agent = self.steps.iter().any(|step| matches!(step, ToyStep::Ask { .. }));
+        if asks_agent { vec![JobKind::Step] } else { Vec::new() }
     }
 }
 

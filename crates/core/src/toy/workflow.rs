@@ -19,6 +19,14 @@ use crate::{
         limits::{check_limits, remaining_share},
         reason::{RunEnding, RunOutcome, RunReason},
     },
+    tasks::{
+        asking::{AgentConsultation, consult_agent, find_unreadable},
+        brief::{AgentTask, AnswerContent, WorkspaceKind},
+        client::JobKind,
+        instructions::InstructionBrief,
+        purpose::{ExpectedAnswer, TaskPurpose},
+        selection,
+    },
     text::format_count,
     toy::{
         event::ToyEvent,
@@ -27,6 +35,8 @@ use crate::{
     },
     workflows::{Workflow, WorkflowFuture},
 };
+
+const TASK_TIMEOUT_MS: u64 = 60_000;
 
 impl Workflow for ToyOrder {
     type State = ToyState;
@@ -66,6 +76,11 @@ async fn run_toy(host: &dyn Host, order: &ToyOrder, mut state: ToyState) -> Resu
                 host.perform(step_key.child_key("sleep"), Sleep { ms: *ms }).await?;
                 finish_step(host, &mut state, "slept");
             }
+            Some(ToyStep::Ask { text, expects }) => match ask_agent(host, &mut state, &step_key, text, *expects).await?
+            {
+                Ok(answer) => finish_step(host, &mut state, &answer),
+                Err(ending) => return Ok(ending),
+            },
             Some(ToyStep::Question { text }) => ask_user(host, &mut state, &step_key, text).await?,
             Some(ToyStep::Children { children }) => {
                 run_children(host, &mut state, children).await?;
@@ -80,6 +95,38 @@ async fn run_toy(host: &dyn Host, order: &ToyOrder, mut state: ToyState) -> Resu
 fn finish_step(host: &dyn Host, state: &mut ToyState, text: &str) {
     state.step += 1;
     host.note_event(RunEvent::from_workflow(ToyEvent::ToyStepDone { step: state.step, text: String::from(text) }));
+}
+
+/// Asks an agent and returns its answer in a few words, or the ending of the run if no agent gave one.
+async fn ask_agent(
+    host: &dyn Host,
+    state: &mut ToyState,
+    step_key: &Key,
+    text: &str,
+    expects: ExpectedAnswer,
+) -> Result<Result<String, RunEnding>, ParkedRun> {
+    let agent = selection::agent_for_seat(host.settings(), JobKind::Step, 0, 0);
+    let brief = InstructionBrief { said: state.dialog.remark_lines(), ..InstructionBrief::new(text) };
+    let purpose = TaskPurpose { job: JobKind::Step, expects };
+    let task = AgentTask::new(agent, purpose, brief, WorkspaceKind::Private, TASK_TIMEOUT_MS);
+    let task_key = step_key.child_key("agent");
+    let consultation = AgentConsultation {
+        task_key: &task_key,
+        task,
+        run_usage: &state.spent,
+        parallel_tasks: 1,
+        escalated_size: None,
+    };
+    let outcome = consult_agent(host, consultation, find_unreadable).await?;
+    let answer = match outcome.last_content() {
+        Some(AnswerContent::Text { text }) => Some(text.clone()),
+        Some(AnswerContent::Status(report)) => Some(format!("{report:?}")),
+        Some(AnswerContent::Question(question)) => Some(format!("{question:?}")),
+        _ => None,
+    };
+    outcome.record_result(host, &mut state.spent, answer.is_some());
+    let fault = outcome.fault.as_ref().map_or_else(|| String::from("no answer"), |fault| fault.detail.clone());
+    Ok(answer.ok_or_else(|| RunEnding::new(RunReason::Environment, fault)))
 }
 
 /// Posts the question, unless it is asked already, and waits for its answer.

@@ -248,10 +248,7 @@ fn a_call_that_is_free_too_late_is_not_waited_for() {
     assert_eq!(host.requested_keys(), ["draft"]);
     let fault = outcome.fault.unwrap();
     assert_eq!(fault.kind, FaultKind::Limited { until_ms: Some(90_000_000) });
-    assert_eq!(
-        fault.detail,
-        "limit of 5 calls per hour reached; the next call is free at 1970-01-02 01:00:00 UTC"
-    );
+    assert_eq!(fault.detail, "limit of 5 calls per hour reached; the next call is free at 1970-01-02 01:00:00 UTC");
     // A host that postpones forever does not keep a task forever.
     let host = OrderedHost::new((0..100).map(|_| postponed_until(1)));
     assert!(host.consult(private_task(), 1).fault.is_some());
