@@ -10,7 +10,7 @@ use tribunal_core::engine::{
     view::RunView,
 };
 use tribunal_report::{
-    DisplayMode, LineReporter, Reporter, Screen,
+    DisplayMode, LineReporter, Reporter, Screen, list_active_work,
     live::{LiveBoard, ViewControls},
     tables::{RunStanding, render_runs, render_status},
 };
@@ -38,6 +38,29 @@ fn journal_at_usage_limit() -> Vec<JournalEntry> {
         ..last_entry
     });
     entries_so_far
+}
+
+#[test]
+fn a_wait_for_a_free_call_says_the_limit_and_the_time_in_every_mode() {
+    let mut entries = journal_at_usage_limit();
+    let RunEvent::EffectStarted { effect: Effect::AwaitReset(wait), .. } = &mut entries.last_mut().unwrap().event
+    else {
+        panic!()
+    };
+    wait.cause = WaitCause::CallsPerHour;
+    wait.why = "limit of 100 calls per hour reached (`limits.calls_per_hour`)".into();
+    for mode in DisplayMode::ALL {
+        let mut written = Vec::new();
+        let mut reporter = LineReporter::new(&mut written, Screen::default(), mode);
+        entries.iter().for_each(|entry| reporter.report_entry(entry).unwrap());
+        let drawn_text = String::from_utf8(written).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = "limit of 100 calls per hour reached (`limits.calls_per_hour`); waiting until 17:00 UTC";
+        assert!(drawn_text.contains(expected), "{mode:?}: {drawn_text}");
+    }
+    // The agent itself is not limited, and `status` shows the wait as the work under way.
+    assert_eq!(RunView::from_entries(&entries).limited_agents().count(), 0);
+    let active_work = list_active_work(&entries);
+    assert!(active_work.iter().any(|work| work.description.starts_with("limit of 100 calls")), "{active_work:?}");
 }
 
 /// The journal after the limit has passed.

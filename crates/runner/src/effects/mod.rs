@@ -10,6 +10,8 @@ mod land;
 mod own_files;
 mod stray_edits;
 mod take_in;
+#[cfg(test)]
+pub(crate) mod test_context;
 mod verify_commands;
 
 use std::{

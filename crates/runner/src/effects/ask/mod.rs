@@ -4,6 +4,8 @@
 mod agent_result;
 mod call_booking;
 mod questions;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fs, io,

@@ -1,19 +1,13 @@
-use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path, sync::atomic::AtomicU64};
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
 use proptest::prelude::*;
-use tokio::sync::{mpsc, watch};
-use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    engine::{
-        ids::{Key, RunId},
-        kinds::RunOrder,
-    },
+    engine::ids::Key,
     review::{
         order::ReviewOrder,
         subject::{ChangedPath, CodeChange as Range, Subject},
     },
 };
-use tribunal_testkit::samples;
 
 use super::{
     super::{candidate::is_executable, *},
@@ -23,9 +17,7 @@ use super::{
     },
 };
 use crate::{
-    effects::ProcessPolicy,
-    engine::stop_level::StopLevel,
-    masking::Masker,
+    effects::test_context::new_effect_context,
     project::Project,
     workspaces::{WorkspaceSource, hash_changes},
 };
@@ -52,35 +44,6 @@ fn checkpoint_key() -> CheckpointKey {
     CheckpointKey { stretch: 0, task_key: Key::new("round-1/fix-1/fix/1") }
 }
 
-fn effect_context(project: Project) -> EffectContext {
-    let run_id = RunId::new("work-aaaa");
-    let shared = crate::SharedState::new(std::num::NonZeroUsize::MIN);
-    EffectContext {
-        permit_lane: shared.agent_permits.open_lane(),
-        shared,
-        settings: samples::sample_settings(),
-        order: RunOrder::from(ReviewOrder::new(change_subject())),
-        masker: Masker::new([]),
-        launch_env: LaunchEnv {
-            own_program: "none".into(),
-            project_root: project.root().into(),
-            settings_by_client: Default::default(),
-        },
-        progress: mpsc::unbounded_channel().0,
-        process_policy: ProcessPolicy {
-            keeper_program: None,
-            held_locks: Vec::new(),
-            process_mark: String::new(),
-            started_count: AtomicU64::new(0),
-            stop_requests: watch::channel(StopLevel::Continue).1,
-            end_requested: watch::channel(false).1,
-        },
-        last_accepted_tracker_hash: Default::default(),
-        project,
-        run_id,
-    }
-}
-
 fn write_file(file_path: &Path, bytes: &[u8]) {
     fs::create_dir_all(file_path.parent().unwrap()).unwrap();
     fs::write(file_path, bytes).unwrap();
@@ -101,7 +64,7 @@ impl LandingScene {
             write_file(&file_path, file_case.base_text().as_bytes());
             set_executable(&file_path, file_case.executable);
         }
-        let context = Arc::new(effect_context(project));
+        let context = Arc::new(new_effect_context(project, ReviewOrder::new(change_subject())));
         let workspace = TaskWorkspace::from_directory(
             context.project.task_dir(&context.run_id, &checkpoint_key().task_key).join("1"),
         );

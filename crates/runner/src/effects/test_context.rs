@@ -1,0 +1,40 @@
+//! The context of effects in tests: a project, one agent, and no keeper.
+
+use std::sync::atomic::AtomicU64;
+
+use tokio::sync::{mpsc, watch};
+use tribunal_agents::driver::LaunchEnv;
+use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
+use tribunal_testkit::samples;
+
+use super::{EffectContext, ProcessPolicy};
+use crate::{engine::stop_level::StopLevel, masking::Masker, project::Project};
+
+pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -> EffectContext {
+    let run_id = RunId::new("work-aaaa");
+    let shared = crate::SharedState::new(std::num::NonZeroUsize::MIN);
+    EffectContext {
+        permit_lane: shared.agent_permits.open_lane(),
+        shared,
+        settings: samples::sample_settings(),
+        order: order.into(),
+        masker: Masker::new([]),
+        launch_env: LaunchEnv {
+            own_program: "none".into(),
+            project_root: project.root().into(),
+            settings_by_client: Default::default(),
+        },
+        progress: mpsc::unbounded_channel().0,
+        process_policy: ProcessPolicy {
+            keeper_program: None,
+            held_locks: Vec::new(),
+            process_mark: String::new(),
+            started_count: AtomicU64::new(0),
+            stop_requests: watch::channel(StopLevel::Continue).1,
+            end_requested: watch::channel(false).1,
+        },
+        last_accepted_tracker_hash: Default::default(),
+        project,
+        run_id,
+    }
+}
