@@ -20,6 +20,7 @@ use tribunal_core::{
         timestamp::Timestamp,
     },
     review::{level::ReviewLevel, order::ReviewOrder, subject::Subject},
+    tasks::purpose::ExpectedAnswer,
     toy::{ToyChild, ToyOrder, ToyStep},
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
@@ -279,7 +280,9 @@ impl GatedTree {
         let gate_path = sandbox.path_of("../gate");
         assert!(Command::new("mkfifo").arg(&gate_path).status().unwrap().success());
         let agent_script = sandbox.read_file("agent.sh");
-        let gate = format!("case $TRIBUNAL_RUN in {gated_prefix}*) cat {gate_path:?} >/dev/null;; esac\n");
+        let open_path = sandbox.path_of("../open");
+        let wait = format!("test -e {open_path:?} || cat {gate_path:?} >/dev/null");
+        let gate = format!("case $TRIBUNAL_RUN in {gated_prefix}*) {wait};; esac\n");
         sandbox.write_file("agent.sh", &(gate + &agent_script));
         record_start(&sandbox, steps);
         let mut command = sandbox.tribunal_command(&["resume", ROOT, "--json"]);
@@ -378,4 +381,37 @@ fn a_root_that_is_stopped_stops_its_children_and_continues_them() {
     let fast_id = id_of(&sandbox, "fast");
     let new_calls = sandbox.read_file("../calls").replacen(&calls_before, "", 1);
     assert!(!new_calls.contains(&fast_id), "nothing is paid twice: {new_calls}");
+}
+
+#[test]
+fn a_run_without_a_subject_asks_agents_for_text_and_for_a_status() {
+    let sandbox = toy_sandbox();
+    sandbox.write_file(
+        "agent.sh",
+        "cat > \"$0.$(echo $TRIBUNAL_TASK | tr / -).prompt\"\n\
+         case $TRIBUNAL_TASK in\n\
+         step-1/agent) echo 'All is quiet.';;\n\
+         step-2/agent) echo 'I forgot the block.';;\n\
+         *) printf -- '---RALPH_STATUS---\\nSTATUS: COMPLETE\\nEXIT_SIGNAL: true\\n---END_RALPH_STATUS---\\n';;\n\
+         esac\n",
+    );
+    let ask = |text: &str, expects| ToyStep::Ask { text: text.to_string(), expects };
+    record_start(
+        &sandbox,
+        vec![ask("How is the night?", ExpectedAnswer::Text), ask("Do the work.", ExpectedAnswer::Status)],
+    );
+    let output = sandbox.run_tribunal(&["resume", ROOT]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("step 1: All is quiet."), "{}", output.stderr);
+    // An answer without the block is asked for once more.
+    let events = sandbox.run_events(&["log", ROOT]);
+    let replies: Vec<(&str, &str)> = events
+        .iter()
+        .filter(|event| event["reply"]["reply"] == "ask")
+        .map(|event| (event["key"].as_str().unwrap(), event["reply"]["answer"].as_str().unwrap()))
+        .collect();
+    assert_eq!(replies, [("step-1/agent", "text"), ("step-2/agent", "unreadable"), ("step-2/agent/again", "status")]);
+    assert!(sandbox.read_file("agent.sh.step-2-agent.prompt").contains("Do the work."));
+    let root = sandbox.run_json(&["runs"])["runs"][0].clone();
+    assert!(root["last"]["tokens"].as_u64().unwrap() > 0, "{root}");
 }
