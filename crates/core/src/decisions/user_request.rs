@@ -3,7 +3,7 @@
 //! Requests reach a workflow as the outcome of the effects `ReadInbox` and `WaitForUser`, and through edits of the tracker
 //! (`WriteOutcome::Edited`), all in [`crate::engine::effect`]. Workflows apply them.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, format, string::String};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -95,4 +95,9 @@ pub enum FindingChange {
     Dismissed { reason: String },
     Deferred { reason: String },
     Severity { to: Severity },
+}
+
+/// Returns the reason that the user gave for a change as a note for the history of a finding.
+pub fn reason_note(given_reason: &str) -> String {
+    if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
 }

@@ -4,7 +4,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::user_request::{FindingChange, FindingSnapshot},
+    decisions::user_request::{FindingChange, FindingSnapshot, reason_note},
     engine::{event::RunEvent, ids::FindingId},
     review::{
         ReviewState,
@@ -40,10 +40,10 @@ pub(super) fn amend_finding(
         FindingChange::Fixed => (FindingStatus::Fixed, String::from("marked as fixed by the user")),
         FindingChange::Open => (FindingStatus::Open, String::from("reopened by the user")),
         FindingChange::Dismissed { reason } => {
-            (FindingStatus::Dismissed { why: DismissalReason::Person }, user_reason(reason))
+            (FindingStatus::Dismissed { why: DismissalReason::Person }, reason_note(&reason))
         }
         FindingChange::Deferred { reason } => {
-            (FindingStatus::Deferred { why: DeferralReason::Person }, user_reason(reason))
+            (FindingStatus::Deferred { why: DeferralReason::Person }, reason_note(&reason))
         }
     };
     // For the user an assigned finding is simply open.
@@ -185,8 +185,4 @@ pub(super) fn add_user_finding(
     state.iteration = 0;
     state.findings.push(finding.clone());
     host.note_review(ReviewEvent::FindingRaised { finding });
-}
-
-pub(super) fn user_reason(given_reason: String) -> String {
-    if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
 }

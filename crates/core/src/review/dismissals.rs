@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decisions::user_request::FindingChange,
+    decisions::user_request::{FindingChange, reason_note},
     engine::{
         effect::{ReadRecords, WriteRecords},
         host::ParkedRun,
@@ -20,7 +20,6 @@ use crate::{
     },
     review::{
         ReviewState,
-        amendments::user_reason,
         dismissed_finding::DismissedFinding,
         event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, StatusTransition, TransitionCause},
@@ -151,7 +150,7 @@ impl ReviewState {
         match finding_change {
             FindingChange::Dismissed { reason } => {
                 let new_status = FindingStatus::Dismissed { why: DismissalReason::Person };
-                let transition = StatusTransition::new(new_status, TransitionCause::User, user_reason(reason));
+                let transition = StatusTransition::new(new_status, TransitionCause::User, reason_note(&reason));
                 finding.apply_transition(transition, host.last_timestamp());
                 let dismissed = DismissedFinding::from_finding(&host.order.subject, &finding);
                 dismissed

@@ -292,14 +292,14 @@ impl WorkflowHost<'_, '_> {
             Effect::ReadRecords(request) => {
                 let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
                 let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
-                let recorded = self.journal.record_reply(draft, EntryBatch::default()).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+                let (entry, reply) = self.journal.record_reply(draft, EntryBatch::default()).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, &entry, reply)
             }
             Effect::WriteRecords(request) => {
                 let reply = Reply::WriteRecords(RecordsWritten {});
                 let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
-                let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+                let (entry, reply) = self.journal.record_record_changes(draft, &request.changes).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, &entry, reply)
             }
             Effect::RunChild(run_child) => {
                 let child_request = ChildRequest {
@@ -380,7 +380,7 @@ impl WorkflowHost<'_, '_> {
                 }
             }
         }
-        self.deliver_at_once(replayer, effect_key, (entry, reply))
+        self.deliver_at_once(replayer, effect_key, &entry, reply)
     }
 
     /// Delivers a reply that the host itself gave and recorded.
@@ -388,10 +388,10 @@ impl WorkflowHost<'_, '_> {
         &mut self,
         replayer: &Replayer,
         effect_key: &Key,
-        recorded: (JournalEntry, Reply),
+        entry: &JournalEntry,
+        reply: Reply,
     ) -> Result<(), HostError> {
-        let (entry, reply) = recorded;
-        self.send_update(RunUpdate::NewEntry(&entry));
+        self.send_update(RunUpdate::NewEntry(entry));
         replayer.deliver_reply(effect_key, entry.at, reply)?;
         self.answered_at_once = true;
         Ok(())

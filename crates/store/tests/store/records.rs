@@ -91,7 +91,7 @@ fn a_record_and_its_entry_are_written_together_or_not_at_all() {
     );
     assert!(store.append(batch_with(vec![entry_of("first", "1")], vec![put("a/1", "one")])).is_err());
     assert_eq!(store.read_entries(&RunId::new("first"), 0).unwrap(), []);
-    // Without an entry nobody could tell which run wrote it, so nothing is written.
+    // Without an entry it would be unknown which run wrote it, so nothing is written.
     execute_sql(directory.path(), "DROP TRIGGER no_records");
     store.append(batch_with(vec![], vec![put("a/1", "one")])).unwrap();
     assert_eq!(stored_lines(&store, ""), [""; 0]);
