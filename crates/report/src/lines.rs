@@ -233,7 +233,7 @@ impl<W: Write> LineReporter<W> {
         let AskAgent { task, booking } = ask_agent;
         let retry_text = if effect_key.is_second_try() {
             // A correction tells the agent what was wrong with its answer; without one the call itself failed.
-            match (task.brief.correction(), self.task_faults.get(&effect_key.task_key())) {
+            match (task.brief.correction_text(), self.task_faults.get(&effect_key.task_key())) {
                 ("", Some(reason)) => format!("retrying: {reason}"),
                 ("", None) => "retrying".to_string(),
                 (reason, _) => format!("asking again: {reason}"),

@@ -42,8 +42,6 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRates {
     pub agent_fails: usize,
-    /// All calls of an hour are used up.
-    pub call_postponed: usize,
     pub answer_unreadable: usize,
     pub quote_invented: usize,
     pub fixer_blocks: usize,
@@ -67,7 +65,6 @@ impl FaultRates {
         let mut random_rate = || *dice.pick(&[0, 0, 10, 40, 90]);
         FaultRates {
             agent_fails: random_rate(),
-            call_postponed: random_rate(),
             answer_unreadable: random_rate(),
             quote_invented: random_rate(),
             fixer_blocks: random_rate(),
@@ -125,7 +122,8 @@ impl RandomWorld {
     }
 
     fn answer_task(&mut self, effect_key: &str, task: &AgentTask) -> Reply {
-        if self.dice.roll_percent(self.rates.call_postponed) {
+        // Where agents fail often, all calls of an hour are used up now and then.
+        if self.dice.roll_percent(self.rates.agent_fails / 4) {
             // The next call is free at once, soon, or beyond the patience of the run.
             let start_ms = *self.dice.pick(&[1, 5_000_000, 20_000_000, u64::MAX]);
             let booking = CallBooking { start_ms, unfinished_attempts: 0 };

@@ -129,7 +129,7 @@ pub fn text_reply(text: &str) -> Reply {
 
 /// An answer with a status block.
 pub fn status_reply(report: StatusReport) -> Reply {
-    agent_reply(AnswerContent::Status(report), None)
+    agent_reply(AnswerContent::Status(Box::new(report)), None)
 }
 
 pub fn unreadable_reply() -> Reply {

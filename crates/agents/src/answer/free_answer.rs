@@ -11,7 +11,7 @@ use crate::analysis::status_block;
 /// counts.
 pub(super) fn read_status(answer_text: &str) -> AnswerContent {
     match status_block::find_last_block(answer_text) {
-        Some(report) if report.is_conclusive() => AnswerContent::Status(report),
+        Some(report) if report.is_conclusive() => AnswerContent::Status(Box::new(report)),
         Some(_) => AnswerContent::Unreadable {
             message: "the status block has neither a valid STATUS nor a valid EXIT_SIGNAL".to_string(),
         },

@@ -220,7 +220,8 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                 writeln!(output, "  {}", escape_line(&report.recommendation))?;
             }
         }
-        AnswerContent::Question(AgentQuestion { question, options, .. }) => {
+        AnswerContent::Question(question) => {
+            let AgentQuestion { question, options, .. } = question.as_ref();
             writeln!(output, "question: {}", clean_block(question))?;
             for option in options {
                 writeln!(output, "  {:<4} {}", escape_line(&option.key), escape_line(&option.label))?;

@@ -55,7 +55,7 @@ pub(crate) struct ThroughputLimits {
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
     pub agents: NonZeroUsize,
-    /// Calls of clients per hour, of all runs of the user.
+    /// Calls of agents per hour, of all runs of the user.
     pub calls: NonZeroUsize,
 }
 

@@ -487,9 +487,9 @@ impl From<Fault> for AskOutcome {
 }
 
 impl Effect {
-    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task and of
-    /// its booked call: the user may raise a limit and resume, which also changes the share of a child. A file of Tribunal's own counts as the same
-    /// however a newer build words it.
+    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task, and of
+    /// its booked call: the user may raise a limit and resume, which also changes the share of a child. A file of Tribunal's
+    /// own counts as the same however a newer build words it.
     pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
         match (self, recorded_effect) {
             (Effect::Ask(AskAgent { task: own_task, .. }), Effect::Ask(AskAgent { task: recorded_task, .. })) => {

@@ -91,7 +91,7 @@ impl AgentSpec {
     /// Returns how the agent takes part in a job: its own duty for the job, else that for the group of the job. Without
     /// either it takes the job.
     pub fn find_duty(&self, job: JobKind) -> Option<&JobDuty> {
-        self.duties.get(&job).or_else(|| self.duties.get(&job.group()))
+        self.duties.get(&job).or_else(|| self.duties.get(&job.duty_group()))
     }
 
     pub fn provider_name(&self) -> &str {

@@ -20,9 +20,9 @@ use crate::{
         timestamp::Timestamp,
     },
     tasks::{
-        brief::{AgentReply, AgentSession, AgentTask, AnswerContent, KeptSession, WorkspaceKind},
+        brief::{AgentReply, AgentSession, AgentTask, AnswerContent, WorkspaceKind},
         client::ModelSize,
-        consult_outcome::{AgentTry, ConsultOutcome, KeyedReply, LimitedAgent, WaitInterval},
+        consult_outcome::{AgentTry, ConsultOutcome, KeptSession, KeyedReply, LimitedAgent, WaitInterval},
         fault::{Fault, FaultKind, FaultPolicy},
         selection,
     },

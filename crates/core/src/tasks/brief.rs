@@ -75,7 +75,7 @@ impl TaskBrief {
     }
 
     /// Returns what was wrong with the last answer; empty if nothing was.
-    pub fn correction(&self) -> &str {
+    pub fn correction_text(&self) -> &str {
         match self {
             TaskBrief::Review(review_brief) => &review_brief.correction,
             TaskBrief::Instructions(instructions) => &instructions.correction,
@@ -244,16 +244,9 @@ impl AgentTask {
         AgentTask::new(agent, brief.role.task_purpose(), brief, place, timeout_ms)
     }
 
-    /// Lets the task continue a session, if the session belongs to its agent.
-    pub fn continue_session(&mut self, kept_session: &KeptSession) {
-        if kept_session.agent == self.agent {
-            self.session = Some(Box::new(kept_session.session.clone()));
-        }
-    }
-
     /// Whether the agent may change its workspace: its job is to write, and the workspace is its own.
     pub fn can_write(&self) -> bool {
-        self.place == WorkspaceKind::Private && self.job.group() == JobKind::Fix
+        self.place == WorkspaceKind::Private && self.job.duty_group() == JobKind::Fix
     }
 
     /// Returns a name for the agent by what it does: its role in a review, else its job.
@@ -280,13 +273,6 @@ impl AgentSession {
         // A clock that was set back makes the session look new; the client reports an expired session itself.
         current_ms.saturating_sub(self.at_ms) < AgentSession::MAX_AGE_MS
     }
-}
-
-/// A session that a later task can continue, with the agent it belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct KeptSession {
-    pub agent: AgentName,
-    pub session: AgentSession,
 }
 
 /// A finding as a reviewer raised it: a claim that is not yet grounded.
@@ -468,9 +454,9 @@ pub enum AnswerContent {
         unknown: Vec<UnknownWord>,
     },
     /// How the agent says its work went.
-    Status(StatusReport),
+    Status(Box<StatusReport>),
     /// The agent waits for an answer to a question or a menu.
-    Question(AgentQuestion),
+    Question(Box<AgentQuestion>),
     /// What the agent said, at most [`crate::tasks::instructions::MAX_TEXT_CHARS`].
     Text {
         text: String,

@@ -161,7 +161,7 @@ words!(JobKind {
 
 impl JobKind {
     /// Returns the job whose settings also apply to this one: `Review` for jobs that read, `Fix` for jobs that write.
-    pub fn group(self) -> JobKind {
+    pub fn duty_group(self) -> JobKind {
         match self {
             JobKind::Review | JobKind::Challenge | JobKind::CodeReview | JobKind::Voice | JobKind::Judge => {
                 JobKind::Review

@@ -1,6 +1,9 @@
 //! The outcome of asking an agent, and what a run records of it. [`crate::tasks::asking`] asks.
 
-use alloc::{format, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::{
@@ -11,7 +14,7 @@ use crate::{
         limits::{AgentUsage, AttemptOutcome, RunUsage},
     },
     tasks::{
-        brief::{AgentReply, AnswerContent, KeptSession},
+        brief::{AgentReply, AgentSession, AgentTask, AnswerContent},
         client::JobKind,
         fault::Fault,
         selection,
@@ -140,4 +143,20 @@ pub struct LimitedAgent {
 pub struct WaitInterval {
     pub from_ms: u64,
     pub to_ms: u64,
+}
+
+/// A session that a later task can continue, with the agent it belongs to. A workflow keeps it in its state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptSession {
+    pub agent: AgentName,
+    pub session: AgentSession,
+}
+
+impl KeptSession {
+    /// Lets a task continue the session, if the session belongs to its agent.
+    pub fn continue_in(&self, task: &mut AgentTask) {
+        if self.agent == task.agent {
+            task.session = Some(Box::new(self.session.clone()));
+        }
+    }
 }

@@ -19,9 +19,9 @@ use tribunal_core::{
     },
     tasks::{
         asking::{AgentConsultation, consult_agent, find_unreadable},
-        brief::{AgentSession, AgentTask, AnswerContent, KeptSession, WorkspaceKind},
+        brief::{AgentSession, AgentTask, AnswerContent, WorkspaceKind},
         client::{JobDuty, JobKind, JobPriority, ModelSize},
-        consult_outcome::ConsultOutcome,
+        consult_outcome::{ConsultOutcome, KeptSession},
         fault::FaultKind,
         instructions::InstructionBrief,
         purpose::{ExpectedAnswer, TaskPurpose},
@@ -162,7 +162,8 @@ fn a_task_without_a_subject_is_asked_once_more_if_its_status_is_missing() {
     let host = OrderedHost::new([samples::unreadable_reply(), status_reply(WorkStatus::Complete)]);
     let outcome = host.consult(private_task(), 1);
     assert_eq!(host.requested_keys(), ["draft", "draft/again"]);
-    let corrections: Vec<String> = host.asked().iter().map(|ask| ask.task.brief.correction().to_string()).collect();
+    let corrections: Vec<String> =
+        host.asked().iter().map(|ask| ask.task.brief.correction_text().to_string()).collect();
     assert_eq!(corrections, ["", "the answer is empty"]);
     let Some(AnswerContent::Status(report)) = outcome.last_content() else { panic!("{outcome:?}") };
     assert!(report.is_done() && outcome.has_recovered);
@@ -260,9 +261,9 @@ fn a_task_continues_the_session_of_its_agent_and_passes_it_on() {
     let host = OrderedHost::new([with_session(status_reply(WorkStatus::InProgress), 500)]);
     let mut task = private_task();
     let kept_session = KeptSession { agent: AgentName::new("sample"), session: session_at(400) };
-    task.continue_session(&KeptSession { agent: AgentName::new("other"), ..kept_session.clone() });
+    KeptSession { agent: AgentName::new("other"), ..kept_session.clone() }.continue_in(&mut task);
     assert_eq!(task.session, None);
-    task.continue_session(&kept_session);
+    kept_session.continue_in(&mut task);
     let outcome = host.consult(task, 1);
     assert_eq!(host.asked()[0].task.session, Some(Box::new(session_at(400))));
     assert_eq!(outcome.session, Some(KeptSession { agent: AgentName::new("sample"), session: session_at(500) }));

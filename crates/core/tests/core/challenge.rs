@@ -307,8 +307,8 @@ fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
         .reply_on("round-1/challenge/1/1/again", rulings_reply(vec![(F1, Valid)]));
     let review = run_review(single_reviewer_plan(), world);
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
-    let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction().is_empty()).unwrap();
-    assert_eq!(second_task.brief.correction(), "a verdict is missing for F1");
+    let second_task = review.agent_tasks().into_iter().find(|task| !task.brief.correction_text().is_empty()).unwrap();
+    assert_eq!(second_task.brief.correction_text(), "a verdict is missing for F1");
 }
 
 #[test]

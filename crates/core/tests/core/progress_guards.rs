@@ -99,7 +99,11 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     assert_eq!(recent_outputs, [vec![], vec!["first"], vec!["first", "second"]]);
     let agent_names: Vec<&str> = fixer_tasks.iter().map(|task| task.agent.as_str()).collect();
     assert_eq!(agent_names, ["a", "a", "b"], "the changed try is another agent's");
-    assert!(fixer_tasks[2].brief.correction().contains("another way"), "{}", fixer_tasks[2].brief.correction());
+    assert!(
+        fixer_tasks[2].brief.correction_text().contains("another way"),
+        "{}",
+        fixer_tasks[2].brief.correction_text()
+    );
     assert!(matches!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
     let reasons = trial.journal.iter().filter_map(|entry| match entry.event.review_event() {

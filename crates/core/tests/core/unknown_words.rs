@@ -93,7 +93,7 @@ impl ReviewedWords {
             RunEvent::EffectStarted { key, effect: Effect::Ask(AskAgent { task, .. }), .. }
                 if key.as_str() == task_key =>
             {
-                Some(task.brief.correction().to_string())
+                Some(task.brief.correction_text().to_string())
             }
             _ => None,
         });

@@ -115,7 +115,7 @@ impl LiveBoard {
             Effect::Ask(AskAgent { task: AgentTask { agent: agent_name, brief: task_brief, .. }, .. }) => {
                 let is_second_try = effect_key.is_second_try();
                 // A repeated task shows why it is repeated.
-                let activity = match task_brief.correction() {
+                let activity = match task_brief.correction_text() {
                     _ if !is_second_try => String::new(),
                     "" => "retrying".to_string(),
                     reason => format!("asking again: {reason}"),

@@ -26,7 +26,7 @@ pub(super) async fn book_call(
     booking: Option<CallBooking>,
     unfinished_attempts: u32,
 ) -> Option<PostponedCall> {
-    // Commands count like clients, because they may ask a provider, too. Scripts ask nobody: they are demos and tests.
+    // Commands count like clients, because they may ask a provider, too. Scripts ask no provider: they are demos and tests.
     if matches!(driven_agent.agent_spec.driver, DriverSpec::Replay { .. }) {
         return None;
     }

@@ -27,7 +27,8 @@ pub(super) fn read_question(answer_text: &str, content: AnswerContent) -> Answer
         (_, None) => return AnswerContent::Text { text },
     };
     let options = choices.into_iter().map(|MenuChoice { key, label, .. }| QuestionOption { key, label }).collect();
-    AnswerContent::Question(AgentQuestion { question: truncate_chars(&question, MAX_QUESTION_CHARS), options, text })
+    let question = truncate_chars(&question, MAX_QUESTION_CHARS);
+    AnswerContent::Question(Box::new(AgentQuestion { question, options, text }))
 }
 
 /// Returns the lines of a menu.
