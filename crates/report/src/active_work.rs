@@ -2,7 +2,8 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, Effect, Land, Restore, RunChild, WaitCause},
+        children::RunChild,
+        effect::{AskAgent, Effect, Land, Restore, WaitCause},
         event::{JournalEntry, RunEvent},
         ids::{AgentName, FindingId, Key},
         kinds::RunOrder,

@@ -1,8 +1,7 @@
 //! Texts about the child runs of a run: how they ended, and what they used.
 
 use tribunal_core::engine::{
-    children::{ChildReport, ChildStanding, MAX_DEPTH},
-    effect::ChildOutcome,
+    children::{ChildOutcome, ChildReport, ChildStanding, MAX_DEPTH},
     ids::RunId,
     reason::RunOutcome,
     view::RunView,

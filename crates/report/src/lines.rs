@@ -12,7 +12,8 @@ use std::{
 use tribunal_core::{
     decisions::{decision::DecisionAnswer, user_request::UserRequest},
     engine::{
-        effect::{AskAgent, ChildOutcome, Effect, Reply},
+        children::ChildOutcome,
+        effect::{AskAgent, Effect, Reply},
         event::{JournalEntry, RunEvent, RunSummary},
         ids::{DecisionId, Key, RunId},
         kinds::RunOrder,

@@ -10,9 +10,10 @@ use std::{
 
 use tribunal_core::{
     engine::{
+        children::RunChild,
         effect::{
             AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
-            PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, RunChild, Sleep, TakeIn, WaitForUser, WriteFile,
+            PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile,
             WriteOutcome, WriteRecords,
         },
         event::{JournalEntry, RunEvent},

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::engine::{
-    children::ChildReport,
-    effect::{ChildOutcome, Effect, Reply, RunChild},
+    children::{ChildOutcome, ChildReport, RunChild},
+    effect::{Effect, Reply},
     ids::RunId,
     limits::{LimitShare, RunUsage, UsageTotals},
     plan::RunPlan,

@@ -5,15 +5,42 @@ use alloc::{collections::BTreeMap, string::String};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{
-    effect::ChildOutcome,
-    ids::RunId,
-    limits::{Cost, LimitShare, UsageTotals},
-    reason::{RunOutcome, RunReason},
+use crate::{
+    engine::{
+        ids::RunId,
+        kinds::RunOrder,
+        limits::{Cost, LimitShare, UsageTotals},
+        reason::{RunOutcome, RunReason},
+    },
+    tasks::fault::Fault,
 };
 
 /// How deep runs may be nested: a root, its children, theirs and those of these.
 pub const MAX_DEPTH: u32 = 3;
+
+/// Runs another run as a child of this one, or continues it, until it ends or waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunChild {
+    /// Unique among the children of a run: the same name continues the same child.
+    pub name: String,
+    pub order: RunOrder,
+    /// What the child may use in its whole life. A child that is continued may be given more.
+    pub share: LimitShare,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "child", rename_all = "snake_case")]
+pub enum ChildOutcome {
+    /// The child has finished.
+    Ended(ChildReport),
+    /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
+    Waiting(ChildReport),
+    /// The child could not be started or continued.
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
 
 /// How a child run ended or was parked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

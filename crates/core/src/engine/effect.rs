@@ -19,11 +19,10 @@ use crate::{
     decisions::decision::Decision,
     decisions::user_request::UserRequest,
     engine::{
-        children::ChildReport,
+        children::{ChildOutcome, RunChild},
         files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
         ids::{AgentName, Hash, Key},
-        kinds::RunOrder,
-        limits::{AgentUsage, LimitShare},
+        limits::AgentUsage,
         reason::RunEnding,
         records::{RecordChange, RecordKind, StoredRecord},
     },
@@ -229,16 +228,6 @@ pub enum WaitCause {
     CallsPerHour,
 }
 
-/// Runs another run as a child of this one, or continues it, until it ends or waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RunChild {
-    /// Unique among the children of a run: the same name continues the same child.
-    pub name: String,
-    pub order: RunOrder,
-    /// What the child may use in its whole life. A child that is continued may be given more.
-    pub share: LimitShare,
-}
-
 /// Reads the project records of one kind whose keys begin with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadRecords {
@@ -380,20 +369,6 @@ pub enum WriteOutcome {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum PostOutcome {
     Posted,
-    Failed {
-        #[serde(flatten)]
-        fault: Fault,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "child", rename_all = "snake_case")]
-pub enum ChildOutcome {
-    /// The child has finished.
-    Ended(ChildReport),
-    /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
-    Waiting(ChildReport),
-    /// The child could not be started or continued.
     Failed {
         #[serde(flatten)]
         fault: Fault,

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decisions::dialog::UserDialog,
-    engine::{children::ChildLedger, effect::ChildOutcome, limits::RunUsage, reason::RunEnding},
+    engine::{
+        children::{ChildLedger, ChildOutcome},
+        limits::RunUsage,
+        reason::RunEnding,
+    },
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

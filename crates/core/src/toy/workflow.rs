@@ -11,7 +11,8 @@ use crate::{
         user_request::UserRequest,
     },
     engine::{
-        effect::{ChildOutcome, RunChild, Sleep},
+        children::{ChildOutcome, RunChild},
+        effect::Sleep,
         event::RunEvent,
         host::{Host, ParkedRun, cross_boundary},
         ids::Key,

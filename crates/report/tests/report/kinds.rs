@@ -3,8 +3,8 @@
 
 use tribunal_core::{
     engine::{
-        children::ChildReport,
-        effect::{ChildOutcome, Effect, Reply, RunChild},
+        children::{ChildOutcome, ChildReport, RunChild},
+        effect::{Effect, Reply},
         event::{JournalEntry, ParentRun, RunEvent, RunSummary},
         ids::{Hash, Key, RunId},
         kinds::{RunOrder, WorkflowSummary},

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, ChildOutcome, Effect, Reply},
+        children::ChildOutcome,
+        effect::{AskOutcome, Effect, Reply},
         event::{JournalEntry, RunEvent},
         kinds::RunOrder,
         limits::{Cost, LimitShare, RunUsage},

@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin};
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        children::ChildReport,
-        effect::{ChildOutcome, Reply, RunChild},
+        children::{ChildOutcome, ChildReport, RunChild},
+        effect::Reply,
         event::{EntryDraft, ParentRun, RunEvent},
         ids::{Key, RunId},
         plan::RunPlan,
