@@ -267,7 +267,7 @@ impl GatedTree {
         let mut tree = GatedTree::start_gated("law-", vec![ToyStep::Children { children }]);
         let (mut is_asked, mut is_resolved) = (false, false);
         while !(is_asked && is_resolved) {
-            let event = tree.next_event().expect("the run ended early");
+            let event = tree.next_event().unwrap();
             is_asked |= is_ask_of(&event, "law-");
             is_resolved |= event["kind"] == "run_finished" && event["run"].as_str().unwrap().starts_with("plan-");
         }
@@ -318,7 +318,7 @@ fn an_answer_reaches_a_parent_that_is_working_on_something_else() {
         ToyStep::Children { children: vec![child("fast", review_of("plan.md"))] },
     ];
     let mut tree = GatedTree::start_gated("plan-", steps);
-    while !is_ask_of(&tree.next_event().expect("the run ended early"), "plan-") {}
+    while !is_ask_of(&tree.next_event().unwrap(), "plan-") {}
     let law_id = id_of(&tree.sandbox, "law");
     let answer = tree.sandbox.run_tribunal(&["decisions", &format!("{law_id}.D1"), "dismiss"]);
     assert_eq!(answer.exit_code, Some(0), "{}", answer.stderr);

@@ -137,6 +137,7 @@ fn list_fault_points(sandbox: &Sandbox) -> Vec<String> {
     fault_points
 }
 
+#[expect(clippy::print_stdout, reason = "the sweep says how far it went")]
 fn try_fault_points(choose: impl Fn(Vec<String>) -> Vec<String>) {
     let sandbox = toy_sandbox();
     record_start(&sandbox, three_children());
