@@ -63,7 +63,7 @@ fn world_raising_one() -> ScriptedWorld {
 fn tasks_of_role(trial: &TrialRun<ScriptedWorld>, role: AgentRole) -> Vec<AgentTask> {
     let role_tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
         RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. }
-            if task.brief.as_review().unwrap().role == role =>
+            if task.brief.as_review().is_some_and(|brief| brief.role == role) =>
         {
             Some(task.clone())
         }
