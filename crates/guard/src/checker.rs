@@ -191,9 +191,11 @@ impl<'m> CommandChecker<'m> {
         let mut operand_texts = operands.iter().map(alloc::string::String::as_str);
         let command = match (operand_texts.next()?, operand_texts.next()) {
             ("loop", Some("cancel")) => "loop cancel",
-            (command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop" | "say"), _) => {
-                command
-            }
+            (
+                command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop" | "say"
+                | "discard" | "gc"),
+                _,
+            ) => command,
             _ => return None,
         };
         Some(ToolDenial::new(
