@@ -48,6 +48,7 @@ mod panel;
 mod publish;
 mod questions;
 mod review_host;
+mod review_keys;
 mod round_stats;
 mod run_stage;
 pub mod seat_plan;
