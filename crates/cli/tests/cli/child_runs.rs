@@ -322,11 +322,9 @@ fn an_answer_reaches_a_parent_that_is_working_on_something_else() {
     let law_id = id_of(&tree.sandbox, "law");
     let answer = tree.sandbox.run_tribunal(&["decisions", &format!("{law_id}.D1"), "dismiss"]);
     assert_eq!(answer.exit_code, Some(0), "{}", answer.stderr);
-    // Several agents of the review wait at the gate, one after the other.
-    let gate_path = tree.gate_path.clone();
-    fs::write(tree.sandbox.path_of("agent.sh"), tree.sandbox.read_file("agent.sh").split_once('\n').unwrap().1)
-        .unwrap();
-    fs::write(gate_path, "").unwrap();
+    // The later agents of the review find the gate open.
+    fs::write(tree.sandbox.path_of("../open"), "").unwrap();
+    fs::write(&tree.gate_path, "").unwrap();
     let (sandbox, exit_code, events) = tree.finish();
     assert_eq!(exit_code, Some(0), "{events:?}");
     let asked_again = events.iter().find(|event| event["kind"] == "effect_started" && event["key"] == "child/law/2");
