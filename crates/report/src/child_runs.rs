@@ -9,6 +9,7 @@ use tribunal_core::engine::{
 
 use crate::{
     phrases::{describe_reason, describe_usage, format_duration, join_parts},
+    run_standing::RunStanding,
     style::LineMark,
 };
 
@@ -24,8 +25,8 @@ impl ChildResult {
     pub(crate) fn from_outcome(outcome: &ChildOutcome) -> ChildResult {
         match outcome {
             ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => ChildResult::from_report(report),
-            ChildOutcome::Failed { fault } => {
-                ChildResult { mark: LineMark::FAILED, text: format!("could not run: {}", fault.detail) }
+            ChildOutcome::Failed(failed) => {
+                ChildResult { mark: LineMark::FAILED, text: format!("could not run: {}", failed.fault.detail) }
             }
         }
     }
@@ -49,34 +50,37 @@ impl ChildResult {
 }
 
 /// Lists the child runs of a run and theirs, one line each, as a tree. `read_child` reads the view of a child.
-pub fn list_child_lines(run_view: &RunView, read_child: &dyn Fn(&RunId) -> Option<RunView>) -> Vec<String> {
+pub fn list_child_lines(run_standing: &RunStanding<'_>, read_child: &dyn Fn(&RunId) -> Option<RunView>) -> Vec<String> {
     let mut lines = Vec::new();
-    add_child_lines(&mut lines, run_view, read_child, 0);
+    add_child_lines(&mut lines, run_standing, read_child, 0);
     lines
 }
 
 fn add_child_lines(
     lines: &mut Vec<String>,
-    run_view: &RunView,
+    run_standing: &RunStanding<'_>,
     read_child: &dyn Fn(&RunId) -> Option<RunView>,
     depth: usize,
 ) {
-    for (child_name, standing) in &run_view.children {
-        lines.push("  ".repeat(depth) + &describe_standing(child_name, standing));
+    for (child_name, standing) in &run_standing.run_view.children {
+        lines.push("  ".repeat(depth) + &describe_standing(child_name, standing, run_standing.is_live));
         // A journal that came from elsewhere could name a run as its own child.
         if depth < MAX_DEPTH as usize
             && let Some(child_view) = read_child(&standing.run)
         {
-            add_child_lines(lines, &child_view, read_child, depth + 1);
+            // A child runs in the process of its parent.
+            let child_standing = RunStanding { run_view: &child_view, is_live: run_standing.is_live };
+            add_child_lines(lines, &child_standing, read_child, depth + 1);
         }
     }
 }
 
 /// Describes a child run for `tribunal status`: `child run docs: prd-k3f9 · resolved: goal met · …`.
-pub(crate) fn describe_standing(child_name: &str, standing: &ChildStanding) -> String {
-    let result_text = match &standing.report {
-        Some(report) => ChildResult::from_report(report).text,
-        None => "running".to_string(),
+fn describe_standing(child_name: &str, standing: &ChildStanding, is_live: bool) -> String {
+    let result_text = match (&standing.outcome, is_live) {
+        (Some(outcome), _) => ChildResult::from_outcome(outcome).text,
+        (None, true) => "running".to_string(),
+        (None, false) => "interrupted with its parent".to_string(),
     };
     format!("child run {child_name}: {} · {result_text}", standing.run)
 }
@@ -129,7 +133,7 @@ mod tests {
                 "stopped: interrupted; its state is saved · 31k tokens, $0.31 · 4:05",
             ),
             (
-                ChildOutcome::Failed { fault: Fault::new(FaultKind::World, "another run works on prd.md") },
+                Fault::new(FaultKind::World, "another run works on prd.md").into(),
                 "✗",
                 "could not run: another run works on prd.md",
             ),
@@ -142,9 +146,11 @@ mod tests {
     #[test]
     fn the_status_names_the_run_of_a_child() {
         let mut standing = ChildStanding::new(RunId::new("prd-k3f9"));
-        assert_eq!(describe_standing("docs", &standing), "child run docs: prd-k3f9 · running");
+        assert_eq!(describe_standing("docs", &standing, true), "child run docs: prd-k3f9 · running");
+        let interrupted = "child run docs: prd-k3f9 · interrupted with its parent";
+        assert_eq!(describe_standing("docs", &standing, false), interrupted);
         standing.apply_outcome(&ChildOutcome::Ended(report(RunReason::GoalMet, "all findings fixed")));
         let expected = "child run docs: prd-k3f9 · resolved: all findings fixed · 31k tokens, $0.31 · 4:05";
-        assert_eq!(describe_standing("docs", &standing), expected);
+        assert_eq!(describe_standing("docs", &standing, false), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
 use tribunal_core::engine::{
-    children::ChildStanding,
+    children::{ChildOutcome, ChildStanding},
     reason::{RunOutcome, RunReason},
     view::{RunPhase, RunView},
 };
@@ -44,9 +44,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
     let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
-    let is_waiting_child = |standing: &ChildStanding| {
-        standing.report.as_ref().is_some_and(|report| report.outcome == Some(RunOutcome::Waiting))
-    };
+    let is_waiting_child = |standing: &ChildStanding| matches!(&standing.outcome, Some(ChildOutcome::Waiting(report)) if report.outcome == Some(RunOutcome::Waiting));
     if run_view.children.values().any(is_waiting_child) {
         steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
     }

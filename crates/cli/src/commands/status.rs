@@ -107,7 +107,7 @@ impl ShownRun {
         let run_view = RunView::from_entries(&entries);
         let read_child = |child_id: &RunId| Some(RunView::from_entries(&store.read_entries(child_id, 0).ok()?));
         let details = RunDetails {
-            child_lines: list_child_lines(&run_view, &read_child),
+            child_lines: list_child_lines(&RunStanding { run_view: &run_view, is_live }, &read_child),
             // What a crashed run had begun is not under way any more.
             active_work: if is_live { list_active_work(&entries) } else { Vec::new() },
             undelivered: list_unheard_messages(&entries),

@@ -222,6 +222,26 @@ fn runs_are_nested_three_levels_deep_at_most() {
     assert!(output.stderr.contains("nested 4 levels deep, but at most 3 are allowed"), "{}", output.stderr);
     let status = sandbox.run_tribunal(&["status", ROOT]).stdout;
     assert!(status.contains("      child run three: "), "{status}");
+    assert!(status.contains("        child run four: "), "{status}");
+    assert!(status.contains("could not run: ") && !status.contains("running"), "{status}");
+}
+
+#[test]
+fn settings_that_are_read_again_hold_for_the_children_too() {
+    let sandbox = toy_sandbox();
+    fs::rename(sandbox.path_of("agent.sh"), sandbox.path_of("mended.sh")).unwrap();
+    record_start(&sandbox, vec![ToyStep::Children { children: vec![child("fast", review_of("plan.md"))] }]);
+    assert_eq!(sandbox.run_tribunal(&["resume", ROOT]).exit_code, Some(3));
+    assert_eq!(row_of(&sandbox.run_json(&["runs"]), "fast")["state"], "failed");
+    sandbox.write_file(
+        "tribunal.yaml",
+        &format!("agents: {{scripted: {{driver: command, argv: [sh, {:?}]}}}}\n", sandbox.path_of("mended.sh")),
+    );
+    // With its own settings the child fails again.
+    assert_eq!(sandbox.run_tribunal(&["resume", ROOT]).exit_code, Some(3));
+    let output = sandbox.run_tribunal(&["resume", ROOT, "--reload"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(row_of(&sandbox.run_json(&["runs"]), "fast")["state"], "resolved");
 }
 
 #[test]

@@ -36,10 +36,44 @@ pub enum ChildOutcome {
     /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
     Waiting(ChildReport),
     /// The child could not be started or continued.
-    Failed {
-        #[serde(flatten)]
-        fault: Fault,
-    },
+    Failed(FailedChild),
+}
+
+/// A child run that could not be started, or broke off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedChild {
+    /// `None` if the child has no id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    #[serde(flatten)]
+    pub fault: Fault,
+    /// What it had used in its whole life: it counts, although nothing came of it.
+    #[serde(default)]
+    pub used: UsageTotals,
+}
+
+impl From<Fault> for ChildOutcome {
+    fn from(fault: Fault) -> ChildOutcome {
+        ChildOutcome::Failed(FailedChild { run: None, fault, used: UsageTotals::default() })
+    }
+}
+
+impl ChildOutcome {
+    /// The run; `None` if the child never got an id.
+    pub fn child_run(&self) -> Option<&RunId> {
+        match self {
+            ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => Some(&report.run),
+            ChildOutcome::Failed(failed) => failed.run.as_ref(),
+        }
+    }
+
+    /// What the child has used in its whole life.
+    pub fn used_totals(&self) -> UsageTotals {
+        match self {
+            ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => report.used,
+            ChildOutcome::Failed(failed) => failed.used,
+        }
+    }
 }
 
 /// How a child run ended or was parked.
@@ -62,22 +96,20 @@ pub struct ChildReport {
 pub struct ChildStanding {
     pub run: RunId,
     pub usage: UsageTotals,
-    /// The last report; `None` while the child runs.
-    pub report: Option<ChildReport>,
+    /// How it came back last; `None` if it has not come back since it was asked for.
+    pub outcome: Option<ChildOutcome>,
 }
 
 impl ChildStanding {
     pub fn new(run: RunId) -> ChildStanding {
-        ChildStanding { run, usage: UsageTotals::default(), report: None }
+        ChildStanding { run, usage: UsageTotals::default(), outcome: None }
     }
 
     /// Applies the outcome, if it is that of this child.
     pub fn apply_outcome(&mut self, outcome: &ChildOutcome) {
-        if let ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) = outcome
-            && report.run == self.run
-        {
-            self.usage = report.used;
-            self.report = Some(report.clone());
+        if outcome.child_run() == Some(&self.run) {
+            self.usage = outcome.used_totals();
+            self.outcome = Some(outcome.clone());
         }
     }
 }
@@ -122,12 +154,12 @@ impl ChildLedger {
     pub fn settle_account(&mut self, child_name: &str, outcome: &ChildOutcome) -> UsageTotals {
         let account = self.accounts.entry(String::from(child_name)).or_default();
         account.lent = None;
-        let (ChildOutcome::Ended(report) | ChildOutcome::Waiting(report)) = outcome else {
-            return UsageTotals::default();
-        };
-        let newly_used = report.used.used_since(&account.used);
-        account.used = report.used;
-        account.worked_ms = report.worked_ms;
+        // What a child that failed had paid for counts like any other usage.
+        let newly_used = outcome.used_totals().used_since(&account.used);
+        if let ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) = outcome {
+            account.worked_ms = report.worked_ms;
+        }
+        account.used = account.used.max_of(&outcome.used_totals());
         newly_used
     }
 }
@@ -135,6 +167,7 @@ impl ChildLedger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::fault::FaultKind;
 
     fn share(cost: u64, tokens: u64) -> LimitShare {
         LimitShare { runtime_ms: 1_000, cost: Cost(cost), tokens }
@@ -162,6 +195,19 @@ mod tests {
         assert_eq!(ledger.settle_account("a", &ended(10, 4)).cost, Cost(10));
         // The run has used 10 of its 90, and 60 are lent: 20 are free.
         assert_eq!(ledger.lend_share("e", share(80, 26), 1), share(20, 6));
+    }
+
+    #[test]
+    fn what_a_failed_child_had_used_counts_once() {
+        let fault = Fault::new(FaultKind::World, "the disk is gone");
+        let used = UsageTotals { cost: Cost(20), ..UsageTotals::default() };
+        let failed = ChildOutcome::Failed(FailedChild { run: Some(RunId::new("a-1")), fault: fault.clone(), used });
+        let mut ledger = ChildLedger::default();
+        assert_eq!(ledger.settle_account("a", &failed).cost, Cost(20));
+        assert_eq!(ledger.settle_account("a", &failed).cost, Cost(0));
+        // A child that could not even be looked at has used nothing new.
+        assert_eq!(ledger.settle_account("a", &fault.into()).cost, Cost(0));
+        assert_eq!(ledger.settle_account("a", &ended(50, 0)).cost, Cost(30));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     decisions::decision::Decision,
     decisions::user_request::UserRequest,
     engine::{
-        children::{ChildOutcome, RunChild},
+        children::{ChildOutcome, FailedChild, RunChild},
         files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
@@ -428,7 +428,7 @@ impl Reply {
             | Reply::Restore(RestoreOutcome::Failed { fault })
             | Reply::Write(WriteOutcome::Failed { fault })
             | Reply::Post(PostOutcome::Failed { fault })
-            | Reply::RunChild(ChildOutcome::Failed { fault }) => Some(fault),
+            | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
         }
     }
@@ -447,7 +447,7 @@ macro_rules! failed_with_a_fault {
     };
 }
 
-failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome, ChildOutcome);
+failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome);
 
 impl From<Fault> for AskOutcome {
     fn from(fault: Fault) -> AskOutcome {

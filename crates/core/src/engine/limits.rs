@@ -200,6 +200,17 @@ impl UsageTotals {
         Cost(self.cost.0.saturating_sub(self.notional.0))
     }
 
+    /// Returns the larger of both in each figure: a total never falls.
+    #[must_use]
+    pub fn max_of(&self, other: &UsageTotals) -> UsageTotals {
+        UsageTotals {
+            cost: self.cost.max(other.cost),
+            notional: self.notional.max(other.notional),
+            tokens: self.tokens.max(other.tokens),
+            uncosted_tokens: self.uncosted_tokens.max(other.uncosted_tokens),
+        }
+    }
+
     /// Returns what was used since an earlier total.
     #[must_use]
     pub fn used_since(&self, earlier: &UsageTotals) -> UsageTotals {

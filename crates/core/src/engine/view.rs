@@ -188,7 +188,7 @@ impl RunView {
             }
             Effect::RunChild(run_child) => {
                 if let Some(standing) = self.children.get_mut(&run_child.name) {
-                    standing.report = None;
+                    standing.outcome = None;
                 }
             }
             _ => {}

@@ -214,7 +214,7 @@ fn end_of(state: &ToyState) -> Option<RunEnding> {
     }
     let is_resolved = |progress: &&ChildProgress| match &progress.outcome {
         ChildOutcome::Ended(report) => report.outcome == Some(RunOutcome::Resolved),
-        ChildOutcome::Waiting(_) | ChildOutcome::Failed { .. } => false,
+        ChildOutcome::Waiting(_) | ChildOutcome::Failed(_) => false,
     };
     let resolved_count = state.children.values().filter(is_resolved).count();
     let detail = format!("{resolved_count} of {} resolved", format_count(state.children.len() as u32, "child run"));

@@ -175,7 +175,7 @@ fn only_the_same_claim_about_the_same_text_stays_dismissed() {
 #[test]
 fn a_dismissed_absence_needs_the_same_heading_and_terms() {
     let absence = |heading: &str, terms: &[&str]| RaisedFinding {
-        description: "nobody says when it is due".into(),
+        description: "there is no due date".into(),
         evidence: Evidence::Absence {
             heading: heading.into(),
             terms: terms.iter().map(|term| String::from(*term)).collect(),

@@ -216,7 +216,10 @@ fn the_verbose_log_of_a_run_names_its_children() {
 fn the_status_of_a_run_lists_its_children_with_what_they_used() {
     let status_of = |journal: &[JournalEntry]| {
         let run_view = RunView::from_entries(journal);
-        let run_details = RunDetails { child_lines: list_child_lines(&run_view, &|_| None), ..RunDetails::default() };
+        let run_details = RunDetails {
+            child_lines: list_child_lines(&RunStanding { run_view: &run_view, is_live: true }, &|_| None),
+            ..RunDetails::default()
+        };
         let run_standing = RunStanding { run_view: &run_view, is_live: true };
         let status_text = render_detailed_status(&run_standing, &run_details, &Screen::default());
         status_text.lines().skip(1).take(2).map(String::from).collect::<Vec<_>>().join("\n")

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        children::{ChildOutcome, ChildReport, RunChild},
+        children::{ChildOutcome, ChildReport, FailedChild, RunChild},
         effect::Reply,
         event::{EntryDraft, ParentRun, RunEvent},
         ids::{Key, RunId},
@@ -108,16 +108,15 @@ impl WorkflowHost<'_, '_> {
     ) -> Result<(), HostError> {
         let ChildEnd { key, child_id, result } = child_end;
         let is_stopping = *self.stop.borrow() > StopLevel::Continue;
+        let child_view = RunView::from_entries(&self.journal.entries_of(&child_id)?);
+        let fail_with = |problem: String| {
+            let used = child_view.total_usage().usage_totals();
+            ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault: environment_fault(problem), used })
+        };
         let outcome = match result {
-            Ok(()) => {
-                let child_view = RunView::from_entries(&self.journal.entries_of(&child_id)?);
-                match report_child(&child_id, &child_view) {
-                    Some(outcome) => outcome,
-                    None if is_stopping => return Ok(()),
-                    None => environment_fault(format!("child run {child_id} has no end")).into(),
-                }
-            }
-            Err(cause) => environment_fault(format!("child run {child_id}: {cause}")).into(),
+            Ok(()) => report_child(&child_id, &child_view)
+                .unwrap_or_else(|| fail_with(format!("child run {child_id} has neither ended nor parked"))),
+            Err(cause) => fail_with(format!("child run {child_id}: {cause}")),
         };
         // A child that was stopped together with this run has not come to an end of its own.
         if is_stopping && !matches!(outcome, ChildOutcome::Ended(_)) {
@@ -130,8 +129,8 @@ impl WorkflowHost<'_, '_> {
     pub(super) fn answered_children(&self) -> Result<Vec<UserRequest>, HostError> {
         let mut requests = Vec::new();
         for (child_name, standing) in &self.journal.run_view().children {
-            // Only a child that has reported waits; one that runs reads its own inbox.
-            if standing.report.is_none() {
+            // One that runs reads its own inbox, and one that has ended needs no answer.
+            if !matches!(standing.outcome, Some(ChildOutcome::Waiting(_))) {
                 continue;
             }
             let child_view = RunView::from_entries(&self.journal.entries_of(&standing.run)?);

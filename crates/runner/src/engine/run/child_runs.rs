@@ -78,7 +78,7 @@ impl Runner {
                 }
                 RunPhase::Parked(summary) if resumed && summary.outcome.is_some() => {}
                 RunPhase::Running | RunPhase::Parked(_) => {
-                    let changed_plan = changed_share(&child_view, &plan.settings);
+                    let changed_plan = changed_plan(&child_view, plan.settings);
                     runner.resume_child_run(&child_id, changed_plan, update_sink).await?;
                 }
             }
@@ -91,15 +91,12 @@ impl Runner {
     }
 }
 
-/// Returns the plan with the share that the parent gives now; `None` if it has not changed.
-fn changed_share(child_view: &RunView, parent_settings: &Settings) -> Option<RunPlan> {
-    let (Some(settings), Some(order)) = (&child_view.settings, &child_view.order) else { return None };
-    let is_changed = settings.limits.share != parent_settings.limits.share;
-    is_changed.then(|| {
-        let mut settings = settings.clone();
-        settings.limits.share = parent_settings.limits.share;
-        RunPlan { settings, order: order.clone() }
-    })
+/// Returns the plan of a child that is continued with other settings than before; `None` if they are the same. The parent gives
+/// its own settings and a share: the share may have grown, and the user may have read the settings again.
+fn changed_plan(child_view: &RunView, settings: Settings) -> Option<RunPlan> {
+    let is_changed = child_view.settings.as_ref() != Some(&settings);
+    let order = child_view.order.clone().filter(|_| is_changed)?;
+    Some(RunPlan { settings, order })
 }
 
 /// Passes on the stops of the parent, and those that the user requested for this child alone.
