@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod decisions;
+pub mod development;
 pub mod engine;
 pub mod review;
 pub mod session;

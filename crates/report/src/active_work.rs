@@ -12,7 +12,7 @@ use tribunal_core::{
     tasks::brief::AgentTask,
 };
 
-use crate::{kind_reporter::TaskDescription, kind_table, phrases, run_text::describe_run};
+use crate::{development_text, kind_reporter::TaskDescription, kind_table, phrases, run_text::describe_run};
 
 /// One piece of work under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,13 @@ impl ActiveWork {
             Effect::AwaitReset(wait) if wait.cause == WaitCause::CallsPerHour => {
                 Some(own_work(phrases::describe_wait(wait, started_ms)))
             }
+            Effect::OpenWorkspace(_)
+            | Effect::CloseWorkspace(_)
+            | Effect::Checks(_)
+            | Effect::Commit(_)
+            | Effect::Rebase(_)
+            | Effect::Integrate(_)
+            | Effect::Notify(_) => development_text::describe_work(effect).map(own_work),
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)
             | Effect::Write(_)

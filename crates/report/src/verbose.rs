@@ -26,7 +26,7 @@ use tribunal_core::{
 use crate::{
     Reporter,
     child_runs::ChildResult,
-    clean_block, kind_table, phrases,
+    clean_block, development_text, kind_table, phrases,
     run_text::{describe_run, describe_spending},
     session::describe_session_event,
     style::{Screen, TextStyle},
@@ -176,6 +176,7 @@ fn describe_effect(effect: &Effect) -> String {
             format!("change {}", phrases::format_count(changes.len() as u32, "project record"))
         }
         Effect::RunChild(RunChild { name, order, .. }) => format!("run child {name}: {}", describe_run(order)),
+        _ => development_text::describe_request(effect).unwrap_or_default(),
     }
 }
 
@@ -235,6 +236,7 @@ fn describe_success(effect_reply: &Reply) -> String {
         | Reply::Restore(RestoreOutcome::Failed { .. })
         | Reply::Write(WriteOutcome::Failed { .. })
         | Reply::Post(PostOutcome::Failed { .. }) => "failed".into(),
+        _ => development_text::describe_reply(effect_reply).unwrap_or_else(|| "failed".into()),
     }
 }
 
@@ -252,6 +254,10 @@ fn describe_answer(agent_reply: &AgentReply) -> String {
         },
         AnswerContent::Question(_) => "a question".into(),
         AnswerContent::Text { text } => format!("{} characters of text", text.chars().count()),
+        AnswerContent::Turn(report) => match report.status.as_ref().and_then(|status| status.status) {
+            Some(status) => format!("a turn, status {status}"),
+            None => "a turn".into(),
+        },
         AnswerContent::Unreadable { message } => format!("unreadable: {message}"),
     };
     match agent_reply.remarks.len() {

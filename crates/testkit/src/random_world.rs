@@ -10,7 +10,7 @@ use tribunal_core::{
     },
     engine::{
         effect::{
-            AskOutcome, CallBooking, Effect, EffectKind, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall,
+            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall,
             Reply, Requests, RestoreOutcome, WriteOutcome, WriteRecords,
         },
         files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
@@ -423,8 +423,6 @@ impl SimulatedWorld for RandomWorld {
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
             Effect::ReadRecords(request) => self.records.read_records(request),
             Effect::WriteRecords(request) => self.records.write_records(request, "trial"),
-            // There are no child runs in this world.
-            Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
             Effect::Wait(wait) => {
                 let mut requests = self.user_requests();
@@ -436,6 +434,8 @@ impl SimulatedWorld for RandomWorld {
                 }
                 Reply::Wait(Requests { requests })
             }
+            // There are no child runs in this world, and nothing is developed.
+            other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)
     }

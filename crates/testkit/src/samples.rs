@@ -99,6 +99,7 @@ fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
         repeats: None,
         strayed: Vec::new(),
         session: None,
+        workspace: None,
     }))
 }
 
@@ -179,6 +180,7 @@ pub fn failed_task_reply(kind: FaultKind) -> Reply {
         output: None,
         prompt: None,
         strayed: Vec::new(),
+        workspace: None,
     }))
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use tribunal_core::tasks::status_report::{StatusReport, WorkStatus};
 
 pub use agent_response::AgentResponse;
+pub(crate) use keywords::has_many_errors;
 pub use output_shape::OutputShape;
 
 /// What is known besides the response itself.

@@ -1,11 +1,15 @@
-//! Reads answers that are no lists: a status block, or plain text.
+//! Reads answers that are no lists: a status block, the end of a turn, or plain text.
 
 use tribunal_core::{
-    tasks::{brief::AnswerContent, instructions::MAX_TEXT_CHARS},
+    tasks::{
+        brief::AnswerContent,
+        instructions::MAX_TEXT_CHARS,
+        status_report::{StatusReport, TurnReport},
+    },
     text::truncate_chars,
 };
 
-use crate::analysis::status_block;
+use crate::analysis::{self, status_block};
 
 /// Reads a status block. An agent may quote the form or the block of an earlier pass, so the last block that says something
 /// counts.
@@ -36,4 +40,19 @@ pub(super) fn read_text(answer_text: &str) -> AnswerContent {
         "" => AnswerContent::Unreadable { message: "the answer is empty".to_string() },
         trimmed_text => AnswerContent::Text { text: truncate_chars(trimmed_text, MAX_TEXT_CHARS) },
     }
+}
+
+/// Reads the end of a turn. Any answer is one, also an empty one: whether the turn was of use shows in the workspace.
+pub(super) fn read_turn(answer_text: &str) -> AnswerContent {
+    let trimmed_text = answer_text.trim();
+    // The end has the status block and the promise, so it is the beginning that is left out.
+    let skipped_chars = trimmed_text.chars().count().saturating_sub(MAX_TEXT_CHARS);
+    AnswerContent::Turn(Box::new(TurnReport {
+        text: trimmed_text.chars().skip(skipped_chars).collect(),
+        status: status_block::find_last_block(trimmed_text).filter(StatusReport::is_conclusive),
+        length: answer_text.len() as u64,
+        stuck: analysis::has_many_errors(trimmed_text),
+        // Denials are reported by the client and not by the answer.
+        denied: Vec::new(),
+    }))
 }

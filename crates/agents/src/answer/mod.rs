@@ -75,7 +75,7 @@ impl AnswerKind {
             ExpectedAnswer::Findings => Some(AnswerKind::Findings),
             ExpectedAnswer::Fixes => Some(AnswerKind::Fixes),
             ExpectedAnswer::Rulings => Some(AnswerKind::Verdicts),
-            ExpectedAnswer::Status | ExpectedAnswer::Question | ExpectedAnswer::Text => None,
+            ExpectedAnswer::Status | ExpectedAnswer::Question | ExpectedAnswer::Text | ExpectedAnswer::Turn => None,
         }
     }
 
@@ -95,6 +95,7 @@ pub fn read_answer(answer_text: &str, expects: ExpectedAnswer) -> ParsedAnswer {
     }
     let content = match expects {
         ExpectedAnswer::Status => free_answer::read_status(answer_text),
+        ExpectedAnswer::Turn => free_answer::read_turn(answer_text),
         _ => free_answer::read_text(answer_text),
     };
     ParsedAnswer { content, minutes: PartyMinutes::default(), remarks: Vec::new() }

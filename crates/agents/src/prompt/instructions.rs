@@ -96,6 +96,7 @@ fn answer_form(expects: ExpectedAnswer) -> &'static str {
         ExpectedAnswer::Status => include_str!("../../templates/parts/status-form.md"),
         ExpectedAnswer::Question => include_str!("../../templates/parts/question-form.md"),
         ExpectedAnswer::Text => "",
+        ExpectedAnswer::Turn => include_str!("../../templates/parts/turn-form.md"),
     }
 }
 

@@ -228,6 +228,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
             }
         }
         AnswerContent::Text { text } => writeln!(output, "text:\n{}", clean_block(text))?,
+        AnswerContent::Turn(report) => writeln!(output, "text:\n{}", clean_block(&report.text))?,
         AnswerContent::Unreadable { message } => writeln!(output, "unreadable: {}", clean_block(message))?,
         AnswerContent::Rulings { rulings, .. } => {
             writeln!(output, "{}", format_count(rulings.len(), "verdict"))?;

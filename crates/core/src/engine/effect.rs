@@ -9,7 +9,7 @@
 //!
 //! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -18,6 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decisions::decision::Decision,
     decisions::user_request::UserRequest,
+    development::{
+        checks::{ChecksOutcome, RunChecks},
+        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        notices::{NotifyOutcome, NotifyUser},
+        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
+    },
     engine::{
         children::{ChildOutcome, FailedChild, RunChild},
         files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
@@ -125,6 +131,13 @@ effects! {
     RunChild = "run_child": RunChild -> ChildOutcome;
     ReadRecords = "read_records": ReadRecords -> RecordList;
     WriteRecords = "write_records": WriteRecords -> RecordsWritten;
+    OpenWorkspace = "open_workspace": OpenWorkspace -> OpenOutcome;
+    CloseWorkspace = "close_workspace": CloseWorkspace -> CloseOutcome;
+    Checks = "checks": RunChecks -> ChecksOutcome;
+    Commit = "commit": CommitWork -> CommitOutcome;
+    Rebase = "rebase": RebaseWork -> RebaseOutcome;
+    Integrate = "integrate": Integrate -> IntegrateOutcome;
+    Notify = "notify": NotifyUser -> NotifyOutcome;
 }
 
 /// Makes one frozen copy of the subject and what it needs, for all reviewers of a round.
@@ -301,6 +314,9 @@ pub struct FailedTask {
     /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<StrayEdit>,
+    /// What the agent left in the workspace for development in which it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Box<WorkspaceState>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -407,6 +423,13 @@ impl Reply {
             EffectKind::Write => Some(Reply::Write(fault.into())),
             EffectKind::Post => Some(Reply::Post(fault.into())),
             EffectKind::RunChild => Some(Reply::RunChild(fault.into())),
+            EffectKind::OpenWorkspace => Some(Reply::OpenWorkspace(fault.into())),
+            EffectKind::CloseWorkspace => Some(Reply::CloseWorkspace(fault.into())),
+            EffectKind::Checks => Some(Reply::Checks(fault.into())),
+            EffectKind::Commit => Some(Reply::Commit(fault.into())),
+            EffectKind::Rebase => Some(Reply::Rebase(fault.into())),
+            EffectKind::Integrate => Some(Reply::Integrate(fault.into())),
+            EffectKind::Notify => Some(Reply::Notify(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
             EffectKind::Inbox
             | EffectKind::Wait
@@ -428,6 +451,13 @@ impl Reply {
             | Reply::Restore(RestoreOutcome::Failed { fault })
             | Reply::Write(WriteOutcome::Failed { fault })
             | Reply::Post(PostOutcome::Failed { fault })
+            | Reply::OpenWorkspace(OpenOutcome::Failed { fault })
+            | Reply::CloseWorkspace(CloseOutcome::Failed { fault })
+            | Reply::Checks(ChecksOutcome::Failed { fault })
+            | Reply::Commit(CommitOutcome::Failed { fault })
+            | Reply::Rebase(RebaseOutcome::Failed { fault })
+            | Reply::Integrate(IntegrateOutcome::Failed { fault })
+            | Reply::Notify(NotifyOutcome::Failed { fault })
             | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
         }
@@ -447,7 +477,20 @@ macro_rules! failed_with_a_fault {
     };
 }
 
-failed_with_a_fault!(FreezeOutcome, LandOutcome, RestoreOutcome, WriteOutcome, PostOutcome);
+failed_with_a_fault!(
+    FreezeOutcome,
+    LandOutcome,
+    RestoreOutcome,
+    WriteOutcome,
+    PostOutcome,
+    OpenOutcome,
+    CloseOutcome,
+    ChecksOutcome,
+    CommitOutcome,
+    RebaseOutcome,
+    IntegrateOutcome,
+    NotifyOutcome
+);
 
 impl From<Fault> for AskOutcome {
     fn from(fault: Fault) -> AskOutcome {
@@ -457,6 +500,7 @@ impl From<Fault> for AskOutcome {
             output: None,
             prompt: None,
             strayed: Vec::new(),
+            workspace: None,
         })
     }
 }

@@ -116,6 +116,7 @@ mod tests {
             output: Some(Hash::new("o")),
             prompt: None,
             strayed: Vec::new(),
+            workspace: None,
         });
         RunEvent::EffectFinished { key: key.clone(), stretch: 1, reply: Reply::Ask(outcome) }
     }

@@ -66,9 +66,20 @@ text_id!(
     Key
 );
 text_id!(
+    /// A commit of git, as its full object id.
+    CommitId
+);
+text_id!(
     /// The name of a project record, unique among the records of its kind.
     RecordKey
 );
+
+impl CommitId {
+    /// Returns the first ten digits, which are enough for users.
+    pub fn short_hex(&self) -> &str {
+        self.0.get(..10).unwrap_or(&self.0)
+    }
+}
 
 impl Hash {
     pub fn digest_of(bytes: &[u8]) -> Hash {

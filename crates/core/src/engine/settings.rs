@@ -11,6 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    development::{
+        checks::{CheckSpec, CommandLine},
+        workspace::WorkspaceSettings,
+    },
     engine::{ids::AgentName, limits::RunLimits, tier::ProcessTier},
     tasks::client::{ClientSpec, JobDuty, JobKind},
 };
@@ -28,6 +32,14 @@ pub struct Settings {
     pub reserves: Vec<AgentSpec>,
     /// Commands that must pass before a patch lands.
     pub verify: Vec<String>,
+    /// Commands that must pass before work counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckSpec>,
+    /// A command that is run when something waits for the user or a run has ended; the text is its last argument.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<CommandLine>,
+    #[serde(default)]
+    pub workspace: WorkspaceSettings,
     /// Ignored files and directories that agents and checks need in their workspaces, relative to the project's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    development::workspace::WorkspaceState,
     engine::{
         files::{Patch, StrayEdit},
         ids::{AgentName, FindingId, Hash, Key},
@@ -27,7 +28,7 @@ use crate::{
         client::{JobKind, ModelSize},
         instructions::{AgentQuestion, InstructionBrief},
         purpose::{ExpectedAnswer, TaskPurpose},
-        status_report::StatusReport,
+        status_report::{StatusReport, TurnReport},
     },
     text::word_table::words,
 };
@@ -200,6 +201,8 @@ pub enum WorkspaceKind {
     Frozen { by: Key },
     /// The agent writes in a private copy of the current project; the difference becomes a patch.
     Private,
+    /// The agent writes in a workspace for development, which was opened under this name and is kept.
+    Development { workspace: String },
 }
 
 /// A brief for one agent.
@@ -224,6 +227,9 @@ pub struct AgentTask {
     /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<AgentSession>>,
+    /// Files of a workspace for development whose texts come back with the answer, relative to the project's root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collect: Vec<String>,
 }
 
 impl AgentTask {
@@ -235,8 +241,19 @@ impl AgentTask {
         timeout_ms: u64,
     ) -> AgentTask {
         let TaskPurpose { job, expects } = purpose;
-        let (recent, brief) = (Vec::new(), brief.into());
-        AgentTask { agent, job, expects, brief, place, timeout_ms, recent, size: None, budget: None, session: None }
+        AgentTask {
+            agent,
+            job,
+            expects,
+            brief: brief.into(),
+            place,
+            timeout_ms,
+            recent: Vec::new(),
+            size: None,
+            budget: None,
+            session: None,
+            collect: Vec::new(),
+        }
     }
 
     /// Makes a task of a review. The role says what it is for.
@@ -246,7 +263,11 @@ impl AgentTask {
 
     /// Whether the agent may change its workspace: its job is to write, and the workspace is its own.
     pub fn can_write(&self) -> bool {
-        self.place == WorkspaceKind::Private && self.job.duty_group() == JobKind::Fix
+        let is_own_workspace = match self.place {
+            WorkspaceKind::Frozen { .. } => false,
+            WorkspaceKind::Private | WorkspaceKind::Development { .. } => true,
+        };
+        is_own_workspace && self.job.duty_group() == JobKind::Fix
     }
 
     /// Returns a name for the agent by what it does: its role in a review, else its job.
@@ -461,6 +482,8 @@ pub enum AnswerContent {
     Text {
         text: String,
     },
+    /// What the agent said at the end of a turn of development.
+    Turn(Box<TurnReport>),
     /// The text has nothing of what was expected that the parser can use; the message says why.
     Unreadable {
         message: String,
@@ -492,6 +515,9 @@ pub struct AgentReply {
     /// The session, if the client kept it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<AgentSession>>,
+    /// What the agent left in the workspace for development in which it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Box<WorkspaceState>>,
 }
 
 #[cfg(test)]

@@ -25,4 +25,6 @@ pub enum ExpectedAnswer {
     Question,
     /// Plain text.
     Text,
+    /// The end of a turn of development: plain text, with a status block if the agent gives one.
+    Turn,
 }

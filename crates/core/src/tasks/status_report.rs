@@ -3,7 +3,7 @@
 //! A report is a claim: what is really done can be seen in the tree. `agents` reads the block; this module only says what it
 //! means.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -46,6 +46,25 @@ impl StatusReport {
     pub fn is_blocked(&self) -> bool {
         self.status == Some(WorkStatus::Blocked)
     }
+}
+
+/// What an agent says at the end of a turn of development. All of it is a claim: the workspace shows what was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnReport {
+    /// The final answer, at most [`crate::tasks::instructions::MAX_TEXT_CHARS`]; its end is kept. Empty if the turn ended without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The status block, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusReport>,
+    /// The length of the whole answer in bytes.
+    pub length: u64,
+    /// Whether the answer has more lines that report errors than a working agent prints.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stuck: bool,
+    /// Tools whose use the client denied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
 }
 
 /// How far the work has come.

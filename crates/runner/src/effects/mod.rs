@@ -236,6 +236,13 @@ pub(crate) async fn perform_effect(
         Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
         Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
         Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
+        Effect::OpenWorkspace(_) => Reply::OpenWorkspace(environment_fault("not implemented").into()),
+        Effect::CloseWorkspace(_) => Reply::CloseWorkspace(environment_fault("not implemented").into()),
+        Effect::Checks(_) => Reply::Checks(environment_fault("not implemented").into()),
+        Effect::Commit(_) => Reply::Commit(environment_fault("not implemented").into()),
+        Effect::Rebase(_) => Reply::Rebase(environment_fault("not implemented").into()),
+        Effect::Integrate(_) => Reply::Integrate(environment_fault("not implemented").into()),
+        Effect::Notify(_) => Reply::Notify(environment_fault("not implemented").into()),
     };
     Some(reply.into())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     engine::{
         effect::{
-            AskOutcome, Effect, EffectKind, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests,
+            AskOutcome, Effect, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests,
             RestoreOutcome, WriteOutcome,
         },
         ids::AgentName,
@@ -183,8 +183,8 @@ impl SimulatedWorld for Courtroom {
             // Every run of this world is the first one on its document.
             Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
             Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
-            // There are no child runs in this world.
-            Effect::RunChild(_) => samples::failed_effect_reply(EffectKind::RunChild),
+            // There are no child runs in this world, and nothing is developed.
+            other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)
     }

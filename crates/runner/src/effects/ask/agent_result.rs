@@ -73,7 +73,7 @@ pub(super) fn read_agent_result(
     let parsed_answer = parse_expected_answer(&decoded.answer_text, agent_task.expects);
     let mut blobs = vec![masked_stdout.into_bytes()];
     let patch = match agent_task.place {
-        WorkspaceKind::Frozen { .. } => None,
+        WorkspaceKind::Frozen { .. } | WorkspaceKind::Development { .. } => None,
         WorkspaceKind::Private => match extract_patch(context, workspace, &mut blobs) {
             Ok(patch) => patch,
             // The agent itself broke the workspace it was given.
@@ -102,6 +102,7 @@ pub(super) fn read_agent_result(
         repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
         strayed: strayed_files,
         session: decoded.session.map(Box::new),
+        workspace: None,
     };
     PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
 }
@@ -159,7 +160,8 @@ fn build_failed_result(
     blobs: Vec<Vec<u8>>,
 ) -> PerformedEffect<AskOutcome> {
     let output_hash = blobs.first().map(|output| Hash::digest_of(output));
-    let failed_task = FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files };
+    let failed_task =
+        FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files, workspace: None };
     PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs }
 }
 

@@ -254,6 +254,7 @@ fn open_workspace(context: &EffectContext, task_key: &Key, agent_task: &AgentTas
             creation.map_err(|cause| format!("could not create a workspace: {cause}"))?;
             workspace
         }
+        WorkspaceKind::Development { .. } => return Err("not implemented".to_string()),
     };
     if !workspace.is_complete() {
         return Err(format!("the workspace {} is gone", workspace.directory().display()));

@@ -1,0 +1,101 @@
+//! Commits: how the work of a workspace is recorded, and how it gets onto the user's branch.
+//!
+//! The commits are made by Tribunal from the content of a workspace; what an agent commits itself counts only as content.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    development::{checks::CheckResult, workspace::TargetBranch},
+    engine::ids::CommitId,
+    tasks::fault::Fault,
+};
+
+/// Commits the content of a workspace, and stores the commit in the user's repository under a ref of Tribunal's own. No branch
+/// of the user moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommitWork {
+    pub workspace: String,
+    pub message: String,
+    /// Whether the user's commit hooks run first. A hook that changes files is run once more on the result.
+    pub run_hooks: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum CommitOutcome {
+    Committed(CommittedWork),
+    /// There is nothing to commit since the last commit of this workspace.
+    Unchanged {
+        /// The last commit, or the one that the work began with.
+        tip: CommitId,
+    },
+    /// A hook of the user refused the commit.
+    Refused(CheckResult),
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommittedWork {
+    pub commit: CommitId,
+    /// A hook of the user changed these files; checks that ran before it do not hold for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten: Vec<String>,
+}
+
+/// Moves the target branch to the last commit of a workspace, if the branch has not moved since the work began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Integrate {
+    pub workspace: String,
+    pub branch: TargetBranch,
+    /// Where the branch must still be.
+    pub expected: CommitId,
+    pub commit: CommitId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum IntegrateOutcome {
+    /// The branch has the work. The checkout of it follows, or nothing is checked out there.
+    Integrated { checkout_moved: bool },
+    /// The checkout has uncommitted changes of the same files, so the branch was left alone. The work is on another branch.
+    Waits {
+        branch: String,
+        /// The files that are in the way.
+        paths: Vec<String>,
+    },
+    /// The branch has moved meanwhile: the work has to be rebased onto this commit first.
+    Moved { tip: CommitId },
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+/// Replays the commits of a workspace onto another commit, and its content with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RebaseWork {
+    pub workspace: String,
+    pub onto: CommitId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum RebaseOutcome {
+    Rebased {
+        commit: CommitId,
+    },
+    /// Nothing was changed.
+    Conflict {
+        paths: Vec<String>,
+    },
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}

@@ -1,0 +1,8 @@
+//! What runs need that develop software: workspaces that are kept over many turns, checks, and commits.
+//!
+//! Everything here is common to all kinds of runs that develop. The effects are performed in `runner`.
+
+pub mod checks;
+pub mod commits;
+pub mod notices;
+pub mod workspace;

@@ -1,0 +1,150 @@
+//! Workspaces for development. Agents work in one over many turns, and it survives the end of a process.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::ids::{CommitId, Hash},
+    tasks::fault::Fault,
+    text::word_table::words,
+};
+
+/// Where development happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DevelopmentPlace {
+    /// A private git clone outside the project, which borrows the objects of the user's repository.
+    #[default]
+    Clone,
+    /// The user's checkout, which must be clean.
+    InPlace,
+}
+
+words!(DevelopmentPlace { Clone = "clone", InPlace = "in place" });
+
+/// The settings of workspaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkspaceSettings {
+    /// The directory for clones; `None` uses the user's cache directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Commands that prepare a new clone, once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<crate::development::checks::CommandLine>,
+}
+
+/// Opens a workspace: makes it and sets it up, or finds the one that an earlier process of the run made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenWorkspace {
+    /// Unique among the workspaces of a run.
+    pub workspace: String,
+    pub place: DevelopmentPlace,
+    /// The branch that the work begins with and lands on.
+    pub branch: TargetBranch,
+}
+
+/// The branch on which the work of a run lands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetBranch {
+    /// Without `refs/heads/`.
+    pub name: String,
+    /// The commit that the branch begins with if it does not exist yet; `None` for a branch that exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<CommitId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum OpenOutcome {
+    Opened(OpenedWorkspace),
+    /// A command of `workspace.setup` failed.
+    SetupFailed(crate::development::checks::CheckResult),
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenedWorkspace {
+    /// The directory in which agents work.
+    pub path: String,
+    /// The commit that the work begins with.
+    pub base: CommitId,
+    pub state: WorkspaceState,
+    /// What agents and checks will not find there, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// The content of a workspace at one time: everything that git would commit, whether or not it is committed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkspaceState {
+    /// Equal for equal contents. What the agent commits, stages or ignores makes no difference.
+    pub fingerprint: Option<Hash>,
+    /// The files that differ from the commit that the work began with, sorted by path; at most [`MAX_LISTED_FILES`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedPath>,
+    pub changed_count: u32,
+    /// The files that the task asked to read back, as they are now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<CollectedFile>,
+}
+
+/// The most files that a state lists.
+pub const MAX_LISTED_FILES: usize = 200;
+/// The most bytes of a file that is read back.
+pub const MAX_COLLECTED_BYTES: usize = 256 << 10;
+
+/// A file that differs from the commit that the work began with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedPath {
+    pub path: String,
+    pub change: PathChange,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathChange {
+    Added,
+    Modified,
+    Deleted,
+}
+
+words!(PathChange { Added = "added", Modified = "modified", Deleted = "deleted" });
+
+/// A file of a workspace that a task asked to read back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectedFile {
+    pub path: String,
+    /// The text, masked; `None` if there is no such file, or if it is no text or too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl WorkspaceState {
+    pub fn collected_text(&self, path: &str) -> Option<&str> {
+        self.files.iter().find(|file| file.path == path)?.text.as_deref()
+    }
+}
+
+/// Removes a workspace whose work has landed or is not wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CloseWorkspace {
+    pub workspace: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum CloseOutcome {
+    Closed,
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}

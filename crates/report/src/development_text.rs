@@ -1,0 +1,83 @@
+//! Describes the effects of development: workspaces, checks, commits.
+
+use tribunal_core::{
+    development::{
+        checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
+        commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
+        workspace::OpenOutcome,
+    },
+    engine::effect::{Effect, Reply},
+};
+
+use crate::phrases;
+
+/// Describes what such an effect does while it is under way; `None` if it is another one or over at once.
+pub(crate) fn describe_work(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::OpenWorkspace(open) => Some(format!("preparing the workspace {}", open.workspace)),
+        Effect::CloseWorkspace(close) => Some(format!("removing the workspace {}", close.workspace)),
+        Effect::Checks(run_checks) => Some(format!("running checks: {}", list_commands(&run_checks.checks))),
+        Effect::Commit(_) => Some("committing the work".into()),
+        Effect::Rebase(rebase) => Some(format!("rebasing the work onto {}", rebase.onto.short_hex())),
+        Effect::Integrate(integrate) => Some(format!("moving {} to the work", integrate.branch.name)),
+        _ => None,
+    }
+}
+
+/// Describes such an effect as it was asked for; `None` if it is another one.
+pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
+    let text = match effect {
+        Effect::OpenWorkspace(open) => {
+            format!("open the workspace {} ({}) on {}", open.workspace, open.place, open.branch.name)
+        }
+        Effect::CloseWorkspace(close) => format!("remove the workspace {}", close.workspace),
+        Effect::Checks(RunChecks { place, checks }) => {
+            let place_text = match place {
+                CheckPlace::Copy { .. } => "in a copy".to_string(),
+                CheckPlace::Workspace { workspace } => format!("in {workspace}"),
+            };
+            format!("run {} {place_text}", phrases::format_count(checks.len() as u32, "check"))
+        }
+        Effect::Commit(commit) => {
+            format!("commit {}: {}", commit.workspace, commit.message.lines().next().unwrap_or_default())
+        }
+        Effect::Rebase(rebase) => format!("rebase {} onto {}", rebase.workspace, rebase.onto.short_hex()),
+        Effect::Integrate(integrate) => {
+            format!("move {} to {}", integrate.branch.name, integrate.commit.short_hex())
+        }
+        Effect::Notify(notify) => format!("notify: {}", notify.text),
+        _ => return None,
+    };
+    Some(text)
+}
+
+/// Describes the reply to such an effect; `None` if it failed or belongs to another one.
+pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
+    let text = match reply {
+        Reply::OpenWorkspace(OpenOutcome::Opened(opened)) => {
+            format!("{} at {}", opened.path, opened.base.short_hex())
+        }
+        Reply::OpenWorkspace(OpenOutcome::SetupFailed(result)) => format!("set-up failed: {}", result.describe()),
+        Reply::CloseWorkspace(_) => "removed".into(),
+        Reply::Checks(ChecksOutcome::Ran(report)) => describe_checks(report),
+        Reply::Commit(CommitOutcome::Committed(committed)) => committed.commit.short_hex().to_string(),
+        Reply::Commit(CommitOutcome::Unchanged { .. }) => "nothing to commit".into(),
+        Reply::Commit(CommitOutcome::Refused(result)) => format!("refused by a hook: {}", result.describe()),
+        Reply::Rebase(RebaseOutcome::Rebased { commit }) => commit.short_hex().to_string(),
+        Reply::Rebase(RebaseOutcome::Conflict { paths }) => format!("conflicts in {}", paths.join(", ")),
+        Reply::Integrate(IntegrateOutcome::Integrated { .. }) => "moved".into(),
+        Reply::Integrate(IntegrateOutcome::Waits { branch, .. }) => format!("waits on {branch}"),
+        Reply::Integrate(IntegrateOutcome::Moved { tip }) => format!("the branch has moved to {}", tip.short_hex()),
+        Reply::Notify(_) => "notified".into(),
+        _ => return None,
+    };
+    Some(text)
+}
+
+fn describe_checks(report: &ChecksReport) -> String {
+    let failures: Vec<String> = report.failures().map(|result| result.describe()).collect();
+    if failures.is_empty() {
+        return format!("{} passed", phrases::format_count(report.results.len() as u32, "check"));
+    }
+    failures.join("; ")
+}
