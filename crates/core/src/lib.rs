@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod decisions;
 pub mod development;
 pub mod engine;
+pub mod loop_run;
 pub mod review;
 pub mod session;
 pub mod tasks;

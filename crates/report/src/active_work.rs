@@ -66,7 +66,7 @@ impl ActiveWork {
             Effect::RunChild(RunChild { name, order, .. }) => {
                 Some(own_work(format!("child run {name} ({})", describe_run(order))))
             }
-            Effect::AwaitReset(wait) if wait.cause == WaitCause::CallsPerHour => {
+            Effect::AwaitReset(wait) if wait.cause != WaitCause::UsageLimit => {
                 Some(own_work(phrases::describe_wait(wait, started_ms)))
             }
             Effect::OpenWorkspace(_)
@@ -75,6 +75,7 @@ impl ActiveWork {
             | Effect::Commit(_)
             | Effect::Rebase(_)
             | Effect::Integrate(_)
+            | Effect::ReadChange(_)
             | Effect::Notify(_) => development_text::describe_work(effect).map(own_work),
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)

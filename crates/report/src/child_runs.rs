@@ -101,7 +101,16 @@ mod tests {
     fn report(reason: RunReason, detail: &str) -> ChildReport {
         let used = UsageTotals { cost: Cost::from_amount(0.31), tokens: 31_000, ..UsageTotals::default() };
         let run = RunId::new("prd-k3f9");
-        ChildReport { run, outcome: reason.outcome(), reason, detail: detail.into(), used, worked_ms: 245_000 }
+        ChildReport {
+            run,
+            outcome: reason.outcome(),
+            reason,
+            detail: detail.into(),
+            used,
+            worked_ms: 245_000,
+            open_findings: Vec::new(),
+            open_count: 0,
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use tribunal_core::{
     development::{
+        changes::ChangeOutcome,
         checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
         workspace::OpenOutcome,
@@ -45,6 +46,7 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
         Effect::Integrate(integrate) => {
             format!("move {} to {}", integrate.branch.name, integrate.commit.short_hex())
         }
+        Effect::ReadChange(read_change) => format!("list the change {}", read_change.title),
         Effect::Notify(notify) => format!("notify: {}", notify.text),
         _ => return None,
     };
@@ -68,6 +70,8 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::Integrate(IntegrateOutcome::Integrated { .. }) => "moved".into(),
         Reply::Integrate(IntegrateOutcome::Waits { branch, .. }) => format!("waits on {branch}"),
         Reply::Integrate(IntegrateOutcome::Moved { tip }) => format!("the branch has moved to {}", tip.short_hex()),
+        Reply::ReadChange(ChangeOutcome::Listed { change }) => phrases::format_count(change.files.len() as u32, "file"),
+        Reply::ReadChange(ChangeOutcome::Empty) => "nothing to review".into(),
         Reply::Notify(_) => "notified".into(),
         _ => return None,
     };

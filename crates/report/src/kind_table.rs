@@ -286,6 +286,7 @@ pub(crate) fn find_result(run_view: &RunView) -> Option<WorkflowSummary> {
 kind_reporters! {
     Review(crate::review::ReviewReporter);
     Session(crate::session::SessionReporter);
+    Loop(crate::loop_run::LoopReporter);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::ToyReporter);
 }

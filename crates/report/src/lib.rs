@@ -20,6 +20,7 @@ mod kind_table;
 mod line_buffer;
 mod lines;
 pub mod live;
+mod loop_run;
 mod multi_run;
 mod next_steps;
 mod phrases;

@@ -91,6 +91,8 @@ impl TreeChild {
             detail: ending.detail.clone(),
             used: total_usage(&self.trial),
             worked_ms: RunView::from_entries(&self.trial.journal).last_time.awake_ms,
+            open_findings: Vec::new(),
+            open_count: 0,
         }
     }
 }

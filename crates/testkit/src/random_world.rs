@@ -10,8 +10,8 @@ use tribunal_core::{
     },
     engine::{
         effect::{
-            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall,
-            Reply, Requests, RestoreOutcome, WriteOutcome, WriteRecords,
+            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall, Reply,
+            Requests, RestoreOutcome, WriteOutcome, WriteRecords,
         },
         files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
         ids::{FindingId, Hash},

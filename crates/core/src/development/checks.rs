@@ -153,6 +153,16 @@ impl ChecksReport {
         self.results.iter().filter(|result| !result.status.is_passed())
     }
 
+    /// Returns the failures that count: all but those that only warn.
+    pub fn counting_failures(&self) -> impl Iterator<Item = &CheckResult> {
+        self.failures().filter(|result| result.on_failure != FailureAction::Warn)
+    }
+
+    /// Returns the failures that only warn.
+    pub fn warnings(&self) -> impl Iterator<Item = &CheckResult> {
+        self.failures().filter(|result| result.on_failure == FailureAction::Warn)
+    }
+
     /// Returns the first check that could not be run at all: an environment that lacks a program says nothing about the work.
     pub fn find_unrunnable(&self) -> Option<&CheckResult> {
         self.results.iter().find(|result| result.status.is_environment())
@@ -224,7 +234,7 @@ impl fmt::Display for CheckStatus {
 }
 
 impl CheckResult {
-    /// Describes the result in one line, with the first line of what it printed last.
+    /// Describes the result in one line, with the last line that it printed.
     pub fn describe(&self) -> String {
         let last_line = self.output.lines().rev().map(str::trim).find(|line| !line.is_empty());
         match last_line {

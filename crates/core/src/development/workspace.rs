@@ -45,6 +45,9 @@ pub struct OpenWorkspace {
     pub place: DevelopmentPlace,
     /// The branch that the work begins with and lands on.
     pub branch: TargetBranch,
+    /// A file of the project in which its agents keep notes already; `None` lets Tribunal choose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratchpad: Option<String>,
 }
 
 /// The branch on which the work of a run lands.
@@ -76,6 +79,8 @@ pub struct OpenedWorkspace {
     /// The commit that the work begins with.
     pub base: CommitId,
     pub state: WorkspaceState,
+    /// The file in which agents keep notes for later turns, relative to `path`. It is not part of the work.
+    pub scratchpad: String,
     /// What agents and checks will not find there, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -89,21 +94,21 @@ pub struct WorkspaceState {
     pub fingerprint: Option<Hash>,
     /// The files that differ from the commit that the work began with, sorted by path; at most [`MAX_LISTED_FILES`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<ChangedPath>,
+    pub changed: Vec<WorkspaceChange>,
     pub changed_count: u32,
-    /// The files that the task asked to read back, as they are now.
+    /// What the task asked to know about single files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<CollectedFile>,
 }
 
 /// The most files that a state lists.
 pub const MAX_LISTED_FILES: usize = 200;
-/// The most bytes of a file that is read back.
+/// The most bytes of a file that is read for its checkboxes.
 pub const MAX_COLLECTED_BYTES: usize = 256 << 10;
 
 /// A file that differs from the commit that the work began with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ChangedPath {
+pub struct WorkspaceChange {
     pub path: String,
     pub change: PathChange,
 }
@@ -118,18 +123,31 @@ pub enum PathChange {
 
 words!(PathChange { Added = "added", Modified = "modified", Deleted = "deleted" });
 
-/// A file of a workspace that a task asked to read back.
+/// What a task asked to know about a file of its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectedFile {
     pub path: String,
-    /// The text, masked; `None` if there is no such file, or if it is no text or too long.
+    /// Its checkboxes; `None` if there is no such file, or if it is no text or too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub boxes: Option<CheckboxCounts>,
+}
+
+/// The checkboxes of a Markdown file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckboxCounts {
+    pub done: u32,
+    pub total: u32,
+    /// The text of the first one that is not ticked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub first_open: String,
+    /// Whether a box with the text `TASK_COMPLETE` is ticked.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub says_complete: bool,
 }
 
 impl WorkspaceState {
-    pub fn collected_text(&self, path: &str) -> Option<&str> {
-        self.files.iter().find(|file| file.path == path)?.text.as_deref()
+    pub fn checkboxes_of(&self, path: &str) -> Option<&CheckboxCounts> {
+        self.files.iter().find(|file| file.path == path)?.boxes.as_ref()
     }
 }
 

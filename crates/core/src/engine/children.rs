@@ -1,6 +1,6 @@
 //! Child runs as their parent sees them: what they report, and how they share its limits.
 
-use alloc::{collections::BTreeMap, string::String};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::{
         limits::{Cost, LimitShare, UsageTotals},
         reason::{RunOutcome, RunReason},
     },
+    review::finding::Severity,
     tasks::fault::Fault,
 };
 
@@ -89,6 +90,25 @@ pub struct ChildReport {
     pub used: UsageTotals,
     /// How long the child has worked in its whole life.
     pub worked_ms: u64,
+    /// The findings that it left open, most severe first; at most [`MAX_REPORTED_FINDINGS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_findings: Vec<ReportedFinding>,
+    /// How many findings it left open in all.
+    #[serde(default)]
+    pub open_count: u32,
+}
+
+/// The most findings that a child reports to its parent.
+pub const MAX_REPORTED_FINDINGS: usize = 5;
+
+/// A finding as a child run reports it to its parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedFinding {
+    pub severity: Severity,
+    pub description: String,
+    /// Where it is, for instance `src/pay.py:12`; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
 }
 
 /// A child run as the journal of its parent shows it.

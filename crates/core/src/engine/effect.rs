@@ -19,6 +19,7 @@ use crate::{
     decisions::decision::Decision,
     decisions::user_request::UserRequest,
     development::{
+        changes::{ChangeOutcome, ReadChange},
         checks::{ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
         notices::{NotifyOutcome, NotifyUser},
@@ -137,6 +138,7 @@ effects! {
     Commit = "commit": CommitWork -> CommitOutcome;
     Rebase = "rebase": RebaseWork -> RebaseOutcome;
     Integrate = "integrate": Integrate -> IntegrateOutcome;
+    ReadChange = "read_change": ReadChange -> ChangeOutcome;
     Notify = "notify": NotifyUser -> NotifyOutcome;
 }
 
@@ -239,6 +241,8 @@ pub enum WaitCause {
     UsageLimit,
     /// The user's own limit on the calls of all agents.
     CallsPerHour,
+    /// The circuit breaker of a loop.
+    CircuitBreaker,
 }
 
 /// Reads the project records of one kind whose keys begin with a prefix.
@@ -429,6 +433,7 @@ impl Reply {
             EffectKind::Commit => Some(Reply::Commit(fault.into())),
             EffectKind::Rebase => Some(Reply::Rebase(fault.into())),
             EffectKind::Integrate => Some(Reply::Integrate(fault.into())),
+            EffectKind::ReadChange => Some(Reply::ReadChange(fault.into())),
             EffectKind::Notify => Some(Reply::Notify(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
             EffectKind::Inbox
@@ -457,6 +462,7 @@ impl Reply {
             | Reply::Commit(CommitOutcome::Failed { fault })
             | Reply::Rebase(RebaseOutcome::Failed { fault })
             | Reply::Integrate(IntegrateOutcome::Failed { fault })
+            | Reply::ReadChange(ChangeOutcome::Failed { fault })
             | Reply::Notify(NotifyOutcome::Failed { fault })
             | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
@@ -489,6 +495,7 @@ failed_with_a_fault!(
     CommitOutcome,
     RebaseOutcome,
     IntegrateOutcome,
+    ChangeOutcome,
     NotifyOutcome
 );
 

@@ -186,6 +186,7 @@ impl RunOrder {
 run_kinds! {$
     Review(crate::review::order::ReviewOrder);
     Session(crate::session::event::SessionAssignment);
+    Loop(crate::loop_run::order::LoopOrder);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::order::ToyOrder);
 }

@@ -48,6 +48,9 @@ pub enum RunReason {
     PanelDegraded,
     ConfidenceLow,
     InSession,
+    Baseline,
+    Iterations,
+    BreakerOpen,
     Initial,
     IssuesRemain,
     Unreviewed,
@@ -79,7 +82,7 @@ const fn reason_row(
 use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row for each reason, in the order of [`RunReason`].
-pub const REASON_TABLE: [ReasonRow; 22] = [
+pub const REASON_TABLE: [ReasonRow; 25] = [
     reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "goal met"),
     reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open, and fixing is off"),
     reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "you accepted the remaining findings"),
@@ -111,6 +114,15 @@ pub const REASON_TABLE: [ReasonRow; 22] = [
         "no open findings, but the confidence is below the target",
     ),
     reason_row(RunReason::InSession, "in_session", Some(Waiting), 3, "a session is working on its findings"),
+    reason_row(
+        RunReason::Baseline,
+        "baseline",
+        Some(Waiting),
+        3,
+        "the checks fail before any agent has changed anything",
+    ),
+    reason_row(RunReason::Iterations, "iterations", Some(Halted), 4, "iteration limit reached"),
+    reason_row(RunReason::BreakerOpen, "breaker_open", Some(Halted), 4, "the circuit breaker is open"),
     // The remaining rows are triggers: they explain a step and never end a run.
     trigger_row(RunReason::Initial, "initial", "first round"),
     trigger_row(RunReason::IssuesRemain, "issues_remain", "findings are open"),

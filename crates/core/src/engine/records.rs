@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::ids::{RecordKey, RunId},
+    loop_run::breaker::CircuitBreaker,
     review::dismissed_finding::DismissedFinding,
     text::word_table::words,
 };
@@ -20,21 +21,25 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     DismissedFinding,
+    CircuitBreaker,
 }
 
-words!(RecordKind { DismissedFinding = "dismissed_finding" });
+words!(RecordKind { DismissedFinding = "dismissed_finding", CircuitBreaker = "circuit_breaker" });
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum ProjectRecord {
     /// A finding that the user dismissed.
     DismissedFinding(DismissedFinding),
+    /// Whether loops may run in this project.
+    CircuitBreaker(CircuitBreaker),
 }
 
 impl ProjectRecord {
     pub fn record_kind(&self) -> RecordKind {
         match self {
             ProjectRecord::DismissedFinding(_) => RecordKind::DismissedFinding,
+            ProjectRecord::CircuitBreaker(_) => RecordKind::CircuitBreaker,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::{
         settings::Settings,
         timestamp::Timestamp,
     },
+    loop_run::view::LoopView,
     review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, view::ReviewView},
     session::{event::SessionEvent, view::SessionView},
 };
@@ -276,6 +277,14 @@ impl RunView {
     /// Builds the part of a summary that depends on the kind of run.
     pub fn build_result(&self) -> Option<WorkflowSummary> {
         self.detail.as_ref().map(WorkflowView::build_summary)
+    }
+
+    /// Returns what only loops have; `None` if the run is of another kind.
+    pub fn as_loop(&self) -> Option<&LoopView> {
+        match &self.detail {
+            Some(WorkflowView::Loop(view)) => Some(view),
+            _ => None,
+        }
     }
 
     /// Returns the findings of a review; other runs have none.

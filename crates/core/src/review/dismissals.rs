@@ -68,9 +68,9 @@ impl UserDismissals {
     }
 
     fn take_records(&mut self, subject: &Subject, records: Vec<StoredRecord>) {
-        let known = records.into_iter().map(|StoredRecord { key, run, record, .. }| {
-            let ProjectRecord::DismissedFinding(dismissed) = record;
-            KnownDismissal { key, run: dismissed.decided_in.clone().unwrap_or(run), dismissed }
+        let known = records.into_iter().filter_map(|StoredRecord { key, run, record, .. }| {
+            let ProjectRecord::DismissedFinding(dismissed) = record else { return None };
+            Some(KnownDismissal { key, run: dismissed.decided_in.clone().unwrap_or(run), dismissed })
         });
         // The prefix of a key is only a digest; what the record says counts.
         self.known = Some(known.filter(|known| known.dismissed.subject.is_same_as(subject)).collect());

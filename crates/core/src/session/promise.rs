@@ -55,6 +55,16 @@ impl AnswerTags {
     }
 }
 
+/// Whether an answer has a word by itself, outside code and quotes. Letters, digits and `_` around it make it another word.
+pub fn has_completion_word(answer: &str, word: &str) -> bool {
+    let plain_text = strip_code(answer);
+    let is_word_char = |character: char| character.is_alphanumeric() || character == '_';
+    plain_text.match_indices(word).any(|(position, _)| {
+        !plain_text[..position].ends_with(is_word_char)
+            && !plain_text[position + word.len()..].starts_with(is_word_char)
+    })
+}
+
 /// The placeholder in the instructions: an answer that repeats it literally gives no reason.
 const REASON_PLACEHOLDER: &str = "REASON";
 

@@ -102,8 +102,9 @@ pub async fn consult_agent(
         let ask_agent = AskAgent { task: state.task.clone(), booking: state.booking.take() };
         next_ask = match host.perform(ask_key.clone(), ask_agent).await? {
             AskOutcome::Answered(reply) => state.handle_answer(ask_key, reply, &find_problem),
-            AskOutcome::Failed(FailedTask { fault, usage, strayed, .. }) => {
+            AskOutcome::Failed(FailedTask { fault, usage, strayed, workspace, .. }) => {
                 state.outcome.strayed.extend(strayed);
+                state.outcome.workspace = workspace.or(state.outcome.workspace.take());
                 state.outcome.usages.push(usage);
                 state.run_usage.add_usage(&usage);
                 state.handle_failure(&ask_key, fault).await?
@@ -150,6 +151,7 @@ impl ConsultState<'_> {
         let agent_name = self.task.agent.clone();
         // Stray edits and usage count even if the answer itself is rejected.
         self.outcome.strayed.append(&mut reply.strayed);
+        self.outcome.workspace = reply.workspace.take().or(self.outcome.workspace.take());
         self.outcome.usages.push(reply.usage);
         self.run_usage.add_usage(&reply.usage);
         let is_readable = !matches!(reply.content, AnswerContent::Unreadable { .. });
@@ -179,8 +181,11 @@ impl ConsultState<'_> {
     /// Whether a correction may continue the session. An agent that writes gets a new workspace each time, in which its earlier
     /// changes are missing.
     fn can_continue_session(&self, kept_session: &AgentSession) -> bool {
-        matches!(self.task.place, WorkspaceKind::Frozen { .. })
-            && kept_session.is_fresh(self.host.last_timestamp().wall_ms)
+        let is_same_workspace = match self.task.place {
+            WorkspaceKind::Frozen { .. } | WorkspaceKind::Development { .. } => true,
+            WorkspaceKind::Private => false,
+        };
+        is_same_workspace && kept_session.is_fresh(self.host.last_timestamp().wall_ms)
     }
 
     /// Drops a session that is too old to be continued: it may have expired while the run waited.

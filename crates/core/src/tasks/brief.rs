@@ -227,7 +227,7 @@ pub struct AgentTask {
     /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<AgentSession>>,
-    /// Files of a workspace for development whose texts come back with the answer, relative to the project's root.
+    /// Files of a workspace for development whose checkboxes are counted after the task, relative to the project's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    development::workspace::WorkspaceState,
     engine::{
         event::RunEvent,
         files::StrayEdit,
@@ -41,6 +42,8 @@ pub struct ConsultOutcome {
     pub wait_intervals: Vec<WaitInterval>,
     /// The session of the last reply, if the client kept it. A later task can continue it.
     pub session: Option<KeptSession>,
+    /// What the last agent left in its workspace for development, whether or not it answered.
+    pub workspace: Option<Box<WorkspaceState>>,
 }
 
 impl ConsultOutcome {
@@ -57,6 +60,7 @@ impl ConsultOutcome {
             limited_agents: Vec::new(),
             wait_intervals: Vec::new(),
             session: None,
+            workspace: None,
         }
     }
 

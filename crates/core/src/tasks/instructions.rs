@@ -21,6 +21,9 @@ pub struct InstructionBrief {
     pub title: String,
     /// The instructions, in the workflow's own words. Text of others belongs into `material`.
     pub text: String,
+    /// What to say instead of `text` in a session that has it already; `None` says it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<String>,
     /// Texts that the agent needs and that are not to be followed, each under a name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub material: Vec<BriefMaterial>,

@@ -85,7 +85,7 @@ fn kept_dismissals(trial: &TrialRun<ScriptedWorld>) -> Vec<(Vec<FindingId>, Vec<
 
 fn dismissed_findings(records: &RecordTable) -> Vec<DismissedFinding> {
     let to_dismissed = |record: &tribunal_core::engine::records::StoredRecord| {
-        let ProjectRecord::DismissedFinding(dismissed) = record.record.clone();
+        let ProjectRecord::DismissedFinding(dismissed) = record.record.clone() else { panic!("{record:?}") };
         dismissed
     };
     records.list_records().into_iter().map(to_dismissed).collect()

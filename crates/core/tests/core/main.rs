@@ -12,6 +12,7 @@ mod confidence_inputs;
 mod dismissals;
 mod grounding;
 mod known_failures;
+mod loops;
 mod merge;
 mod progress_guards;
 mod repeated_output;

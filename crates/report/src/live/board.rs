@@ -127,7 +127,7 @@ impl LiveBoard {
             Effect::AwaitReset(wait) => {
                 worker.state = match wait.cause {
                     WaitCause::UsageLimit => WorkerState::WaitingForReset,
-                    WaitCause::CallsPerHour => {
+                    WaitCause::CallsPerHour | WaitCause::CircuitBreaker => {
                         WorkerState::WaitingForCall { message: phrases::describe_wait(wait, wall_ms) }
                     }
                 };

@@ -167,6 +167,8 @@ fn child_report(reason: RunReason, detail: &str) -> ChildReport {
         detail: detail.into(),
         used: UsageTotals { cost: Cost::from_amount(0.31), tokens: 31_000, ..UsageTotals::default() },
         worked_ms: 245_000,
+        open_findings: Vec::new(),
+        open_count: 0,
     }
 }
 

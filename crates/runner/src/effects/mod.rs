@@ -4,6 +4,7 @@
 
 mod ask;
 mod change_diff;
+mod change_listing;
 mod decision_files;
 mod freeze;
 mod land;
@@ -242,6 +243,9 @@ pub(crate) async fn perform_effect(
         Effect::Commit(_) => Reply::Commit(environment_fault("not implemented").into()),
         Effect::Rebase(_) => Reply::Rebase(environment_fault("not implemented").into()),
         Effect::Integrate(_) => Reply::Integrate(environment_fault("not implemented").into()),
+        Effect::ReadChange(read_change) => {
+            Reply::ReadChange(run_blocking(move || change_listing::list_change(&context, &read_change)).await)
+        }
         Effect::Notify(_) => Reply::Notify(environment_fault("not implemented").into()),
     };
     Some(reply.into())

@@ -52,7 +52,7 @@ fn batch_with(entries: Vec<NewEntry>, record_changes: Vec<RecordChange>) -> Entr
 fn stored_lines(store: &Store, key_prefix: &str) -> Vec<String> {
     let records = store.read_records(RecordKind::DismissedFinding, key_prefix).unwrap();
     let to_line = |record: tribunal_core::engine::records::StoredRecord| {
-        let ProjectRecord::DismissedFinding(dismissed) = record.record;
+        let ProjectRecord::DismissedFinding(dismissed) = record.record else { panic!() };
         assert_eq!(record.wall_ms, 7);
         format!("{} by {}: {}", record.key, record.run, dismissed.reason)
     };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     engine::{
         effect::{
-            AskOutcome, Effect, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests,
-            RestoreOutcome, WriteOutcome,
+            AskOutcome, Effect, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests, RestoreOutcome,
+            WriteOutcome,
         },
         ids::AgentName,
         limits::{AgentUsage, Cost},

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        children::{ChildOutcome, ChildReport, FailedChild, RunChild},
+        children::{ChildOutcome, ChildReport, FailedChild, MAX_REPORTED_FINDINGS, ReportedFinding, RunChild},
         effect::Reply,
         event::{EntryDraft, ParentRun, RunEvent},
         ids::{Key, RunId},
@@ -13,6 +13,8 @@ use tribunal_core::{
         replayer::Replayer,
         view::{RunPhase, RunView},
     },
+    review::finding::Finding,
+    text::truncate_chars,
 };
 use tribunal_store::StoreError;
 
@@ -22,6 +24,9 @@ use crate::{
     engine::{run_names, stop_level::StopLevel, updates::UpdateSink},
     project::Project,
 };
+
+/// The most characters of a finding that a parent is told.
+const MAX_DESCRIPTION_CHARS: usize = 600;
 
 /// A child run that is being driven.
 pub(crate) type ChildFuture<'a> = Pin<Box<dyn Future<Output = ChildEnd> + 'a>>;
@@ -153,6 +158,9 @@ fn has_news(project: &Project, pending_requests: Vec<UserRequest>, run_view: &Ru
 /// Describes how a child run came to an end; `None` if it has none.
 fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> {
     let summary = child_view.run_summary()?;
+    let mut open_findings: Vec<&Finding> =
+        child_view.all_findings().filter(|finding| finding.status.is_open()).collect();
+    open_findings.sort_by_key(|finding| (finding.severity, finding.id));
     let report = ChildReport {
         run: child_id.clone(),
         outcome: summary.outcome,
@@ -160,9 +168,19 @@ fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> 
         detail: summary.detail.clone(),
         used: child_view.total_usage().usage_totals(),
         worked_ms: summary.elapsed_ms,
+        open_count: open_findings.len() as u32,
+        open_findings: open_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
     };
     Some(match child_view.phase {
         RunPhase::Finished(_) => ChildOutcome::Ended(report),
         _ => ChildOutcome::Waiting(report),
     })
+}
+
+fn report_finding(finding: &Finding) -> ReportedFinding {
+    ReportedFinding {
+        severity: finding.severity,
+        description: truncate_chars(&finding.description, MAX_DESCRIPTION_CHARS),
+        place: finding.place.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
 }

@@ -1,0 +1,32 @@
+//! What changed between two commits.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{engine::ids::CommitId, review::subject::CodeChange, tasks::fault::Fault};
+
+/// Lists what changed between two commits of the user's repository, as a subject for reviews.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadChange {
+    /// The name of the change for users.
+    pub title: String,
+    pub base: CommitId,
+    pub end: CommitId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ChangeOutcome {
+    Listed {
+        change: Box<CodeChange>,
+    },
+    /// Nothing that can be reviewed has changed.
+    Empty,
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+    },
+}

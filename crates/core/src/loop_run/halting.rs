@@ -1,0 +1,173 @@
+//! A loop that cannot go on by itself: what it leaves behind, what it asks, and what the user's answers mean.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+        dialog,
+        user_request::UserRequest,
+    },
+    development::notices::NotifyUser,
+    engine::{
+        host::ParkedRun,
+        ids::Key,
+        kinds::WorkflowTopic,
+        limits::RemainingLimits,
+        reason::{RunEnding, RunOutcome, RunReason},
+        run_kind::RunKind,
+    },
+    loop_run::{
+        breaker::BreakerPhase,
+        landing,
+        order::LoopTopic,
+        state::{LoopStage, LoopState},
+        workflow::LoopHost,
+    },
+};
+
+/// Prepares the wait for the user: commits what there is, so that it can be looked at, and asks how to go on.
+pub(super) async fn halt_loop(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+    mut ending: RunEnding,
+) -> Result<(), ParkedRun> {
+    let halt_key = stage_key.child_key("halt");
+    if ending.reason.outcome() == Some(RunOutcome::Halted) {
+        if state.work.as_ref().is_some_and(|work| work.has_uncommitted_work()) {
+            let message = landing::checkpoint_message(host.order, state.iteration);
+            // A commit that fails must not hide why the loop halted.
+            let _ = landing::commit_checkpoint(host, state, &halt_key.child_key("commit"), message).await?;
+        }
+        let limits = &host.host.settings().limits;
+        let allowed_iterations = host.order.max_iterations.saturating_mul(state.spent.granted_shares());
+        let remaining = RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms);
+        ending.left = Some(remaining.with_count("iterations", allowed_iterations.saturating_sub(state.iteration)));
+        offer_choices(host, state, &halt_key, &ending).await?;
+    }
+    let notify = NotifyUser { text: format!("loop over {}: {}", host.order.title(), ending.detail) };
+    let _ = host.host.perform(halt_key.child_key("notify"), notify).await?;
+    state.waiting = Some(ending);
+    Ok(())
+}
+
+fn is_about_halt(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopHalted)))
+}
+
+/// Asks how to go on, unless that is asked already.
+async fn offer_choices(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    halt_key: &Key,
+    ending: &RunEnding,
+) -> Result<(), ParkedRun> {
+    if state.dialog.open_decisions().any(|decision| is_about_halt(&decision.about)) {
+        return Ok(());
+    }
+    let has_work = state.work.as_ref().is_some_and(|work| work.has_work());
+    let more = (ChoiceKey::More, "continue, with every limit granted once more");
+    let accept = (ChoiceKey::Accept, "take the work as it is, if the checks pass");
+    let end = (ChoiceKey::End, "end the loop; its commits stay under refs/tribunal/work");
+    let choices = if has_work { build_choices(&[more, accept, end]) } else { build_choices(&[more, end]) };
+    let decision = Decision {
+        id: state.dialog.next_decision_id(),
+        about: DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopHalted)),
+        owner: String::from("the user who sets the budget"),
+        question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
+        choices,
+        answer: None,
+    };
+    state.dialog.post_decision(host.host, &halt_key.child_key("ask"), decision).await
+}
+
+/// Parks the run until the user sends something. Returns the ending if the user ended the loop.
+pub(super) async fn wait_for_user(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    ending: RunEnding,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let requests = dialog::wait_for_user(host.host, ending.clone()).await?;
+    let is_resumed = requests.contains(&UserRequest::Resume);
+    let open_count = state.dialog.open_decisions().count();
+    if let Some(ending) = apply_requests(host, state, requests) {
+        return Ok(Some(ending));
+    }
+    let is_answered = state.dialog.open_decisions().count() < open_count;
+    if !is_answered && !is_resumed {
+        // A remark alone does not lift a limit.
+        state.waiting = Some(ending);
+        return Ok(None);
+    }
+    if ending.reason == RunReason::Environment {
+        // The user has repaired something, so every agent may be tried again.
+        state.spent.failing.clear();
+    }
+    if is_answered {
+        return Ok(None);
+    }
+    // Without an answer only what the user changed meanwhile counts: settings, the breaker, the environment.
+    if ending.reason == RunReason::BreakerOpen {
+        state.stage = LoopStage::Open;
+    }
+    Ok(None)
+}
+
+/// Applies what the user sent. Returns the ending if the user ended the loop.
+pub(super) fn apply_requests(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    requests: Vec<UserRequest>,
+) -> Option<RunEnding> {
+    for request in requests {
+        match request {
+            UserRequest::Say(remark) => state.dialog.remember_remark(host.host, remark),
+            UserRequest::Answer { decision, answer } => {
+                let topic = state.dialog.record_answer(host.host, &decision, &answer);
+                let Some(choice) = answer.choice_key() else { continue };
+                if let Some(ending) = topic.and_then(|topic| apply_answer(host, state, &topic, choice)) {
+                    return Some(ending);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn apply_answer(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    topic: &DecisionTopic,
+    choice: ChoiceKey,
+) -> Option<RunEnding> {
+    match (choice, is_about_halt(topic), landing::is_conflict(topic)) {
+        (ChoiceKey::More, true, _) => {
+            state.spent.grants += 1;
+            state.spent.failures_in_a_row = 0;
+            if state.breaker.phase == BreakerPhase::Open {
+                state.breaker.allow_one_try();
+            }
+            None
+        }
+        (ChoiceKey::Accept, true, _) => {
+            state.stage = LoopStage::Land;
+            None
+        }
+        (ChoiceKey::End, true, _) => Some(RunEnding::new(RunReason::Abandoned, describe_kept_work(state))),
+        (ChoiceKey::Keep, _, true) => {
+            let detail = format!("{}, and {} was left alone", describe_kept_work(state), host.order.branch.name);
+            Some(RunEnding::new(RunReason::Abandoned, detail))
+        }
+        // A new landing rebases once more.
+        _ => None,
+    }
+}
+
+fn describe_kept_work(state: &LoopState) -> String {
+    match &state.work {
+        Some(work) if work.tip != work.base => format!("its work is kept as commit {}", work.tip.short_hex()),
+        _ => String::from("it had no work to keep"),
+    }
+}

@@ -1,0 +1,357 @@
+//! One iteration: an agent's turn, and what came of it.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    development::checks::{CheckSpec, CheckTime},
+    engine::{
+        effect::{AwaitReset, Sleep, WaitCause, WriteRecords},
+        event::RunEvent,
+        host::ParkedRun,
+        ids::Key,
+        limits::backoff_ms,
+        reason::{RunEnding, RunReason},
+        records::{ProjectRecord, RecordChange},
+    },
+    loop_run::{
+        breaker::{BreakerPhase, CircuitBreaker, IterationSigns, OpenAction},
+        completion::{CompletionClaim, find_claim},
+        event::{IterationReport, LoopEvent},
+        landing,
+        preparation::{environment_ending, run_checks},
+        prompt, review_pass,
+        state::{LoopStage, LoopState},
+        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
+    },
+    tasks::{
+        asking::{AgentConsultation, consult_agent},
+        brief::{AgentTask, AnswerContent, WorkspaceKind},
+        client::JobKind,
+        consult_outcome::ConsultOutcome,
+        fault::Fault,
+        output_similarity::SIMILAR_PERMILLE,
+        purpose::{ExpectedAnswer, TaskPurpose},
+        selection,
+        status_report::TurnReport,
+    },
+};
+
+/// The most outputs that a new one is compared with.
+const MAX_RECENT_OUTPUTS: usize = 5;
+
+/// Runs one iteration.
+pub(super) async fn run_iteration(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    if let Some(ending) = pass_breaker(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    let outcome = ask_agent(host, state, stage_key).await?;
+    let report = match outcome.last_content() {
+        Some(AnswerContent::Turn(report)) => Some((**report).clone()),
+        _ => None,
+    };
+    outcome.record_result(host.host, &mut state.spent, report.is_some());
+    if let (None, Some(fault)) = (&report, &outcome.fault)
+        && fault.is_environment()
+    {
+        // What the environment breaks costs no iteration.
+        return Ok(StageEnd::Halted(environment_ending(fault)));
+    }
+    state.iteration += 1;
+    state.session = outcome.session.clone().filter(|_| host.order.continue_session);
+    for stray in &outcome.strayed {
+        let warning = format!("{} was changed outside the workspace while the agent worked", stray.path);
+        host.host.note_event(RunEvent::Warned { text: warning });
+    }
+    evaluate_turn(host, state, stage_key, &outcome, report).await
+}
+
+/// Returns the ending if the breaker lets no iteration start. It may wait for the end of the cool-down.
+pub(super) async fn pass_breaker(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    if state.breaker.phase != BreakerPhase::Open {
+        return Ok(None);
+    }
+    let closes_ms = state.breaker.closes_ms.unwrap_or_default();
+    if host.order.breaker.on_open == OpenAction::Wait && closes_ms > host.host.last_timestamp().wall_ms {
+        let from_ms = host.host.last_timestamp().awake_ms;
+        let wait = AwaitReset {
+            agent: selection::agent_for_seat(host.host.settings(), JobKind::Loop, 0, 0),
+            until_ms: closes_ms,
+            why: format!("the circuit breaker is open: {}", state.breaker.describe_cause()),
+            cause: WaitCause::CircuitBreaker,
+        };
+        host.host.perform(stage_key.child_key("cooldown"), wait).await?;
+        state.spent.waited.add_interval(from_ms, host.host.last_timestamp().awake_ms);
+    }
+    if state.breaker.cool_down(host.host.last_timestamp().wall_ms) {
+        note_breaker(host, state, stage_key, "half-open", "the cool-down is over; one iteration may try").await?;
+        return Ok(None);
+    }
+    let detail = format!("{}; to try again at once: `tribunal breaker reset`", state.breaker.describe_cause());
+    Ok(Some(RunEnding::new(RunReason::BreakerOpen, detail)))
+}
+
+/// Records a change of the breaker for users and for later loops.
+async fn note_breaker(
+    host: LoopHost<'_>,
+    state: &LoopState,
+    stage_key: &Key,
+    record_name: &str,
+    detail: &str,
+) -> Result<(), ParkedRun> {
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::BreakerMoved {
+        phase: state.breaker.phase,
+        cause: state.breaker.cause,
+        detail: String::from(detail),
+    }));
+    let record = ProjectRecord::CircuitBreaker(state.breaker.clone());
+    let changes = alloc::vec![RecordChange::Put { key: CircuitBreaker::record_key(), record }];
+    host.host.perform(stage_key.child_key("breaker").child_key(record_name), WriteRecords { changes }).await?;
+    Ok(())
+}
+
+async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
+    let settings = host.host.settings();
+    let chosen_agent = selection::agent_for_seat(settings, JobKind::Loop, 0, 0);
+    let agent = selection::stand_in(settings, JobKind::Loop, &chosen_agent, &state.spent.failing);
+    let purpose = TaskPurpose { job: JobKind::Loop, expects: ExpectedAnswer::Turn };
+    let place = WorkspaceKind::Development { workspace: String::from(WORKSPACE_NAME) };
+    let brief = match &state.work {
+        Some(work) => prompt::build_brief(host.order, settings, state, work),
+        None => Default::default(),
+    };
+    let mut task = AgentTask::new(agent, purpose, brief, place, host.order.timeout_ms);
+    task.recent.clone_from(&state.recent_outputs);
+    task.collect = host.order.completion.watched_files();
+    if let Some(session) = &state.session {
+        session.continue_in(&mut task);
+    }
+    let task_key = stage_key.child_key("turn");
+    let consultation = AgentConsultation {
+        task_key: &task_key,
+        task,
+        run_usage: &state.spent,
+        parallel_tasks: 1,
+        escalated_size: None,
+    };
+    // Any answer is accepted: what it is worth shows in the workspace.
+    consult_agent(host.host, consultation, |_| None).await
+}
+
+/// What an iteration led to.
+struct TurnResult {
+    has_progress: bool,
+    repeats: bool,
+    claim: CompletionClaim,
+}
+
+/// Looks at what the agent left behind, checks it, and decides how the loop goes on.
+async fn evaluate_turn(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+    outcome: &ConsultOutcome,
+    report: Option<TurnReport>,
+) -> Result<StageEnd, ParkedRun> {
+    let turn = apply_turn(host, state, outcome, report.as_ref());
+    let is_answered = report.is_some();
+    state.feedback.refused.clear();
+    state.feedback.repeats = turn.repeats;
+    state.feedback.fault = match (&outcome.fault, is_answered) {
+        (Some(fault), false) => fault.detail.clone(),
+        _ => String::new(),
+    };
+    // A review is told until an iteration that knew it has succeeded.
+    if is_answered {
+        state.feedback.review.clear();
+    }
+    let verified = match verify_turn(host, state, stage_key, &turn).await? {
+        Ok(verified) => verified,
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    };
+    note_iteration(host, state, &turn, outcome.fault.as_ref().filter(|_| !is_answered), report.as_ref());
+    if !state.feedback.refused.is_empty() {
+        let why = state.feedback.refused.clone();
+        host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
+    }
+    let signs = IterationSigns {
+        has_progress: turn.has_progress || verified == Verification::Complete,
+        error: (!state.feedback.fault.is_empty()).then(|| state.feedback.fault.clone()),
+        output_length: report.as_ref().map(|report| report.length),
+        was_denied: report.as_ref().is_some_and(|report| !report.denied.is_empty()),
+    };
+    if state.breaker.record_iteration(&host.order.breaker, &signs, host.host.last_timestamp().wall_ms) {
+        let detail = match state.breaker.phase {
+            BreakerPhase::Closed => String::from("an iteration made progress"),
+            BreakerPhase::HalfOpen => format!("{} iterations in a row changed nothing", state.breaker.idle_count),
+            BreakerPhase::Open => state.breaker.describe_cause(),
+        };
+        note_breaker(host, state, stage_key, "after", &detail).await?;
+    }
+    if verified == Verification::Complete {
+        state.stage = LoopStage::Land;
+        return Ok(StageEnd::Continue);
+    }
+    if let Some(ending) = record_work(host, state, stage_key, is_answered).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    pause_after_failure(host, state, stage_key).await?;
+    Ok(StageEnd::Continue)
+}
+
+/// Takes over the workspace as the agent left it.
+fn apply_turn(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    outcome: &ConsultOutcome,
+    report: Option<&TurnReport>,
+) -> TurnResult {
+    let rule = &host.order.completion;
+    let mut has_progress = false;
+    let mut claim = CompletionClaim::None;
+    if let Some(work) = &mut state.work {
+        if let Some(workspace) = &outcome.workspace {
+            has_progress = work.apply_state(workspace, rule.plan_file.as_deref());
+        }
+        if let Some(report) = report {
+            claim = find_claim(rule, &report.text, outcome.workspace.as_deref(), work);
+        }
+    }
+    let last_reply = outcome.replies.last().map(|keyed_reply| &keyed_reply.reply);
+    // Two honest reports of progress are similar, too. Only a repetition that changes nothing goes in circles.
+    let repeats = !has_progress
+        && last_reply.and_then(|reply| reply.repeats).is_some_and(|permille| permille >= SIMILAR_PERMILLE);
+    if has_progress {
+        state.recent_outputs.clear();
+    }
+    if let Some(reply) = last_reply {
+        state.recent_outputs.push(reply.output.clone());
+        let surplus = state.recent_outputs.len().saturating_sub(MAX_RECENT_OUTPUTS);
+        state.recent_outputs.drain(..surplus);
+    }
+    TurnResult { has_progress, repeats, claim }
+}
+
+/// Whether the work counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verification {
+    Continue,
+    Complete,
+}
+
+/// Runs the checks that are due, and decides about a claim.
+async fn verify_turn(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+    turn: &TurnResult,
+) -> Result<Result<Verification, RunEnding>, ParkedRun> {
+    let (has_work, is_checked) = match &state.work {
+        Some(work) => (work.has_work(), work.content.is_some() && work.content == work.checked_content),
+        None => (false, false),
+    };
+    match &turn.claim {
+        CompletionClaim::Claimed if !has_work => {
+            state.feedback.refused = String::from("nothing was changed since the loop began");
+        }
+        CompletionClaim::Contradicted { why } => state.feedback.refused.clone_from(why),
+        CompletionClaim::Claimed | CompletionClaim::None => {}
+    }
+    let is_claimed = turn.claim == CompletionClaim::Claimed && has_work;
+    let all_checks = &host.host.settings().checks;
+    let due_checks: Vec<CheckSpec> = match (is_claimed, turn.has_progress) {
+        // These contents have passed everything already.
+        _ if is_checked => Vec::new(),
+        (true, _) => all_checks.clone(),
+        (false, true) => all_checks.iter().filter(|check| check.when == CheckTime::Step).cloned().collect(),
+        // Nothing changed, so the last results hold.
+        (false, false) => Vec::new(),
+    };
+    if !due_checks.is_empty() {
+        let report = match run_checks(host, stage_key.child_key("checks"), due_checks).await? {
+            Ok(report) => report,
+            Err(ending) => return Ok(Err(ending)),
+        };
+        state.feedback.failed_checks = report.counting_failures().cloned().collect();
+        for result in report.warnings() {
+            host.host.note_event(RunEvent::Warned { text: result.describe() });
+        }
+        let is_whole = report.results.len() == all_checks.len();
+        if is_whole
+            && state.feedback.failed_checks.is_empty()
+            && let Some(work) = &mut state.work
+        {
+            work.checked_content.clone_from(&work.content);
+        }
+    }
+    if !is_claimed {
+        return Ok(Ok(Verification::Continue));
+    }
+    if let Some(failure) = state.feedback.failed_checks.first() {
+        state.feedback.refused = format!("`{}` {}", failure.command, failure.status);
+        return Ok(Ok(Verification::Continue));
+    }
+    Ok(Ok(Verification::Complete))
+}
+
+fn note_iteration(
+    host: LoopHost<'_>,
+    state: &LoopState,
+    turn: &TurnResult,
+    fault: Option<&Fault>,
+    report: Option<&TurnReport>,
+) {
+    let summary = report.map(|report| match &report.status {
+        Some(status) if !status.recommendation.is_empty() => prompt::summarize_line(&status.recommendation),
+        _ => prompt::summarize_line(&report.text),
+    });
+    let report = IterationReport {
+        progress: turn.has_progress,
+        changed_files: state.work.as_ref().map_or(0, |work| work.changed_files),
+        plan: state.work.as_ref().and_then(|work| work.plan),
+        failed_checks: state.feedback.failed_checks.iter().map(|result| result.describe()).collect(),
+        summary: summary.unwrap_or_default(),
+        fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
+        repeated: turn.repeats,
+    };
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::IterationEnded { iteration: state.iteration, report }));
+}
+
+/// Makes the commit and the review that are due after an iteration.
+async fn record_work(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+    is_answered: bool,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let is_review_due = is_answered && review_pass::is_due(host.order, state);
+    let is_checkpoint_due = state.iteration % host.order.checkpoint_interval.max(1) == 0;
+    let has_uncommitted = state.work.as_ref().is_some_and(|work| work.has_uncommitted_work());
+    if has_uncommitted && (is_checkpoint_due || is_review_due) {
+        let message = landing::checkpoint_message(host.order, state.iteration);
+        if let Some(ending) = landing::commit_checkpoint(host, state, &stage_key.child_key("commit"), message).await? {
+            return Ok(Some(ending));
+        }
+    }
+    if is_review_due {
+        review_pass::review_changes(host, state, stage_key).await?;
+    }
+    Ok(None)
+}
+
+/// Pauses after an iteration that failed, longer each time; a success ends the row.
+async fn pause_after_failure(host: LoopHost<'_>, state: &LoopState, stage_key: &Key) -> Result<(), ParkedRun> {
+    let failures = state.spent.failures_in_a_row;
+    // Zero switches all pauses off.
+    if failures == 0 || host.host.settings().tasks.retry_after_ms == 0 {
+        return Ok(());
+    }
+    host.host.perform(stage_key.child_key("pause"), Sleep { ms: backoff_ms(failures) }).await.map(drop)
+}

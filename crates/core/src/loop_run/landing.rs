@@ -1,0 +1,255 @@
+//! Commits of a loop, and how they get onto the branch.
+
+use alloc::{format, string::String};
+
+use crate::{
+    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    development::{
+        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        notices::NotifyUser,
+        workspace::{CloseOutcome, CloseWorkspace},
+    },
+    engine::{
+        event::RunEvent,
+        host::ParkedRun,
+        ids::{CommitId, Key},
+        kinds::WorkflowTopic,
+        reason::{RunEnding, RunReason},
+        run_kind::RunKind,
+    },
+    loop_run::{
+        event::LoopEvent,
+        order::{LoopOrder, LoopTopic},
+        preparation::{environment_ending, run_checks},
+        state::{LoopStage, LoopState},
+        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
+    },
+    tasks::fault::Fault,
+    text::format_count,
+};
+
+/// How often the work is rebased onto a branch that keeps moving before the user is asked.
+const MAX_REBASES: u32 = 5;
+
+pub(super) fn checkpoint_message(order: &LoopOrder, iteration: u32) -> String {
+    format!("Loop over {}: up to iteration {iteration}\n", order.title())
+}
+
+fn result_message(order: &LoopOrder, iteration: u32) -> String {
+    format!("Loop over {}: done after {}\n", order.title(), format_count(iteration, "iteration"))
+}
+
+/// Commits the content of the workspace without the user's hooks. Returns the ending if that failed.
+pub(super) async fn commit_checkpoint(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    commit_key: &Key,
+    message: String,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let commit_work = CommitWork { workspace: String::from(WORKSPACE_NAME), message, run_hooks: false };
+    match host.host.perform(commit_key.clone(), commit_work).await? {
+        CommitOutcome::Committed(committed) => {
+            note_commit(host, state, committed.commit);
+            Ok(None)
+        }
+        CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => Ok(None),
+        CommitOutcome::Failed { fault } => Ok(Some(environment_ending(&fault))),
+    }
+}
+
+fn note_commit(host: LoopHost<'_>, state: &mut LoopState, commit: CommitId) {
+    if let Some(work) = &mut state.work {
+        work.tip = commit.clone();
+        work.committed_content.clone_from(&work.content);
+    }
+    let event = LoopEvent::LoopCommitted { iteration: state.iteration, commit };
+    host.host.note_event(RunEvent::from_workflow(event));
+}
+
+/// Commits the result with the user's hooks, moves the branch to it and ends the run. What stands in the way is told to the
+/// next iteration, or to the user.
+pub(super) async fn land_work(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    state.landing_attempts += 1;
+    let is_checked =
+        state.work.as_ref().is_some_and(|work| work.content.is_some() && work.content == work.checked_content);
+    // The user may have accepted work that no check has seen.
+    if !is_checked && let Some(stage_end) = check_again(host, state, &stage_key.child_key("accepted")).await? {
+        return Ok(stage_end);
+    }
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message: result_message(host.order, state.iteration),
+        run_hooks: true,
+    };
+    match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
+        CommitOutcome::Committed(committed) => {
+            note_commit(host, state, committed.commit);
+            if !committed.rewritten.is_empty()
+                && let Some(stage_end) = check_again(host, state, &stage_key.child_key("rewritten")).await?
+            {
+                return Ok(stage_end);
+            }
+        }
+        CommitOutcome::Unchanged { .. } => {}
+        CommitOutcome::Refused(result) => {
+            state.feedback.refused = format!("the commit hook `{}` {}", result.command, result.status);
+            state.feedback.failed_checks = alloc::vec![result];
+            return Ok(continue_loop(host, state));
+        }
+        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+    integrate_work(host, state, stage_key).await
+}
+
+/// Goes back to the iterations because the result is not good enough.
+fn continue_loop(host: LoopHost<'_>, state: &mut LoopState) -> StageEnd {
+    let why = state.feedback.refused.clone();
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
+    state.stage = LoopStage::Iterate;
+    StageEnd::Continue
+}
+
+/// Runs all checks on a content that differs from what they passed on. Returns how the stage ends if one fails.
+async fn check_again(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    checks_key: &Key,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    let checks = host.host.settings().checks.clone();
+    if checks.is_empty() {
+        return Ok(None);
+    }
+    let report = match run_checks(host, checks_key.child_key("checks"), checks).await? {
+        Ok(report) => report,
+        Err(ending) => return Ok(Some(StageEnd::Halted(ending))),
+    };
+    state.feedback.failed_checks = report.counting_failures().cloned().collect();
+    Ok(report.counting_failures().next().map(|failure| {
+        state.feedback.refused = format!("`{}` {} on what is to land", failure.command, failure.status);
+        continue_loop(host, state)
+    }))
+}
+
+async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    for attempt in 1..=MAX_REBASES {
+        let attempt_key = stage_key.numbered_child("try", attempt);
+        let Some(work) = state.work.clone() else { break };
+        let integrate = Integrate {
+            workspace: String::from(WORKSPACE_NAME),
+            branch: host.order.branch.clone(),
+            expected: work.base.clone(),
+            commit: work.tip.clone(),
+        };
+        match host.host.perform(attempt_key.child_key("integrate"), integrate).await? {
+            IntegrateOutcome::Integrated { checkout_moved } => {
+                let branch = host.order.branch.name.clone();
+                note_landing(
+                    host,
+                    LoopEvent::LoopLanded { commit: work.tip, branch, checkout_moved, in_the_way: Default::default() },
+                );
+                return finish_loop(host, state, stage_key, None).await;
+            }
+            IntegrateOutcome::Waits { branch, paths } => {
+                let detail = format!(
+                    "your uncommitted changes are in the way ({}), so the work is on the branch {branch}: take it with \
+                     `git merge {branch}`",
+                    paths.join(", ")
+                );
+                note_landing(
+                    host,
+                    LoopEvent::LoopLanded { commit: work.tip, branch, checkout_moved: false, in_the_way: paths },
+                );
+                return finish_loop(host, state, stage_key, Some(detail)).await;
+            }
+            IntegrateOutcome::Moved { tip } => {
+                if let Some(stage_end) = rebase_work(host, state, &attempt_key, tip).await? {
+                    return Ok(stage_end);
+                }
+            }
+            IntegrateOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        }
+    }
+    let detail = format!("{} moved {MAX_REBASES} times while the work was about to land", host.order.branch.name);
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)))
+}
+
+/// Rebases the work onto the branch and checks it again. Returns how the stage ends if it cannot land now.
+async fn rebase_work(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    attempt_key: &Key,
+    onto: CommitId,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    let rebase = RebaseWork { workspace: String::from(WORKSPACE_NAME), onto: onto.clone() };
+    match host.host.perform(attempt_key.child_key("rebase"), rebase).await? {
+        RebaseOutcome::Rebased { commit } => {
+            if let Some(work) = &mut state.work {
+                work.base = onto;
+                work.tip = commit;
+            }
+            check_again(host, state, attempt_key).await
+        }
+        RebaseOutcome::Conflict { paths } => {
+            let question = format!(
+                "{} has moved, and the work of the loop conflicts with it in {}",
+                host.order.branch.name,
+                paths.join(", ")
+            );
+            let is_asked = state.dialog.open_decisions().any(|decision| is_conflict(&decision.about));
+            if !is_asked {
+                let decision = Decision {
+                    id: state.dialog.next_decision_id(),
+                    about: DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopConflict { paths })),
+                    owner: String::from("the user of this repository"),
+                    question: question.clone(),
+                    choices: build_choices(&[
+                        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
+                        (ChoiceKey::Keep, "leave the work on a branch of its own and end the loop"),
+                    ]),
+                    answer: None,
+                };
+                state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
+            }
+            Ok(Some(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question))))
+        }
+        RebaseOutcome::Failed { fault } => Ok(Some(StageEnd::Halted(environment_ending(&fault)))),
+    }
+}
+
+pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopConflict { .. })))
+}
+
+fn note_landing(host: LoopHost<'_>, event: LoopEvent) {
+    host.host.note_event(RunEvent::from_workflow(event));
+}
+
+/// Removes the workspace, tells the user and ends the run.
+async fn finish_loop(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+    remark: Option<String>,
+) -> Result<StageEnd, ParkedRun> {
+    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
+    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
+        // The work is on the branch; `gc` removes what is left.
+        host.host.note_event(RunEvent::Warned { text: describe_leftover(&fault) });
+    }
+    let done_text = format!("the task is done after {}", format_count(state.iteration, "iteration"));
+    let detail = match remark {
+        Some(remark) => format!("{done_text}; {remark}"),
+        None => done_text,
+    };
+    let notify = NotifyUser { text: format!("loop over {}: {detail}", host.order.title()) };
+    let _ = host.host.perform(stage_key.child_key("notify"), notify).await?;
+    Ok(StageEnd::Ended(RunEnding::new(RunReason::GoalMet, detail)))
+}
+
+fn describe_leftover(fault: &Fault) -> String {
+    format!("could not remove the workspace: {}", fault.detail)
+}

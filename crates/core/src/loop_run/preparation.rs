@@ -1,0 +1,149 @@
+//! What happens before the first agent is asked: the workspace is opened, and the checks run on it as it is.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    development::{
+        checks::{CheckPlace, CheckResult, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
+        workspace::{OpenOutcome, OpenWorkspace},
+    },
+    engine::{
+        effect::ReadRecords,
+        event::RunEvent,
+        host::ParkedRun,
+        ids::Key,
+        reason::{RunEnding, RunReason},
+        records::{ProjectRecord, RecordKind},
+    },
+    loop_run::{
+        breaker::CircuitBreaker,
+        event::LoopEvent,
+        iteration::pass_breaker,
+        state::{LoopStage, LoopState, LoopWork},
+        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
+    },
+    tasks::fault::Fault,
+};
+
+/// Opens the workspace and reads the breaker that earlier loops left behind.
+pub(super) async fn open_workspace(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    state.breaker = read_breaker(host, stage_key).await?;
+    if let Some(ending) = pass_breaker(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    if state.work.is_some() {
+        // Only the breaker had to be read again; the work goes on where it was.
+        state.stage = LoopStage::Iterate;
+        return Ok(StageEnd::Continue);
+    }
+    let open = OpenWorkspace {
+        workspace: String::from(WORKSPACE_NAME),
+        place: host.order.place,
+        branch: host.order.branch.clone(),
+        scratchpad: host.order.scratchpad.clone(),
+    };
+    match host.host.perform(stage_key.child_key("workspace"), open).await? {
+        OpenOutcome::Opened(opened) => {
+            host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopPrepared {
+                path: opened.path.clone(),
+                base: opened.base.clone(),
+                remarks: opened.remarks.clone(),
+            }));
+            state.work = Some(LoopWork::from_opened(&opened, host.order.completion.plan_file.as_deref()));
+            state.stage = LoopStage::Baseline;
+            Ok(StageEnd::Continue)
+        }
+        OpenOutcome::SetupFailed(result) => {
+            let detail = format!("a set-up command failed: {}", result.describe_with_output());
+            Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)))
+        }
+        OpenOutcome::Failed { fault } => Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+}
+
+async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBreaker, ParkedRun> {
+    let read = ReadRecords {
+        kind: RecordKind::CircuitBreaker,
+        key_prefix: String::from(CircuitBreaker::record_key().as_str()),
+    };
+    let list = host.host.perform(stage_key.child_key("breaker"), read).await?;
+    let breaker = list.records.into_iter().find_map(|stored| match stored.record {
+        ProjectRecord::CircuitBreaker(breaker) => Some(breaker),
+        ProjectRecord::DismissedFinding(_) => None,
+    });
+    Ok(breaker.unwrap_or_default())
+}
+
+pub(super) fn environment_ending(fault: &Fault) -> RunEnding {
+    RunEnding::new(RunReason::Environment, fault.detail.clone())
+}
+
+/// Runs all checks on the untouched workspace: a check that fails already would let no iteration succeed.
+pub(super) async fn check_baseline(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    state.stage = LoopStage::Iterate;
+    let checks = host.host.settings().checks.clone();
+    if checks.is_empty() || host.order.skip_baseline {
+        return Ok(StageEnd::Continue);
+    }
+    let report = match run_checks(host, stage_key.child_key("checks"), checks).await? {
+        Ok(report) => report,
+        Err(ending) => {
+            state.stage = LoopStage::Baseline;
+            return Ok(StageEnd::Halted(ending));
+        }
+    };
+    let ChecksReport { results, differences } = &report;
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopBaseline {
+        results: results.clone(),
+        differences: differences.clone(),
+    }));
+    let blocking: Vec<&CheckResult> =
+        report.failures().filter(|result| result.on_failure == FailureAction::Block).collect();
+    let Some(first_failure) = blocking.first() else {
+        // A check that agents have to repair is what the first iteration begins with.
+        state.feedback.failed_checks =
+            report.failures().filter(|result| result.on_failure == FailureAction::Fix).cloned().collect();
+        for result in report.warnings() {
+            host.host.note_event(RunEvent::Warned { text: result.describe() });
+        }
+        if report.counting_failures().next().is_none()
+            && let Some(work) = &mut state.work
+        {
+            work.checked_content.clone_from(&work.content);
+        }
+        return Ok(StageEnd::Continue);
+    };
+    let mut detail = first_failure.describe_with_output();
+    if !differences.is_empty() {
+        detail.push_str("\nmissing in the workspace, unlike in your checkout: ");
+        detail.push_str(&differences.join(", "));
+    }
+    // The user repairs the cause and resumes the run, which then checks again.
+    state.stage = LoopStage::Baseline;
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Baseline, detail)))
+}
+
+/// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
+/// environment.
+pub(super) async fn run_checks(
+    host: LoopHost<'_>,
+    checks_key: Key,
+    checks: Vec<CheckSpec>,
+) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
+    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) }, checks };
+    Ok(match host.host.perform(checks_key, run_checks).await? {
+        ChecksOutcome::Ran(report) => match report.find_unrunnable() {
+            Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
+            None => Ok(report),
+        },
+        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
+    })
+}

@@ -1,0 +1,173 @@
+//! The reporter of headless loops: iterations, refused promises, commits, the circuit breaker, the landing.
+
+mod lines;
+mod live;
+
+use tribunal_core::{
+    engine::{limits::RemainingLimits, reason::RunOutcome},
+    loop_run::{
+        breaker::BreakerPhase,
+        event::{IterationReport, LoopEvent},
+        order::{LoopOrder, LoopSummary, PlanProgress, ReviewMode},
+        view::LoopView,
+    },
+    session::SessionWork,
+};
+
+use crate::{
+    escape_line,
+    kind_reporter::{KindReporter, ResultCommand},
+    phrases::{self, format_count},
+};
+use lines::LoopLines;
+use live::LoopLive;
+
+/// Reports headless loops.
+pub(crate) struct LoopReporter;
+
+impl KindReporter for LoopReporter {
+    type Kind = LoopOrder;
+    type Lines = LoopLines;
+    type Live = LoopLive;
+
+    fn list_limits(order: &LoopOrder) -> Vec<String> {
+        vec![format_count(order.max_iterations, "iteration")]
+    }
+
+    fn list_order_facts(order: &LoopOrder) -> Vec<String> {
+        let until_text = match &order.completion.plan_file {
+            Some(plan_file) => format!("until every box in {plan_file} is ticked"),
+            None => format!("until {}", SessionWork::Loop.tag_promise(&order.completion.promise)),
+        };
+        let mut facts = vec![until_text, format!("{}, branch {}", order.place, order.branch.name)];
+        if order.continue_session {
+            facts.push("one session".into());
+        }
+        if order.review.mode != ReviewMode::Off {
+            facts.push(format!("review {}", order.review.mode));
+        }
+        facts
+    }
+
+    fn describe_event(event: &LoopEvent) -> String {
+        match event {
+            LoopEvent::LoopPrepared { path, base, .. } => format!("{path} at {}", base.short_hex()),
+            LoopEvent::LoopBaseline { results, .. } => {
+                let failures: Vec<String> = results
+                    .iter()
+                    .filter(|result| !result.status.is_passed())
+                    .map(|result| result.describe())
+                    .collect();
+                match failures.is_empty() {
+                    true => format!("{} passed", format_count(results.len() as u32, "check")),
+                    false => failures.join("; "),
+                }
+            }
+            LoopEvent::IterationEnded { report, .. } => describe_iteration(report),
+            LoopEvent::PromiseRefused { why, .. } => why.clone(),
+            LoopEvent::LoopCommitted { iteration, .. } => format!("after iteration {iteration}"),
+            LoopEvent::BreakerMoved { detail, .. } => detail.clone(),
+            LoopEvent::LoopReviewed { run, findings, .. } => format!("{run}: {}", format_count(*findings, "finding")),
+            LoopEvent::LoopLanded { branch, .. } => format!("on {branch}"),
+        }
+    }
+
+    fn is_problem(event: &LoopEvent) -> bool {
+        match event {
+            LoopEvent::PromiseRefused { .. } => true,
+            LoopEvent::BreakerMoved { phase, .. } => *phase == BreakerPhase::Open,
+            LoopEvent::IterationEnded { report, .. } => !report.fault.is_empty() || !report.failed_checks.is_empty(),
+            LoopEvent::LoopBaseline { results, .. } => results.iter().any(|result| !result.status.is_passed()),
+            _ => false,
+        }
+    }
+
+    fn describe_result(summary: &LoopSummary) -> String {
+        let mut parts = vec![format_count(summary.iterations, "iteration")];
+        parts.extend(summary.plan.map(describe_plan));
+        parts.push(format!("{} changed", format_count(summary.changed_files, "file")));
+        if summary.refused > 0 {
+            parts.push(format!("{} refused", format_count(summary.refused, "promise")));
+        }
+        match (&summary.landed_on, &summary.tip) {
+            (Some(branch), _) => parts.push(format!("{} on {branch}", format_count(summary.commits, "commit"))),
+            (None, Some(tip)) => parts.push(format!("work kept as {}", tip.short_hex())),
+            (None, None) => {}
+        }
+        parts.join(", ")
+    }
+
+    fn describe_result_cell(summary: &LoopSummary) -> String {
+        match (&summary.landed_on, summary.plan) {
+            (_, Some(plan)) => describe_plan(plan),
+            (Some(branch), None) => format!("{} on {branch}", format_count(summary.commits, "commit")),
+            (None, None) => format_count(summary.iterations, "iteration"),
+        }
+    }
+
+    fn describe_effort(summary: &LoopSummary) -> String {
+        format_count(summary.iterations, "iteration")
+    }
+
+    fn describe_remaining(remaining: &RemainingLimits) -> String {
+        let iterations = remaining.counts.get("iterations").copied().unwrap_or_default();
+        format!("{}, {}", format_count(iterations, "iteration"), phrases::describe_remaining(remaining))
+    }
+
+    fn list_result_commands(summary: &LoopSummary, outcome: Option<RunOutcome>) -> Vec<ResultCommand> {
+        let has_kept_work = summary.tip.is_some() && summary.landed_on.is_none();
+        match (has_kept_work, outcome) {
+            (true, _) => vec![ResultCommand { command: "log", explanation: "what each iteration did" }],
+            _ => Vec::new(),
+        }
+    }
+
+    fn list_status_lines(view: &LoopView) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(last_iteration) = &view.last_iteration {
+            let iteration = view.summary.iterations;
+            lines.push(format!("iteration {iteration}: {}", describe_iteration(last_iteration)));
+        }
+        if view.breaker != BreakerPhase::Closed {
+            lines.push(format!("circuit breaker: {}", view.breaker));
+        }
+        match (&view.summary.landed_on, &view.summary.tip, &view.base) {
+            (None, Some(tip), Some(base)) => {
+                lines.push(format!("work so far: git diff {}..{}", base.short_hex(), tip.short_hex()))
+            }
+            _ => {}
+        }
+        lines
+    }
+
+    fn list_file_lines(view: &LoopView) -> Vec<String> {
+        match (&view.summary.landed_on, view.workspace_path.as_str()) {
+            // The workspace of work that has landed is gone.
+            (Some(_), _) | (None, "") => Vec::new(),
+            (None, path) => vec![format!("workspace  {}", escape_line(path))],
+        }
+    }
+}
+
+fn describe_plan(plan: PlanProgress) -> String {
+    format!("{}/{} tasks", plan.done, plan.total)
+}
+
+/// Describes what came of an iteration in one line.
+fn describe_iteration(report: &IterationReport) -> String {
+    if !report.fault.is_empty() {
+        return format!("failed: {}", report.fault);
+    }
+    let mut parts = Vec::new();
+    parts.push(match (report.progress, report.repeated) {
+        (true, _) => format!("{} changed in all", format_count(report.changed_files, "file")),
+        (false, true) => "nothing changed, and it said the same as before".to_string(),
+        (false, false) => "nothing changed".to_string(),
+    });
+    parts.extend(report.plan.map(describe_plan));
+    parts.extend(report.failed_checks.iter().cloned());
+    if !report.summary.is_empty() {
+        parts.push(report.summary.clone());
+    }
+    parts.join(" · ")
+}
