@@ -4,6 +4,7 @@
 //! Every query of a `GitRepository` has a timeout, and what is kept of its output has a limit. The callers interpret it.
 
 pub mod changes;
+pub mod heads;
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,9 @@
-//! `tribunal loop start|status|cancel`: gives the same prompt to a session that the user has open, again and again,
-//! until it is done or the limit is reached. A loop always ends.
+//! `tribunal loop run|status|cancel`: gives an agent the same task again and again, until it is done or a limit is reached.
+//! [`headless`] starts agents of its own; with `--in-session` the task goes to a session that the user has open. A loop always
+//! ends.
 
+mod headless;
+mod ralph_project;
 mod status;
 
 use std::{
@@ -44,36 +47,16 @@ use crate::{
     trust::{self, trust_item::TrustItem},
 };
 
+pub(crate) use headless::LoopRunArguments;
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LoopCommand {
-    /// Start a loop in a session
-    Start(LoopStartArguments),
+    /// Run a loop until the task is done and the checks pass
+    Run(Box<LoopRunArguments>),
     /// Show loops and session reviews, and their state
     Status(LoopStatusArguments),
     /// Cancel a loop and release its session
     Cancel(LoopCancelArguments),
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct LoopStartArguments {
-    /// Task for the session; `-` reads it from standard input
-    #[arg(required = true)]
-    prompt: Vec<String>,
-    /// Maximum number of times the session is sent back
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_REFUSALS, value_parser = iterations_parser())]
-    max_iterations: u32,
-    /// Text that the session says between <promise> and </promise> when it is done; else only the limit ends it
-    #[arg(long, value_name = "TEXT", alias = "completion-promise")]
-    promise: Option<String>,
-    /// File of the project whose front matter has hooks for this session
-    #[arg(long, value_name = "FILE")]
-    step: Option<std::path::PathBuf>,
-    /// Session ID, as its client names it (default: the session that runs this command)
-    #[arg(long, value_name = "ID", conflicts_with = "next")]
-    session: Option<String>,
-    /// Use the next session in this project in which you type something
-    #[arg(long)]
-    next: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -90,29 +73,42 @@ pub(crate) struct LoopCancelArguments {
 
 pub(crate) fn run(loop_command: LoopCommand, context: &CommandContext) -> Result<u8, UserError> {
     match loop_command {
-        LoopCommand::Start(arguments) => start_loop(arguments, context),
+        LoopCommand::Run(arguments) if arguments.session.in_session => start_session_loop(*arguments, context),
+        LoopCommand::Run(arguments) => headless::run_loop(*arguments, context),
         LoopCommand::Status(status_arguments) => status::print_status(status_arguments.name.as_deref(), context),
         LoopCommand::Cancel(cancel_arguments) => cancel_loop(&cancel_arguments, context),
     }
 }
 
-fn iterations_parser() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(MAX_REFUSALS_LIMIT))
-}
-
-fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result<u8, UserError> {
+/// Holds a session of the user to a task.
+fn start_session_loop(arguments: LoopRunArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
-    let session_id = match (arguments.session, arguments.next) {
+    let session_flags = arguments.session;
+    let session_id = match (session_flags.session, session_flags.next) {
         (Some(session_id), _) => session_id,
         // An empty id means the next session; it is filled in when that session sends its first prompt.
         (None, true) => String::new(),
         (None, false) => agent_session::current_session(context).ok_or_else(explain_missing_session)?,
     };
-    let prompt = read_prompt(&arguments.prompt)?;
+    let max_refusals = match arguments.max_iterations.unwrap_or(DEFAULT_MAX_REFUSALS) {
+        max_refusals @ ..=MAX_REFUSALS_LIMIT => max_refusals,
+        too_many => {
+            return Err(UserError::usage(format!("a session can be sent back at most {MAX_REFUSALS_LIMIT} times"))
+                .with_reason(format!("`--max-iterations {too_many}` was given.")));
+        }
+    };
+    let prompt = match (&arguments.prompt, &arguments.prompt_file) {
+        (Some(typed_prompt), _) => read_prompt(std::slice::from_ref(typed_prompt))?,
+        (None, Some(prompt_file)) => read_prompt_file(&project, prompt_file, context)?,
+        (None, None) => {
+            return Err(UserError::usage("no task for the loop")
+                .with_step("type it: `tribunal loop run --in-session -p \"Make all tests pass\"`"));
+        }
+    };
     // Everything is checked before the state file is written: a loop that starts must be able to run.
     check_prompt(&prompt)?;
     let promise = arguments.promise.map(|promise| check_promise(&promise)).transpose()?;
-    let step_path = match arguments.step {
+    let step_path = match session_flags.step {
         Some(step_path) => Some(check_step(&project, &step_path, context)?),
         None => None,
     };
@@ -122,7 +118,7 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
         work: SessionWork::Loop,
         prompt: context.secret_masker().mask(&prompt).into_owned(),
         promise,
-        max_refusals: arguments.max_iterations,
+        max_refusals,
         step: step_path,
     };
     let stale_age = load_stale_age(&project)?;
@@ -140,6 +136,13 @@ fn start_loop(arguments: LoopStartArguments, context: &CommandContext) -> Result
     }
     print_started_loop(&project, &run_id, &assignment)?;
     Ok(0)
+}
+
+/// Reads the prompt from a file of the project.
+fn read_prompt_file(project: &Project, prompt_file: &Path, context: &CommandContext) -> Result<String, UserError> {
+    use tribunal_runner::project::subject;
+    let relative_path = subject::relative_to_root(project.root(), &context.resolve_path(prompt_file))?;
+    Ok(subject::load_subject(project.root(), &relative_path)?.trim().to_string())
 }
 
 /// Reads the prompt from the command line, or from standard input if it is `-` there.
@@ -242,7 +245,7 @@ fn explain_missing_session() -> UserError {
             "{} tell the commands they run which session they belong to; a plain terminal does not.",
             join_names(&clients_with_sessions(), "and")
         ))
-        .with_step("run it inside the session (in Claude Code: `! tribunal loop start …`)")
+        .with_step("run it inside the session (in Claude Code: `! tribunal loop run --in-session …`)")
         .with_step("or name the session: `--session ID`")
         .with_step("or use the next session in which you type something here: `--next`")
 }
@@ -353,9 +356,9 @@ pub(super) fn refuse_loop(run_view: &RunView) -> UserError {
     let run_id = escape_line(run_view.run_id.as_ref().map(RunId::as_str).unwrap_or_default());
     let user_error = UserError::usage(format!("{run_id} is a loop, which only its session can continue"));
     match (&run_view.phase, run_view.open_decisions().next()) {
-        (RunPhase::Finished(_), _) => {
-            user_error.with_reason("It has ended.").with_step("start another one: `tribunal loop start PROMPT`")
-        }
+        (RunPhase::Finished(_), _) => user_error
+            .with_reason("It has ended.")
+            .with_step("start another one: `tribunal loop run --in-session -p PROMPT`"),
         (_, Some(decision)) => user_error
             .with_reason("Its session was released and waits for your answer.")
             .with_step(format!("continue it: `tribunal decisions {run_id}.{} more`", decision.id))

@@ -37,7 +37,10 @@ pub(crate) use layers::{
     EffectiveSettings, SETTINGS_FILE, SettingSources, describe_ignored_file, gather_settings, gather_user_settings,
 };
 pub(crate) use origin::SettingLayer;
-pub(crate) use resolve::{ResolvedSettings, chosen_progress, resolve_reviews_dir, resolve_settings, survey_settings};
+pub(crate) use resolve::{
+    ResolvedLoop, ResolvedSettings, chosen_progress, resolve_loop_settings, resolve_reviews_dir, resolve_settings,
+    survey_settings,
+};
 pub(crate) use schema::settings_schema;
 pub(crate) use show::{SettingsDocument, default_as_written, draw_settings, draw_settings_file, draw_survey};
 pub(crate) use trust_items::{all_project_items, items_of_text, user_item_hashes};

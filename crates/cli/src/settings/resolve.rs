@@ -4,7 +4,8 @@ use std::path::{Component, Path};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
-    engine::plan::RunPlan,
+    engine::{limits::RunLimits, plan::RunPlan},
+    loop_run::order::LoopOrder,
     review::{finding::Severity, order::ReviewOrder, subject::Subject},
 };
 use tribunal_report::DisplayMode;
@@ -17,15 +18,15 @@ use super::{
     origin::SettingLayer,
     roster::{self, PartyRoster},
     trust_items::project_items,
-    typed::{FolderSettings, ThroughputLimits, TypedSettings},
+    typed::{FolderSettings, LoopChoices, ThroughputLimits, TypedSettings},
 };
 use crate::{messages::user_errors::UserError, trust::trust_item::TrustItem};
 
 /// Everything a command needs to know before it runs.
 #[derive(Clone, Debug)]
-pub(crate) struct ResolvedSettings {
+pub(crate) struct ResolvedSettings<O = ReviewOrder> {
     /// What the run is pinned to.
-    pub plan: RunPlan<ReviewOrder>,
+    pub plan: RunPlan<O>,
     /// How much is shown, if that is set; not pinned, since every start of a run may show as much as it likes.
     pub progress: Option<DisplayMode>,
     /// Which findings make the command fail; not pinned either.
@@ -71,34 +72,86 @@ pub(crate) fn resolve_settings(
     subject: Subject,
     inputs: &RunInputs,
 ) -> Result<ResolvedSettings, UserError> {
+    let CommonSettings { typed_settings, roster, mut resolved, .. } = resolve_common(project_root, inputs)?;
+    // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
+    let mut order = typed_settings.review;
+    order.subject = subject;
+    order.panel.plans.roster = roster.personas;
+    resolved.warnings.extend(roster.warning);
+    Ok(resolved.with_order(order))
+}
+
+/// Resolves the settings for a headless loop. The caller adds its task and its branch.
+pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> Result<ResolvedLoop, UserError> {
+    let CommonSettings { typed_settings, roster, effective, mut resolved } = resolve_common(project_root, inputs)?;
+    let mut order = typed_settings.loop_run;
+    order.review.panel.plans.roster = roster.personas;
+    // A loop works for a whole night, so its defaults are larger than those of a review.
+    let is_default = |setting_path: &str| {
+        effective.origin_of(setting_path).is_none_or(|origin| origin.layer == SettingLayer::Default)
+    };
+    let (limits, loop_limits) = (&mut resolved.plan.settings.limits, RunLimits::for_development());
+    if is_default("limits.max_runtime_minutes") {
+        limits.runtime_ms = loop_limits.runtime_ms;
+    }
+    if is_default("limits.max_cost") {
+        limits.cost = loop_limits.cost;
+    }
+    if is_default("limits.max_tokens") {
+        limits.tokens = loop_limits.tokens;
+    }
+    Ok(ResolvedLoop { settings: resolved.with_order(order), choices: typed_settings.loop_choices, effective })
+}
+
+/// The settings of a loop, and what its command needs besides.
+#[derive(Debug)]
+pub(crate) struct ResolvedLoop {
+    pub settings: ResolvedSettings<LoopOrder>,
+    pub choices: LoopChoices,
+    /// Says which settings the user has set.
+    pub effective: EffectiveSettings,
+}
+
+/// The settings of every kind of run.
+struct CommonSettings {
+    typed_settings: TypedSettings,
+    roster: PartyRoster,
+    effective: EffectiveSettings,
+    /// Without an order.
+    resolved: ResolvedSettings<()>,
+}
+
+fn resolve_common(project_root: &Path, inputs: &RunInputs) -> Result<CommonSettings, UserError> {
     let effective = layers::gather_settings(project_root, &inputs.sources)?;
     let typed_settings = effective.to_typed();
     let ChosenAgents { agents, reserves, mut warnings, choice_note } =
         choose_agents(&effective, &typed_settings, inputs, project_root)?;
-    let PartyRoster { personas, warning: roster_warning } = project_roster(project_root, &typed_settings);
-    let reviews_folder = resolve_reviews_folder(&effective, &typed_settings.folders)?;
-    let progress = chosen_progress(&effective, &typed_settings);
-    let TypedSettings { run: mut settings, review: mut order, share: concurrency, fail_on, .. } = typed_settings;
-    // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
-    order.subject = subject;
+    let roster = project_roster(project_root, &typed_settings);
+    let mut settings = typed_settings.run.clone();
     settings.agents = agents;
     settings.reserves = reserves;
-    settings.reviews = reviews_folder;
-    order.panel.plans.roster = personas;
+    settings.reviews = resolve_reviews_folder(&effective, &typed_settings.folders)?;
     settings.seeds = resolve_seeds(&effective, &settings.seeds)?;
-    // Items are collected last, because they depend on the agents that were chosen.
-    let trust_list = project_items(&effective, &settings);
-    warnings.extend(roster_warning);
     warnings.extend(effective.ignored_file_warning());
-    Ok(ResolvedSettings {
-        plan: RunPlan { settings, order },
-        progress,
-        fail_on,
-        share: concurrency,
-        items: trust_list,
+    let resolved = ResolvedSettings {
+        progress: chosen_progress(&effective, &typed_settings),
+        fail_on: typed_settings.fail_on,
+        share: typed_settings.share,
+        // Items are collected last, because they depend on the agents that were chosen.
+        items: project_items(&effective, &settings),
         warnings,
         notes: choice_note.into_iter().collect(),
-    })
+        plan: RunPlan { settings, order: () },
+    };
+    Ok(CommonSettings { typed_settings, roster, effective, resolved })
+}
+
+impl ResolvedSettings<()> {
+    fn with_order<O>(self, order: O) -> ResolvedSettings<O> {
+        let ResolvedSettings { plan, progress, fail_on, share, items, warnings, notes } = self;
+        let plan = RunPlan { settings: plan.settings, order };
+        ResolvedSettings { plan, progress, fail_on, share, items, warnings, notes }
+    }
 }
 
 /// How much is shown, if any layer says so. The default depends on how many runs share the screen.

@@ -8,7 +8,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{
+    development::workspace::TargetBranch,
     engine::settings::Settings,
+    loop_run::order::LoopOrder,
     review::{finding::Severity, order::ReviewOrder, subject::Subject},
 };
 use tribunal_guard::GuardPolicy;
@@ -21,6 +23,9 @@ pub(crate) struct TypedSettings {
     pub run: Settings,
     /// What a review is pinned to in addition. [`super::resolve`] adds its subject.
     pub review: ReviewOrder,
+    /// What a headless loop is pinned to in addition. The command adds its task and its branch.
+    pub loop_run: LoopOrder,
+    pub loop_choices: LoopChoices,
     /// Limits of the command, not of the run; they are not pinned.
     pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
@@ -38,6 +43,9 @@ impl Default for TypedSettings {
             run: Settings::default(),
             // The subject is a placeholder; resolving replaces it.
             review: ReviewOrder::new(Subject::from_path("", None)),
+            // So are the task and the branch.
+            loop_run: LoopOrder::new("", TargetBranch { name: String::new(), created_at: None }),
+            loop_choices: LoopChoices::default(),
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             fail_on: None,
@@ -46,6 +54,13 @@ impl Default for TypedSettings {
             agents: AgentChoice::default(),
         }
     }
+}
+
+/// Choices about loops that depend on the prompt file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoopChoices {
+    /// Whether a ticked box in the prompt file counts like the promise.
+    pub accepts_checkbox: bool,
 }
 
 /// How the runs of one command share agents and calls.

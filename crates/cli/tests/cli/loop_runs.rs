@@ -82,7 +82,7 @@ fn a_loop_that_kept_its_promise_is_resolved() {
     assert_eq!((&run_row["last"]["refusals"], &run_row["last"]["released"]), (&json!(1), &json!("complete")));
     assert!(open_questions(&sandbox).is_empty());
     let error_text = run_refused(&sandbox, &["resume", &loop_id]);
-    assert!(error_text.contains("It has ended.") && error_text.contains("tribunal loop start"), "{error_text}");
+    assert!(error_text.contains("It has ended.") && error_text.contains("tribunal loop run"), "{error_text}");
     assert!(sandbox.run_tribunal(&["resume"]).stderr.contains("nothing to resume"));
     let collected = sandbox.run_json(&["gc", "--runs", "--keep-days", "0"]);
     assert_eq!(collected["runs"], json!([loop_id]), "an ended loop may go like any other run");

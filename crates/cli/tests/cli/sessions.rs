@@ -54,7 +54,7 @@ pub fn hide_loop_time(output_text: &str) -> String {
 
 /// Starts a loop and returns its id.
 pub fn start_loop(sandbox: &Sandbox, more_args: &[&str]) -> String {
-    let start_args = [&["loop", "start", "Make it work", "--session", "s1"], more_args].concat();
+    let start_args = [&["loop", "run", "--in-session", "-p", "Make it work", "--session", "s1"], more_args].concat();
     let document = sandbox.run_json(&start_args);
     document["loops"][0]["id"].as_str().unwrap_or_else(|| panic!("{document}")).to_string()
 }
@@ -168,7 +168,7 @@ fn following_a_loop_ends_when_its_state_file_is_gone() {
 fn a_loop_is_always_finite() {
     let sandbox = new_project();
     for wrong_limit in ["0", "-1", "1001", "infinite"] {
-        let output = sandbox.run_tribunal(&["loop", "start", "x", "--session", "s1", "--max-iterations", wrong_limit]);
+        let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--max-iterations", wrong_limit]);
         assert_eq!(output.exit_code, Some(2), "{wrong_limit}: {}", output.stdout);
     }
     let loop_id = start_loop(&sandbox, &["--max-iterations", "2"]);
@@ -238,10 +238,10 @@ fn a_session_that_is_blocked_or_out_of_time_may_stop_and_the_user_is_asked() {
 #[test]
 fn the_next_session_that_gets_a_prompt_takes_an_unbound_loop() {
     let sandbox = new_project();
-    let output = sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE"]);
+    let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--promise", "DONE"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
     assert!(output.stderr.contains("not run inside an agent") && output.stderr.contains("--next"), "{}", output.stderr);
-    assert_eq!(sandbox.run_tribunal(&["loop", "start", "x", "--promise", "DONE", "--next"]).exit_code, Some(0));
+    assert_eq!(sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--promise", "DONE", "--next"]).exit_code, Some(0));
     assert_eq!(stop_refusal(&sandbox, &stop_input("s8", "")), None, "who only stops has said nothing");
     let (prompt_answer, _) =
         hook_answer(&sandbox, "user-prompt-submit", &json!({ "session_id": "s7", "prompt": "hello" }));
@@ -255,11 +255,11 @@ fn the_next_session_that_gets_a_prompt_takes_an_unbound_loop() {
 fn there_is_one_loop_at_a_time_and_an_unreadable_one_is_replaced() {
     let sandbox = new_project();
     let loop_id = start_loop(&sandbox, &[]);
-    let output = sandbox.run_tribunal(&["loop", "start", "y", "--session", "s2"]);
+    let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "y", "--session", "s2"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
     assert!(output.stderr.contains(&format!("tribunal loop cancel {loop_id}")), "{}", output.stderr);
     sandbox.write_file(STATE_FILE, "no state at all: [");
-    assert_eq!(sandbox.run_tribunal(&["loop", "start", "y", "--session", "s2"]).exit_code, Some(0));
+    assert_eq!(sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "y", "--session", "s2"]).exit_code, Some(0));
     assert!(stop_refusal(&sandbox, &stop_input("s2", "")).is_some());
 }
 
@@ -509,12 +509,12 @@ fn a_loop_of_another_tool_is_released_before_its_client_ends_the_turn() {
 fn prompts_and_promises_that_cannot_work_are_refused() {
     let sandbox = new_project();
     for promise in ["", " ", "<promise>DONE</promise>", "null", "`DONE`"] {
-        let output = sandbox.run_tribunal(&["loop", "start", "x", "--session", "s1", "--promise", promise]);
+        let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--promise", promise]);
         assert_eq!(output.exit_code, Some(2), "{promise:?}");
         assert!(output.stderr.contains("cannot be used as a promise"), "{promise:?}: {}", output.stderr);
     }
     let long_prompt = "x".repeat(70_000);
-    let output = sandbox.run_tribunal(&["loop", "start", &long_prompt, "--session", "s1"]);
+    let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", &long_prompt, "--session", "s1"]);
     assert!(
         output.exit_code == Some(2) && output.stderr.contains("the prompt is longer than 64 KB"),
         "{}",
@@ -529,7 +529,7 @@ fn prompts_and_promises_that_cannot_work_are_refused() {
 fn of_several_loops_started_at_once_only_one_starts() {
     let sandbox = new_project();
     let spawn_loop = |session_id: &str| {
-        let mut command = sandbox.tribunal_command(&["loop", "start", "x", "--session", session_id]);
+        let mut command = sandbox.tribunal_command(&["loop", "run", "--in-session", "-p", "x", "--session", session_id]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = ["a", "b", "c"].map(spawn_loop).into();
@@ -553,7 +553,7 @@ fn tool_answer(sandbox: &Sandbox, event: &str, tool_input: Value) -> Value {
 fn hooks_of_a_step_run_in_their_order_and_only_if_they_are_trusted() {
     let sandbox = new_project().without_trust();
     sandbox.write_file("step.md", STEP_WITH_HOOKS);
-    let start_args = ["loop", "start", "x", "--session", "s1", "--step", "step.md"];
+    let start_args = ["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--step", "step.md"];
     let output = sandbox.run_tribunal(&start_args);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
     assert!(

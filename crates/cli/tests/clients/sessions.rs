@@ -284,7 +284,7 @@ fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) 
 
 /// Builds a step in which the model starts a loop in its own shell.
 fn start_loop_step(loop_options: &str) -> AnswerStep {
-    tribunal_step(&format!("loop start 'Make it [good] * with --- in it.' {loop_options}"))
+    tribunal_step(&format!("loop run --in-session -p 'Make it [good] * with --- in it.' {loop_options}"))
 }
 
 const GOOD_PROMISE: &str = "ALL * [GOOD] & \"so\"";

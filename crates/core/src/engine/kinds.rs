@@ -33,7 +33,6 @@ macro_rules! run_kinds {
         /// An event of one kind of run.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
         #[serde(untagged)]
-        #[expect(clippy::large_enum_variant, reason = "the kinds differ, and events are rarely held in numbers")]
         pub enum WorkflowEvent {
             $($(#[$attribute])* $kind(<$order as RunKind>::Event),)*
         }

@@ -159,6 +159,13 @@ impl Default for RunLimits {
     }
 }
 
+impl RunLimits {
+    /// The defaults of runs that develop: a story or a loop takes longer than a review.
+    pub fn for_development() -> RunLimits {
+        RunLimits { runtime_ms: 4 * 3_600_000, cost: Cost(10_000_000), tokens: 2_000_000, ..RunLimits::default() }
+    }
+}
+
 /// What a run has used. If the user answers `more` to a halt, every limit is granted once more; `grants` counts that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {

@@ -332,7 +332,7 @@ async fn record_work(
     is_answered: bool,
 ) -> Result<Option<RunEnding>, ParkedRun> {
     let is_review_due = is_answered && review_pass::is_due(host.order, state);
-    let is_checkpoint_due = state.iteration % host.order.checkpoint_interval.max(1) == 0;
+    let is_checkpoint_due = state.iteration.is_multiple_of(host.order.checkpoint_interval.max(1));
     let has_uncommitted = state.work.as_ref().is_some_and(|work| work.has_uncommitted_work());
     if has_uncommitted && (is_checkpoint_due || is_review_due) {
         let message = landing::checkpoint_message(host.order, state.iteration);

@@ -48,7 +48,7 @@ pub(super) fn is_due(order: &LoopOrder, state: &LoopState) -> bool {
     let has_changed = work.has_uncommitted_work() || work.tip != *last_commit;
     let is_turn = match order.review.mode {
         ReviewMode::Off => false,
-        ReviewMode::Enhanced => state.iteration % order.review.interval.max(1) == 0,
+        ReviewMode::Enhanced => state.iteration.is_multiple_of(order.review.interval.max(1)),
         ReviewMode::Ultimate => work.plan.is_some_and(|plan| plan.done > state.reviews.plan_done),
     };
     is_turn && has_changed

@@ -1,6 +1,6 @@
 //! A loop as users see it.
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
 
 use crate::{
     engine::{
@@ -17,7 +17,7 @@ use crate::{
 
 #[derive(Clone, Debug, Default)]
 pub struct LoopView {
-    pub order: Option<LoopOrder>,
+    pub order: Option<Box<LoopOrder>>,
     /// Where the agents work; empty until the workspace is ready.
     pub workspace_path: String,
     pub base: Option<CommitId>,
@@ -33,7 +33,7 @@ impl ViewedKind for LoopOrder {
 
 impl KindView<LoopOrder> for LoopView {
     fn apply_order(&mut self, order: &LoopOrder) {
-        self.order = Some(order.clone());
+        self.order = Some(Box::new(order.clone()));
     }
 
     fn apply_event(&mut self, event: &LoopEvent, _: Timestamp) {

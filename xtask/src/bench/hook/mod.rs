@@ -288,7 +288,7 @@ fn measure_with_journal(
 ) -> Result<Vec<BenchRow>> {
     fs::remove_file(project_dir.join(STATE_FILE))?;
     let mut start_command = built.tribunal_command();
-    start_command.args(["loop", "start", "--session", SESSION_ID, "--max-iterations", "1000", "--promise", "DONE"]);
+    start_command.args(["loop", "run", "--in-session", "--session", SESSION_ID, "--max-iterations", "1000", "--promise", "DONE"]);
     let start_status =
         start_command.arg("Make *all* [tests] pass.").current_dir(project_dir).stdout(Stdio::null()).status()?;
     ensure!(start_status.success(), "no loop can be started: {start_status}");

@@ -61,7 +61,7 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
         write_unrecorded_session(&mut output, &bound_session)?;
     } else if loop_rows.is_empty() {
         let program_name = context.program_name();
-        writeln!(output, "no loops here yet; start one with `{program_name} loop start PROMPT --promise TEXT`")?;
+        writeln!(output, "no loops here yet; start one with `{program_name} loop run --in-session -p PROMPT`")?;
     }
     if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
         let loop_name = escape_line(loop_row.id.as_str());

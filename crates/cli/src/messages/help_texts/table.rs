@@ -151,18 +151,18 @@ pub(super) const COMMAND_HELP: [CommandHelp; 39] = [
     ),
     command_row(
         "loop",
-        example("Keep this session working until it says that it is done", LOOP_START),
-        example("Show all loops", "tribunal loop status"),
+        example("Work on a task until it is done and the checks pass", LOOP_RUN),
+        example("Show all loops in sessions", "tribunal loop status"),
         Answer,
     ),
     command_row(
-        "loop start",
-        example("Keep this session working until it says that it is done", LOOP_START),
+        "loop run",
+        example("Work on a task until it is done and the checks pass", LOOP_RUN),
         example(
-            "Loop in the next session that you type something in, at most 5 times",
-            "tribunal loop start \"Simplify the parser\" --next --max-iterations 5",
+            "Hold the session that runs this command to a task, at most 5 times",
+            "tribunal loop run --in-session -p \"Simplify the parser\" --max-iterations 5",
         ),
-        Answer,
+        Run,
     ),
     command_row(
         "loop status",
@@ -263,4 +263,4 @@ pub(super) const COMMAND_HELP: [CommandHelp; 39] = [
 ];
 
 const BOARD_REFUSED: &str = "the board cannot be used, or the move was refused; nothing was changed";
-const LOOP_START: &str = "tribunal loop start \"Make all tests pass\" --promise DONE";
+const LOOP_RUN: &str = "tribunal loop run -p \"Make all tests pass\" --max-iterations 20";

@@ -7,6 +7,7 @@
 //! see [`strip_automation`].
 
 mod bmad_rows;
+mod loop_rows;
 mod review_rows;
 
 use super::{
@@ -151,7 +152,7 @@ pub(crate) struct PathSpelling {
 
 /// All rows of the table.
 pub(crate) fn all_rows() -> impl Iterator<Item = &'static SettingRow> {
-    review_rows::REVIEW_ROWS.iter().chain(bmad_rows::BMAD_ROWS)
+    review_rows::REVIEW_ROWS.iter().chain(loop_rows::LOOP_ROWS).chain(bmad_rows::BMAD_ROWS)
 }
 
 /// All spellings of all rows.

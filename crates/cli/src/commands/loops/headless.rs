@@ -1,0 +1,279 @@
+//! `tribunal loop run`: gives an agent the same task again and again in a workspace of its own, until it is done or a limit is
+//! reached. With `--in-session` the session that runs the command is the agent; see the parent module.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tribunal_core::{
+    development::workspace::{DevelopmentPlace, TargetBranch},
+    loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
+};
+use tribunal_runner::{
+    Project,
+    git::heads::{self, FileTracking, HeadState},
+};
+
+use super::{check_promise, check_prompt, ralph_project::RalphProject};
+use crate::{
+    commands::{
+        decisions::{StoppedRun, answer_in_place},
+        review::{print_notes, print_warnings, silence_if_asked},
+    },
+    context::CommandContext,
+    messages::user_errors::UserError,
+    preflight::{self, PlannedStart},
+    runs::{
+        detach::{RemainingRuns, detach_command},
+        engine::{RunJob, execute_run},
+        run_verdict::judge_and_print,
+    },
+    settings::{ResolvedLoop, RunInputs, resolve_loop_settings},
+    terminal::progress_display::ProgressArgs,
+    trust,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoopRunArguments {
+    /// File with the task (default: .ralph/PROMPT.md or PROMPT.md of the project)
+    #[arg(value_name = "PROMPT.md", conflicts_with = "prompt")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// The task itself; `-` reads it from standard input
+    #[arg(short = 'p', long = "prompt", value_name = "TEXT")]
+    pub(super) prompt: Option<String>,
+    /// Text that the agent writes between <promise> and </promise> when the task is done
+    #[arg(long, value_name = "TEXT", alias = "completion-promise")]
+    pub(super) promise: Option<String>,
+    /// Maximum number of iterations (default: 100; in a session 50)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ITERATIONS_LIMIT)))]
+    pub(super) max_iterations: Option<u32>,
+    /// Continue one session of the client instead of starting a new one for every iteration
+    #[arg(long = "continue")]
+    continue_session: bool,
+    /// Work in your checkout, which must be clean, instead of a private clone
+    #[arg(long)]
+    in_place: bool,
+    /// Branch for the result; it is created if it does not exist (default: the branch that is checked out)
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Have the changes reviewed, every few iterations or whenever a task of the plan is done
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "enhanced")]
+    review: Option<ReviewModeName>,
+    /// Do not have the changes reviewed
+    #[arg(long, conflicts_with = "review")]
+    no_review: bool,
+    /// Start even if the checks fail before anything was changed
+    #[arg(long)]
+    skip_baseline: bool,
+    /// Agent to use, as named in the settings
+    #[arg(long)]
+    agent: Option<String>,
+    /// Override a setting for this run, e.g. --set limits.max_cost=2.50
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run in the background
+    #[arg(long, conflicts_with = "in_session")]
+    detach: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
+    #[command(flatten)]
+    pub(super) session: SessionFlags,
+}
+
+/// A loop in a session that the user has open.
+#[derive(Debug, clap::Args)]
+pub(super) struct SessionFlags {
+    /// Hold the agent session that runs this command to the task, instead of starting agents
+    #[arg(long, conflicts_with_all = ["in_place", "branch", "continue_session", "review", "skip_baseline", "agent", "set"])]
+    pub in_session: bool,
+    /// With --in-session: file of the project whose front matter has hooks for this session
+    #[arg(long, value_name = "FILE", requires = "in_session")]
+    pub step: Option<PathBuf>,
+    /// With --in-session: session ID, as its client names it (default: the session that runs this command)
+    #[arg(long, value_name = "ID", requires = "in_session", conflicts_with = "next")]
+    pub session: Option<String>,
+    /// With --in-session: the next session in this project in which you type something
+    #[arg(long, requires = "in_session")]
+    pub next: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReviewModeName {
+    Enhanced,
+    Ultimate,
+}
+
+/// Runs a loop with agents of its own.
+pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    let review_flag = match (arguments.review, arguments.no_review) {
+        (_, true) => Some("off".to_string()),
+        (Some(ReviewModeName::Enhanced), _) => Some("enhanced".to_string()),
+        (Some(ReviewModeName::Ultimate), _) => Some("ultimate".to_string()),
+        (None, false) => None,
+    };
+    let promise = arguments.promise.as_deref().map(check_promise).transpose()?;
+    let run_inputs = RunInputs::from_environment(context)
+        .with_flag("--max-iterations", "loop.max_iterations", arguments.max_iterations.map(|count| count.to_string()))
+        .with_flag("--promise", "loop.promise", promise)
+        .with_flag("--continue", "loop.continue", arguments.continue_session.then(|| "true".into()))
+        .with_flag("--review", "loop.review", review_flag)
+        .with_flag("--agent", "agents.use", arguments.agent.clone())
+        .with_set_flags(&arguments.set)?;
+    silence_if_asked(arguments.progress, &run_inputs.sources, context);
+    let task = find_task(&project, &arguments, context)?;
+    let ralph_project = RalphProject::read_project(&project, task.prompt_file.as_deref(), context)?;
+    let mut resolved = resolve_loop_settings(project.root(), &ralph_project.add_flags(run_inputs))?;
+    let order = &mut resolved.settings.plan.order;
+    order.prompt = task.prompt;
+    order.prompt_file = task.prompt_file;
+    order.place = if arguments.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
+    order.skip_baseline = arguments.skip_baseline;
+    order.branch = choose_branch(&project, arguments.branch.as_deref(), context)?;
+    if resolved.choices.accepts_checkbox {
+        order.completion.checkbox_file.clone_from(&order.prompt_file);
+    }
+    ralph_project.apply_to(&mut resolved)?;
+    check_workspace_files(&project, &resolved.settings.plan.order)?;
+    start_loop(&project, resolved, &arguments, context)
+}
+
+fn start_loop(
+    project: &Project,
+    resolved: ResolvedLoop,
+    arguments: &LoopRunArguments,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let settings = resolved.settings;
+    print_notes(settings.notes.iter(), context)?;
+    print_warnings(settings.warnings.iter(), context)?;
+    warn_of_uncommitted(project, &settings.plan.order, context)?;
+    trust::require_trust(context, project.root(), &settings.items)?;
+    trust::trust_typed_items(context, project.root(), &settings.plan.settings);
+    let plan = settings.plan.into_run();
+    let planned_start = PlannedStart { project, plan: plan.clone(), is_new: true };
+    preflight::require_startable(context, std::iter::once(planned_start))?;
+    if arguments.detach {
+        return detach_command(context, project, RemainingRuns::default());
+    }
+    let display_mode = arguments.progress.typed_mode().or(settings.progress).unwrap_or_default();
+    let run_end = execute_run(context, project.clone(), RunJob::Start(Box::new(plan)), display_mode, settings.share)?;
+    let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: settings.share };
+    let answered_run = answer_in_place(context, stopped_run)?;
+    judge_and_print(project, &answered_run.run_end, None, context)
+}
+
+/// The task of a loop.
+struct LoopTask {
+    prompt: String,
+    /// The file of the project that it came from.
+    prompt_file: Option<String>,
+}
+
+/// The places where a project has its task, in the order in which they are looked for.
+const PROMPT_FILES: [&str; 2] = [".ralph/PROMPT.md", "PROMPT.md"];
+
+/// Finds the task: on the command line, in the named file, or in the project's own prompt file.
+fn find_task(project: &Project, arguments: &LoopRunArguments, context: &CommandContext) -> Result<LoopTask, UserError> {
+    if let Some(typed_prompt) = &arguments.prompt {
+        let prompt = super::read_prompt(std::slice::from_ref(typed_prompt))?;
+        check_prompt(&prompt)?;
+        return Ok(LoopTask { prompt, prompt_file: None });
+    }
+    let typed_file = match &arguments.prompt_file {
+        Some(typed_file) => context.resolve_path(typed_file),
+        None => PROMPT_FILES
+            .iter()
+            .map(|prompt_file| project.root().join(prompt_file))
+            .find(|prompt_file| prompt_file.is_file())
+            .ok_or_else(|| {
+                UserError::usage("no task for the loop")
+                    .with_reason("There is neither .ralph/PROMPT.md nor PROMPT.md in this project.")
+                    .with_step("name a file: `tribunal loop run TASK.md`")
+                    .with_step("or type the task: `tribunal loop run -p \"Make all tests pass\"`")
+            })?,
+    };
+    read_task_file(project, &typed_file)
+}
+
+fn read_task_file(project: &Project, typed_file: &Path) -> Result<LoopTask, UserError> {
+    use tribunal_runner::project::subject;
+    let relative_path = subject::relative_to_root(project.root(), typed_file)?;
+    let prompt = subject::load_subject(project.root(), &relative_path)?.trim().to_string();
+    check_prompt(&prompt)?;
+    Ok(LoopTask { prompt, prompt_file: Some(relative_path) })
+}
+
+/// Chooses the branch that the work begins with and lands on.
+fn choose_branch(
+    project: &Project,
+    typed_branch: Option<&str>,
+    context: &CommandContext,
+) -> Result<TargetBranch, UserError> {
+    let head = heads::read_head(project.root())
+        .map_err(|cause| UserError::from(cause).with_reason("A loop works on a git branch. Nothing was started."))?;
+    let program_name = context.program_name();
+    let head_commit = match (&head, typed_branch) {
+        (HeadState::Unborn { name }, _) => {
+            return Err(UserError::usage(format!("the branch {name} has no commit yet"))
+                .with_reason("A loop begins with a commit. Nothing was started.")
+                .with_step("make a first commit: `git add -A && git commit -m \"Begin\"`"));
+        }
+        (HeadState::Detached { commit }, None) => {
+            return Err(UserError::usage(format!("HEAD is detached at {}", commit.short_hex()))
+                .with_reason("The result of a loop lands on a branch. Nothing was started.")
+                .with_step("check out a branch: `git switch main`")
+                .with_step(format!("or name one for the result: `{program_name} loop run --branch NAME`")));
+        }
+        (HeadState::Detached { commit } | HeadState::Branch { commit, .. }, _) => commit.clone(),
+    };
+    let Some(branch_name) = typed_branch else {
+        return match head {
+            HeadState::Branch { name, .. } => Ok(TargetBranch { name, created_at: None }),
+            HeadState::Unborn { .. } | HeadState::Detached { .. } => Err(UserError::usage("HEAD is on no branch")),
+        };
+    };
+    if !heads::is_branch_name(project.root(), branch_name)? {
+        return Err(UserError::usage(format!("`{branch_name}` is not a valid branch name")));
+    }
+    let created_at = match heads::find_branch(project.root(), branch_name)? {
+        Some(_) => None,
+        None => Some(head_commit),
+    };
+    Ok(TargetBranch { name: branch_name.to_string(), created_at })
+}
+
+/// Makes sure that the files which decide about completion exist in the workspace.
+fn check_workspace_files(project: &Project, order: &LoopOrder) -> Result<(), UserError> {
+    if order.place == DevelopmentPlace::InPlace {
+        return Ok(());
+    }
+    for watched_file in order.completion.watched_files() {
+        if heads::find_tracking(project.root(), &watched_file)? == FileTracking::Untracked {
+            return Err(UserError::usage(format!("{watched_file} is not committed"))
+                .with_reason("The loop works in a clone of the branch, which would not have it. Nothing was started.")
+                .with_step(format!("commit it: `git add {watched_file} && git commit -m \"Add the plan\"`"))
+                .with_step("or work in your checkout: `--in-place`"));
+        }
+    }
+    Ok(())
+}
+
+/// Warns that a clone has only what is committed.
+fn warn_of_uncommitted(project: &Project, order: &LoopOrder, context: &CommandContext) -> Result<(), UserError> {
+    if order.place == DevelopmentPlace::InPlace {
+        return Ok(());
+    }
+    let uncommitted = heads::list_uncommitted(project.root())?;
+    let Some(first_file) = uncommitted.first() else { return Ok(()) };
+    let files_text = match uncommitted.len() {
+        1 => first_file.clone(),
+        count => format!("{first_file} and {} more", count - 1),
+    };
+    context.print_note(&format!(
+        "your uncommitted changes of {files_text} stay as they are and are not part of the loop's work"
+    ))?;
+    if order.review.mode != ReviewMode::Off {
+        context.print_note("reviews cost about 10 to 30 % more tokens")?;
+    }
+    Ok(())
+}

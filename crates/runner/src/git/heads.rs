@@ -1,0 +1,85 @@
+//! Branches and HEAD of the user's repository.
+
+use std::path::Path;
+
+use tribunal_core::engine::ids::CommitId;
+
+use super::{GitError, GitRepository, to_trimmed_text};
+
+/// What HEAD is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeadState {
+    Branch {
+        name: String,
+        commit: CommitId,
+    },
+    /// A branch without any commit.
+    Unborn {
+        name: String,
+    },
+    /// A commit and no branch.
+    Detached {
+        commit: CommitId,
+    },
+}
+
+/// Reads HEAD.
+pub fn read_head(project_root: &Path) -> Result<HeadState, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let branch = query_text(&repository, &["symbolic-ref", "-q", "--short", "HEAD"])?;
+    let commit = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD^{commit}"])?.map(CommitId::new);
+    Ok(match (branch, commit) {
+        (Some(name), Some(commit)) => HeadState::Branch { name, commit },
+        (Some(name), None) => HeadState::Unborn { name },
+        (None, Some(commit)) => HeadState::Detached { commit },
+        (None, None) => HeadState::Unborn { name: "HEAD".to_string() },
+    })
+}
+
+/// Returns the commit of a branch; `None` if there is no such branch.
+pub fn find_branch(project_root: &Path, branch_name: &str) -> Result<Option<CommitId>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let branch_ref = format!("refs/heads/{branch_name}^{{commit}}");
+    Ok(query_text(&repository, &["rev-parse", "-q", "--verify", &branch_ref])?.map(CommitId::new))
+}
+
+/// Whether git accepts the name for a branch.
+pub fn is_branch_name(project_root: &Path, branch_name: &str) -> Result<bool, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    // A name like `-x` would be an option, and `@{-1}` another branch.
+    let is_plain = !branch_name.starts_with('-') && !branch_name.contains("@{");
+    Ok(is_plain && query_text(&repository, &["check-ref-format", "--branch", branch_name])?.is_some())
+}
+
+/// Lists the files of the checkout that git tracks and that differ from HEAD.
+pub fn list_uncommitted(project_root: &Path) -> Result<Vec<String>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let listed = repository.query(["diff-index", "--name-only", "-z", "HEAD", "--"])?;
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// How git treats a file of the checkout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTracking {
+    Tracked,
+    Ignored,
+    Untracked,
+}
+
+pub fn find_tracking(project_root: &Path, relative_path: &str) -> Result<FileTracking, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    if query_text(&repository, &["ls-files", "--error-unmatch", "--", relative_path])?.is_some() {
+        return Ok(FileTracking::Tracked);
+    }
+    let is_ignored = query_text(&repository, &["check-ignore", "--", relative_path])?.is_some();
+    Ok(if is_ignored { FileTracking::Ignored } else { FileTracking::Untracked })
+}
+
+/// Returns the answer of a query; `None` if git says no.
+fn query_text(repository: &GitRepository, arguments: &[&str]) -> Result<Option<String>, GitError> {
+    let mut command = repository.new_command();
+    command.args(arguments);
+    let output = repository.run_unchecked(command, None)?;
+    Ok(output.succeeded.then(|| to_trimmed_text(&output.stdout)).filter(|text| !text.is_empty()))
+}
