@@ -5,6 +5,7 @@
 mod ask;
 mod change_diff;
 mod change_listing;
+mod commands;
 mod decision_files;
 mod freeze;
 mod land;
