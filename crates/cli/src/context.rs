@@ -280,6 +280,11 @@ pub(crate) fn user_settings_file() -> Option<PathBuf> {
     base_directory("XDG_CONFIG_HOME", ".config").map(|config_home| config_home.join("tribunal/settings.yaml"))
 }
 
+/// The directory for clones in which agents develop, whether it exists or not.
+pub(crate) fn clones_root() -> Option<PathBuf> {
+    base_directory("XDG_CACHE_HOME", ".cache").map(|cache_home| cache_home.join("tribunal/workspaces"))
+}
+
 /// The named directory, or one below the home directory. A relative path counts as unset, as the XDG convention says.
 fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
     let absolute_path = |path_variable: &str| {

@@ -50,8 +50,8 @@ pub enum GitError {
     BareRepository { root: String },
     #[error("git does not trust {root}: it belongs to another user")]
     UntrustedOwner { root: String },
-    #[error("`git {what}` timed out after {} s", QUERY_TIMEOUT.as_secs())]
-    TimedOut { what: String },
+    #[error("`git {what}` timed out after {} s", after.as_secs())]
+    TimedOut { what: String, after: Duration },
     #[error("`git {what}` printed more than {} MB", MAX_OUTPUT_BYTES >> 20)]
     TooMuchOutput { what: String },
     #[error("`git {what}` failed: {said}")]
@@ -63,8 +63,16 @@ pub enum GitError {
 /// Returns a git command for a directory that ignores all configuration which could run a program. Filters need a look at
 /// the repository first: see [`GitRepository`].
 pub(crate) fn git_command(project_root: &Path) -> Command {
+    let mut command = index_writing_command(project_root);
+    // Same as the option `--no-optional-locks`: a query must not write to the user's index.
+    command.env("GIT_OPTIONAL_LOCKS", "0");
+    command
+}
+
+/// Returns the same command for work that may write to the index, for instance to remember that files are unchanged.
+pub(crate) fn index_writing_command(project_root: &Path) -> Command {
     let mut command = Command::new("git");
-    command.args(["--no-optional-locks", "--no-pager"]);
+    command.arg("--no-pager");
     // These settings take precedence over the repository's own configuration, which may name programs to run.
     for setting in [
         "core.fsmonitor=false",
@@ -87,9 +95,28 @@ pub(crate) fn git_command(project_root: &Path) -> Command {
         .env("GIT_TERMINAL_PROMPT", "0")
         // A partial clone must not contact its remote to fetch missing objects.
         .env("GIT_NO_LAZY_FETCH", "1")
+        .env_remove("GIT_OPTIONAL_LOCKS")
         .stdin(Stdio::null())
         .stderr(Stdio::null());
+    #[cfg(test)]
+    test_config::apply_global_config(&mut command);
     command
+}
+
+/// Lets a test choose the user's global configuration, for the commands that its own thread starts.
+#[cfg(test)]
+pub(crate) mod test_config {
+    use std::{cell::RefCell, path::PathBuf, process::Command};
+
+    thread_local! {
+        pub static GLOBAL_CONFIG: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+    }
+
+    pub fn apply_global_config(command: &mut Command) {
+        if let Some(config_file) = GLOBAL_CONFIG.with_borrow(Clone::clone) {
+            command.env("GIT_CONFIG_GLOBAL", config_file).env("GIT_CONFIG_NOSYSTEM", "1");
+        }
+    }
 }
 
 /// Returns those of the paths that git ignores and does not track. Returns none where there is no git.
@@ -102,8 +129,9 @@ pub(crate) fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = 
     command.args(["check-ignore", "--stdin", "-z"]);
     let mut listed_names = Vec::new();
     // Git exits with 1 if no path is ignored, so the exit code says nothing here.
-    let outcome =
-        run_with_reader(command, Some(input), &mut |stdout| stdout.read_to_end(&mut listed_names).map(|_| ()));
+    let outcome = run_with_reader(command, Some(input), QUERY_TIMEOUT, &mut |stdout| {
+        stdout.read_to_end(&mut listed_names).map(|_| ())
+    });
     let ignored_names = listed_names.split(|byte| *byte == 0).filter(|name| outcome.is_ok() && !name.is_empty());
     ignored_names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
@@ -218,7 +246,7 @@ impl GitRepository {
         // One byte more than the limit, so that an output of exactly the limit is told from a longer one.
         let mut read_output =
             |stdout: &mut dyn Read| stdout.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut output_bytes).map(|_| ());
-        let (succeeded, error_text) = run_with_reader(command, stdin_bytes, &mut read_output)?;
+        let (succeeded, error_text) = run_with_reader(command, stdin_bytes, QUERY_TIMEOUT, &mut read_output)?;
         if output_bytes.len() as u64 > MAX_OUTPUT_BYTES {
             return Err(GitError::TooMuchOutput { what: subcommand });
         }
@@ -234,7 +262,7 @@ impl GitRepository {
     ) -> Result<(), GitError> {
         let subcommand = subcommand_name(&command);
         let mut stopped_early = false;
-        let (succeeded, message) = run_with_reader(command, stdin_bytes, &mut |stdout| {
+        let (succeeded, message) = run_with_reader(command, stdin_bytes, QUERY_TIMEOUT, &mut |stdout| {
             stopped_early = read_output(&mut BufReader::with_capacity(1 << 16, stdout))? == GitReadExtent::StoppedEarly;
             Ok(())
         })?;
@@ -245,6 +273,19 @@ impl GitRepository {
             Err(GitError::CommandFailed { what: subcommand, said: message })
         }
     }
+}
+
+/// Runs a command and returns all of its output, however long it is.
+pub(crate) fn run_git(
+    command: Command,
+    stdin_bytes: Option<Vec<u8>>,
+    time_limit: Duration,
+) -> Result<GitOutput, GitError> {
+    let mut stdout_bytes = Vec::new();
+    let (succeeded, stderr_text) = run_with_reader(command, stdin_bytes, time_limit, &mut |stdout| {
+        stdout.read_to_end(&mut stdout_bytes).map(drop)
+    })?;
+    Ok(GitOutput { succeeded, stdout: stdout_bytes, stderr: stderr_text })
 }
 
 /// Whether a reader consumed the whole output or stopped early.
@@ -267,7 +308,7 @@ pub(crate) fn to_trimmed_text(output_bytes: &[u8]) -> String {
 }
 
 /// Returns the subcommand for error messages: the first argument that is not an option of git itself.
-fn subcommand_name(command: &Command) -> String {
+pub(crate) fn subcommand_name(command: &Command) -> String {
     let mut arguments = command.get_args().map(|argument| argument.to_string_lossy());
     while let Some(argument) = arguments.next() {
         if argument == "-c" {
@@ -283,6 +324,7 @@ fn subcommand_name(command: &Command) -> String {
 fn run_with_reader(
     mut command: Command,
     stdin_bytes: Option<Vec<u8>>,
+    time_limit: Duration,
     read_output: &mut (dyn FnMut(&mut dyn Read) -> io::Result<()> + Send),
 ) -> Result<(bool, String), GitError> {
     let subcommand = subcommand_name(&command);
@@ -316,7 +358,7 @@ fn run_with_reader(
             let _ = result_sender.send(read_outcome);
         });
         // Only reading stdout counts towards the time limit; git ends soon after its output has ended.
-        let read_outcome = result_receiver.recv_timeout(QUERY_TIMEOUT);
+        let read_outcome = result_receiver.recv_timeout(time_limit);
         let exit_outcome = wait_or_kill(&mut git_process, read_outcome.is_err());
         let stderr_text = stderr_reader.join().unwrap_or_default();
         Some((read_outcome, exit_outcome, stderr_text))
@@ -324,7 +366,7 @@ fn run_with_reader(
     match git_outcome {
         Some((Ok(Ok(())), Ok(succeeded), stderr_text)) => Ok((succeeded, stderr_text)),
         Some((Ok(Err(cause)), ..) | (_, Err(cause), _)) => Err(cannot_run(cause)),
-        _ => Err(GitError::TimedOut { what: subcommand }),
+        _ => Err(GitError::TimedOut { what: subcommand, after: time_limit }),
     }
 }
 

@@ -10,6 +10,7 @@
 //! This module compares and restores. Landing a change is up to `effects::land`.
 
 mod copier;
+pub(crate) mod development;
 mod external_edits;
 mod file_stamps;
 mod git_queries;

@@ -130,6 +130,7 @@ impl RunEngine {
         };
         let runner = Runner {
             launch_env: command_context.launch_env(&project)?,
+            clones_root: crate::context::clones_root(),
             project,
             masker: self.masker.clone(),
             build: format!("tribunal {VERSION}"),

@@ -52,6 +52,8 @@ pub(crate) async fn run_command(
         },
     };
     let mut process = context.new_command(program, arguments, directory);
+    // A variable that is set here is meant to be there, even if it is removed for agents.
+    process.removed_env.retain(|variable_name| !extra_env.contains_key(variable_name));
     process.extra_env.extend(extra_env);
     // A check may print nothing for a long time, so the idle limit equals the total one.
     process.deadlines = Deadlines { total: timeout, idle: timeout };

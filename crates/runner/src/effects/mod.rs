@@ -7,6 +7,7 @@ mod change_diff;
 mod change_listing;
 mod commands;
 mod decision_files;
+mod development;
 mod freeze;
 mod land;
 mod own_files;
@@ -72,6 +73,8 @@ pub(crate) struct EffectContext {
     pub order: RunOrder,
     pub masker: Masker,
     pub launch_env: LaunchEnv,
+    /// The directory for clones, unless the settings name another one; `None` if the user has no cache directory.
+    pub clones_root: Option<PathBuf>,
     pub progress: UnboundedSender<AgentProgress>,
     pub process_policy: ProcessPolicy,
     /// The hash of the edited tracker that was accepted last.
@@ -238,15 +241,23 @@ pub(crate) async fn perform_effect(
         Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
         Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
         Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
-        Effect::OpenWorkspace(_) => Reply::OpenWorkspace(environment_fault("not implemented").into()),
-        Effect::CloseWorkspace(_) => Reply::CloseWorkspace(environment_fault("not implemented").into()),
+        Effect::OpenWorkspace(request) => {
+            let PerformedEffect { reply, blobs } = development::open_workspace(context, request).await?;
+            return Some(PerformedEffect { reply: Reply::OpenWorkspace(reply), blobs });
+        }
+        Effect::CloseWorkspace(request) => Reply::CloseWorkspace(development::close_workspace(context, request).await),
         Effect::Checks(_) => Reply::Checks(environment_fault("not implemented").into()),
-        Effect::Commit(_) => Reply::Commit(environment_fault("not implemented").into()),
-        Effect::Rebase(_) => Reply::Rebase(environment_fault("not implemented").into()),
-        Effect::Integrate(_) => Reply::Integrate(environment_fault("not implemented").into()),
         Effect::ReadChange(read_change) => {
             Reply::ReadChange(run_blocking(move || change_listing::list_change(&context, &read_change)).await)
         }
+        Effect::Commit(request) => {
+            // A key is unique only within its part of the run.
+            let request_id = format!("{stretch_number} {effect_key}");
+            let PerformedEffect { reply, blobs } = development::commit_work(context, request, request_id).await?;
+            return Some(PerformedEffect { reply: Reply::Commit(reply), blobs });
+        }
+        Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
+        Effect::Integrate(request) => Reply::Integrate(development::integrate(context, request).await),
         Effect::Notify(_) => Reply::Notify(environment_fault("not implemented").into()),
     };
     Some(reply.into())

@@ -43,7 +43,7 @@ pub(super) fn find_stray_edits(
 }
 
 /// Lists the directories that Tribunal writes into.
-fn own_directories(context: &EffectContext) -> [String; 2] {
+pub(super) fn own_directories(context: &EffectContext) -> [String; 2] {
     let reviews_dir = context.settings.reviews.trim_end_matches('/');
     let parent_prefix = reviews_dir.rsplit_once('/').map_or_else(String::new, |(directory, _)| format!("{directory}/"));
     [format!("{reviews_dir}/"), format!("{parent_prefix}awaiting-human/")]

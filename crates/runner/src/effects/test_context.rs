@@ -24,6 +24,7 @@ pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -
             project_root: project.root().into(),
             settings_by_client: Default::default(),
         },
+        clones_root: None,
         progress: mpsc::unbounded_channel().0,
         process_policy: ProcessPolicy {
             keeper_program: None,

@@ -101,6 +101,8 @@ pub struct Runner {
     pub project: Project,
     pub masker: Masker,
     pub launch_env: LaunchEnv,
+    /// The directory for clones of projects, in the user's cache; `None` if the user has no such directory.
+    pub clones_root: Option<PathBuf>,
     /// The version and build of this program, for the journal.
     pub build: String,
     /// The program that supervises agent processes: our own binary, where keepers are supported.
@@ -280,6 +282,7 @@ impl Runner {
             order,
             masker: self.masker.clone(),
             launch_env: self.launch_env.clone(),
+            clones_root: self.clones_root.clone(),
             progress: progress_sender,
             last_accepted_tracker_hash: Default::default(),
             shared: self.shared.clone(),

@@ -32,7 +32,7 @@ use super::{AgentWorkspace, choose_conversation, questions};
 use crate::{
     effects::{EffectContext, PerformedEffect, current_wall_ms, stray_edits},
     landing::merging,
-    workspaces::{TaskWorkspace, hash_changes},
+    workspaces::{TaskWorkspace, development::contents::StateReading, hash_changes},
 };
 
 /// No timeout can be set to more than a day.
@@ -53,7 +53,7 @@ pub(super) struct AgentRequest<'a> {
 pub(super) fn read_agent_result(
     context: &EffectContext,
     request: AgentRequest<'_>,
-    AgentWorkspace { workspace, work_tree_watch }: &AgentWorkspace,
+    agent_workspace: &AgentWorkspace,
     process_end: ProcessOutcome,
 ) -> PerformedEffect<AskOutcome> {
     let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
@@ -64,29 +64,51 @@ pub(super) fn read_agent_result(
     let fault = detect_fault(context, request, &process_end, &stderr_text, &decoded);
     let usage = calculate_usage(request, &decoded, fault.as_ref(), stdout_text.len());
     // Edits of the user's tree are looked for whether or not the agent succeeded.
-    let strayed_files = stray_edits::find_stray_edits(context, workspace, work_tree_watch);
+    let strayed_files = match agent_workspace {
+        AgentWorkspace::Copy { workspace, work_tree_watch } => {
+            stray_edits::find_stray_edits(context, workspace, work_tree_watch)
+        }
+        AgentWorkspace::Development { .. } => Vec::new(),
+    };
+    // What the agent left in its workspace counts whether or not it succeeded.
+    let development = read_development_state(context, request, agent_workspace);
+    let (workspace_state, workspace_fault) = match development {
+        Ok(reading) => (reading, None),
+        Err(fault) => (None, Some(fault)),
+    };
+    let fault = fault.or(workspace_fault);
     let masked_stdout = context.masker.mask(&stdout_text).into_owned();
     if let Some(fault) = fault {
         let output = format!("{masked_stdout}\n--- standard error ---\n{stderr_text}").into_bytes();
-        return build_failed_result(fault, usage, strayed_files, vec![output]);
+        let mut failed_result = build_failed_result(fault, usage, strayed_files, vec![output]);
+        if let AskOutcome::Failed(failed_task) = &mut failed_result.reply {
+            failed_task.workspace = workspace_state.map(|reading| Box::new(reading.state));
+        }
+        return failed_result;
     }
     let parsed_answer = parse_expected_answer(&decoded.answer_text, agent_task.expects);
     let mut blobs = vec![masked_stdout.into_bytes()];
-    let patch = match agent_task.place {
-        WorkspaceKind::Frozen { .. } | WorkspaceKind::Development { .. } => None,
-        WorkspaceKind::Private => match extract_patch(context, workspace, &mut blobs) {
-            Ok(patch) => patch,
-            // The agent itself broke the workspace it was given.
-            Err(cause) => {
-                let fault = Fault::new(
-                    FaultKind::Malformed,
-                    format!("agent `{}` left an unreadable workspace: {cause}", driven_agent.agent_spec.name),
-                );
-                return build_failed_result(fault, usage, strayed_files, blobs);
+    let patch = match agent_workspace {
+        AgentWorkspace::Copy { workspace, .. } if agent_task.place == WorkspaceKind::Private => {
+            match extract_patch(context, workspace, &mut blobs) {
+                Ok(patch) => patch,
+                // The agent itself broke the workspace it was given.
+                Err(cause) => {
+                    let fault = Fault::new(
+                        FaultKind::Malformed,
+                        format!("agent `{}` left an unreadable workspace: {cause}", driven_agent.agent_spec.name),
+                    );
+                    return build_failed_result(fault, usage, strayed_files, blobs);
+                }
             }
-        },
+        }
+        AgentWorkspace::Copy { .. } | AgentWorkspace::Development { .. } => None,
     };
     let mut remarks = parsed_answer.remarks;
+    let workspace_state = workspace_state.map(|reading| {
+        remarks.extend(reading.remarks);
+        Box::new(reading.state)
+    });
     remarks.extend(decoded.remarks);
     remarks.extend(describe_failure_after_answer(&driven_agent.agent_spec.name, exit_code));
     remarks.extend(describe_unkillable_processes(process_end.survivors));
@@ -102,9 +124,23 @@ pub(super) fn read_agent_result(
         repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
         strayed: strayed_files,
         session: decoded.session.map(Box::new),
-        workspace: None,
+        workspace: workspace_state,
     };
     PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
+}
+
+/// Reads what the agent left in its workspace for development, if it worked in one.
+fn read_development_state(
+    context: &EffectContext,
+    request: AgentRequest<'_>,
+    agent_workspace: &AgentWorkspace,
+) -> Result<Option<StateReading>, Fault> {
+    let AgentWorkspace::Development { workspace } = agent_workspace else { return Ok(None) };
+    let reading = workspace.read_state(&request.task.collect, &context.masker);
+    reading.map(Some).map_err(|cause| {
+        let agent_name = &request.agent.agent_spec.name;
+        Fault::new(FaultKind::Malformed, format!("agent `{agent_name}` left an unreadable workspace: {cause}"))
+    })
 }
 
 /// Reads the answer that the task expects.

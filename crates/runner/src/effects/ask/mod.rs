@@ -41,7 +41,7 @@ use crate::{
         atomic_files,
         subject::{MAX_SUBJECT_BYTES, is_plain_path},
     },
-    workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource},
+    workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource, development::DevelopmentWorkspace},
 };
 
 /// The longest line that is kept of what an agent prints while it works.
@@ -107,7 +107,7 @@ async fn run_task(
     let masked_prompt = context.masker.mask(&prompt).into_owned();
     let conversation = choose_conversation(&agent_task, unfinished_attempts);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
-    let command = build_command(&context, &driven_agent, &agent_workspace.workspace.tree_dir(), agent_call)
+    let command = build_command(&context, &driven_agent, &agent_workspace.directory(), agent_call)
         .map_err(|cause| environment_fault(format!("could not write the files for the agent: {cause}")))?;
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
@@ -195,10 +195,24 @@ fn add_earlier_usage(
     effect_result
 }
 
-/// Where an agent works, and the user's tree as it was when the agent began.
-struct AgentWorkspace {
-    workspace: TaskWorkspace,
-    work_tree_watch: WorkTreeWatch,
+/// Where an agent works.
+enum AgentWorkspace {
+    Copy {
+        workspace: TaskWorkspace,
+        /// The user's tree as it was when the agent began.
+        work_tree_watch: WorkTreeWatch,
+    },
+    /// A workspace for development. The user's tree is not watched: it is no copy of it, so every file would have to be read.
+    Development { workspace: Box<DevelopmentWorkspace> },
+}
+
+impl AgentWorkspace {
+    fn directory(&self) -> PathBuf {
+        match self {
+            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Development { workspace } => workspace.agent_dir(),
+        }
+    }
 }
 
 struct PreparedTask {
@@ -213,6 +227,20 @@ struct PreparedTask {
 
 fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask) -> Result<PreparedTask, String> {
     let review_brief = agent_task.brief.as_review();
+    if let WorkspaceKind::Development { workspace: workspace_name } = &agent_task.place {
+        // A review shows its subject as it was frozen, which a workspace that agents change cannot do.
+        if review_brief.is_some() {
+            return Err("a review does not take place in a workspace for development".to_string());
+        }
+        let workspace =
+            context.find_development_workspace(workspace_name).map_err(|fault| fault.to_string()).map(Box::new)?;
+        return Ok(PreparedTask {
+            agent_workspace: AgentWorkspace::Development { workspace },
+            subject_text: String::new(),
+            criteria: Vec::new(),
+            prompt_template: None,
+        });
+    }
     let workspace = open_workspace(context, task_key, agent_task)?;
     let (subject_text, prompt_template) = match review_brief {
         Some(ReviewBrief { subject, role, .. }) => {
@@ -231,7 +259,7 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         review_brief.map(|brief| read_acceptance_criteria(&workspace, context, &brief.subject)).unwrap_or_default();
     Ok(PreparedTask {
         criteria,
-        agent_workspace: AgentWorkspace { workspace, work_tree_watch },
+        agent_workspace: AgentWorkspace::Copy { workspace, work_tree_watch },
         subject_text,
         prompt_template,
     })
@@ -254,7 +282,7 @@ fn open_workspace(context: &EffectContext, task_key: &Key, agent_task: &AgentTas
             creation.map_err(|cause| format!("could not create a workspace: {cause}"))?;
             workspace
         }
-        WorkspaceKind::Development { .. } => return Err("not implemented".to_string()),
+        WorkspaceKind::Development { workspace } => return Err(format!("`{workspace}` is no copy of the project")),
     };
     if !workspace.is_complete() {
         return Err(format!("the workspace {} is gone", workspace.directory().display()));

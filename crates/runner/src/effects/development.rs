@@ -1,0 +1,339 @@
+//! Performs the effects on workspaces for development: open, close, commit, rebase, integrate.
+//!
+//! The work on files and git is in `workspaces::development`; here it is combined with the commands of the user: setup and hooks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use tribunal_core::{
+    development::{
+        checks::{CheckStatus, CommandLine},
+        commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
+    },
+    tasks::fault::Fault,
+};
+
+use super::{
+    EffectContext, PerformedEffect,
+    commands::{CommandInterruption, CommandRequest, FinishedCommand, run_command},
+    environment_fault, stray_edits,
+};
+use crate::workspaces::{
+    agent_file_names,
+    development::{
+        DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
+        commits::{PreparedCommit, ReadyCommit},
+        hooks::CommitHook,
+        integrate::integrate_work,
+        opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
+        rebase_workspace,
+    },
+};
+
+/// The usual directory of what BMAD's workflows write, which some projects ignore.
+const BMAD_OUTPUT_DIR: &str = "_bmad-output";
+
+impl EffectContext {
+    /// Returns where the workspaces of this project are.
+    pub fn workspace_home(&self) -> Result<WorkspaceHome, Fault> {
+        let configured_root = self.settings.workspace.root.as_ref().map(|root| self.project.root().join(root));
+        let clones_root = configured_root.or_else(|| self.clones_root.clone()).ok_or_else(|| {
+            environment_fault("there is no cache directory for workspaces; set `workspace.root` to a directory")
+        })?;
+        Ok(WorkspaceHome { project: self.project.clone(), clones_root })
+    }
+
+    /// Returns a workspace that was opened.
+    pub fn find_development_workspace(&self, workspace_name: &str) -> Result<DevelopmentWorkspace, Fault> {
+        Ok(self.workspace_home()?.require_workspace(&self.run_id, workspace_name)?)
+    }
+
+    /// Returns the directory in which agents and checks run in a workspace that was opened.
+    pub fn development_dir(&self, workspace_name: &str) -> Result<PathBuf, Fault> {
+        self.find_development_workspace(workspace_name).map(|workspace| workspace.agent_dir())
+    }
+
+    fn command_timeout(&self) -> Duration {
+        Duration::from_millis(self.settings.tasks.check_timeout_ms)
+    }
+}
+
+/// Runs work on files and git on a thread of its own.
+async fn run_work<T: Send + 'static>(
+    context: &Arc<EffectContext>,
+    work: impl FnOnce(&EffectContext) -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let context = context.clone();
+    match tokio::task::spawn_blocking(move || work(&context)).await {
+        Ok(outcome) => outcome,
+        Err(panicked) => Err(environment_fault(format!("a file operation failed unexpectedly: {panicked}"))),
+    }
+}
+
+/// Opens a workspace. Returns `None` if the user stopped the run meanwhile.
+pub(super) async fn open_workspace(
+    context: Arc<EffectContext>,
+    request: OpenWorkspace,
+) -> Option<PerformedEffect<OpenOutcome>> {
+    let in_place = request.place == DevelopmentPlace::InPlace;
+    let found = run_work(&context, move |context| find_or_create(context, &request)).await;
+    let unfinished = match found {
+        Ok(FoundWorkspace::Complete(workspace)) => return Some(describe_opened(&context, *workspace).await.into()),
+        Ok(FoundWorkspace::Unfinished(unfinished)) => unfinished,
+        Err(fault) => return Some(OpenOutcome::from(fault).into()),
+    };
+    let setup_commands = context.settings.workspace.setup.clone();
+    // The user's own checkout is set up by the user.
+    for command in setup_commands.iter().filter(|_| !in_place) {
+        let directory = unfinished.workspace().agent_dir();
+        let timeout = context.command_timeout();
+        let command_request = CommandRequest { command, directory, timeout, extra_env: BTreeMap::new() };
+        match run_command(&context, command_request).await {
+            Ok(finished) if finished.result.status.is_passed() => {}
+            Ok(finished) => {
+                // Whether the rest could be removed does not matter: the next attempt begins with that.
+                let _ = run_work(&context, move |_| Ok(unfinished.discard()?)).await;
+                let FinishedCommand { result, log_blob } = finished;
+                let blobs = log_blob.into_iter().collect();
+                return Some(PerformedEffect { reply: OpenOutcome::SetupFailed(result), blobs });
+            }
+            Err(CommandInterruption::Stopped) => return None,
+            Err(CommandInterruption::Faulted(fault)) => return Some(OpenOutcome::from(fault).into()),
+        }
+    }
+    let completed = run_work(&context, move |_| Ok(unfinished.complete()?)).await;
+    Some(match completed {
+        Ok(workspace) => describe_opened(&context, workspace).await.into(),
+        Err(fault) => OpenOutcome::from(fault).into(),
+    })
+}
+
+enum FoundWorkspace {
+    Complete(Box<DevelopmentWorkspace>),
+    Unfinished(Box<UnfinishedWorkspace>),
+}
+
+fn find_or_create(context: &EffectContext, request: &OpenWorkspace) -> Result<FoundWorkspace, Fault> {
+    let home = context.workspace_home()?;
+    if let Some(workspace) = home.find_workspace(&context.run_id, &request.workspace)? {
+        return Ok(FoundWorkspace::Complete(Box::new(workspace)));
+    }
+    let mut usual_seeds: Vec<String> = agent_file_names().chain([BMAD_OUTPUT_DIR]).map(String::from).collect();
+    // The directory of the trackers lies in the directory of what BMAD's workflows write.
+    if let Some((output_dir, _)) = context.settings.reviews.trim_end_matches('/').rsplit_once('/') {
+        usual_seeds.push(output_dir.to_string());
+    }
+    let open_request = OpenRequest {
+        run_id: &context.run_id,
+        open: request,
+        seeds: SeedRequest { named: &context.settings.seeds, usual: &usual_seeds },
+        own_files: &stray_edits::own_directories(context),
+    };
+    Ok(FoundWorkspace::Unfinished(Box::new(create_workspace(&home, open_request)?)))
+}
+
+async fn describe_opened(context: &Arc<EffectContext>, workspace: DevelopmentWorkspace) -> OpenOutcome {
+    let described = run_work(context, move |context| {
+        let reading = workspace.read_state(&[], &context.masker)?;
+        Ok(OpenedWorkspace {
+            // Looked up by its name, as every later effect does it.
+            path: context.development_dir(&workspace.record.name)?.display().to_string(),
+            base: workspace.record.base.clone(),
+            state: reading.state,
+            remarks: workspace.record.remarks.iter().cloned().chain(reading.remarks).collect(),
+        })
+    });
+    described.await.map_or_else(OpenOutcome::from, OpenOutcome::Opened)
+}
+
+pub(super) async fn close_workspace(context: Arc<EffectContext>, request: CloseWorkspace) -> CloseOutcome {
+    let closed = run_work(&context, move |context| {
+        Ok(remove_workspace(&context.workspace_home()?, &context.run_id, &request.workspace)?)
+    });
+    closed.await.map_or_else(CloseOutcome::from, |()| CloseOutcome::Closed)
+}
+
+pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork) -> RebaseOutcome {
+    let rebased = run_work(&context, move |context| {
+        let workspace = context.find_development_workspace(&request.workspace)?;
+        Ok(rebase_workspace(workspace, &request.onto)?)
+    });
+    rebased.await.unwrap_or_else(RebaseOutcome::from)
+}
+
+pub(super) async fn integrate(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {
+    let integrated = run_work(&context, move |context| {
+        let workspace = context.find_development_workspace(&request.workspace)?;
+        Ok(integrate_work(&workspace, &request)?)
+    });
+    integrated.await.unwrap_or_else(IntegrateOutcome::from)
+}
+
+/// Why a commit is not made.
+enum CommitFailure {
+    Stopped,
+    Refused(FinishedCommand),
+    Faulted(Fault),
+}
+
+impl From<Fault> for CommitFailure {
+    fn from(fault: Fault) -> CommitFailure {
+        CommitFailure::Faulted(fault)
+    }
+}
+
+impl From<CommandInterruption> for CommitFailure {
+    fn from(interruption: CommandInterruption) -> CommitFailure {
+        match interruption {
+            CommandInterruption::Stopped => CommitFailure::Stopped,
+            CommandInterruption::Faulted(fault) => CommitFailure::Faulted(fault),
+        }
+    }
+}
+
+/// Commits the content of a workspace. `request_id` tells this request from all others of the run: the same one, asked again
+/// after a process ended, finds its commit. Returns `None` if the user stopped the run meanwhile.
+pub(super) async fn commit_work(
+    context: Arc<EffectContext>,
+    request: CommitWork,
+    request_id: String,
+) -> Option<PerformedEffect<CommitOutcome>> {
+    Some(match try_commit(&context, request, request_id).await {
+        Ok(outcome) => outcome.into(),
+        Err(CommitFailure::Stopped) => return None,
+        Err(CommitFailure::Faulted(fault)) => CommitOutcome::from(fault).into(),
+        Err(CommitFailure::Refused(FinishedCommand { result, log_blob })) => {
+            PerformedEffect { reply: CommitOutcome::Refused(result), blobs: log_blob.into_iter().collect() }
+        }
+    })
+}
+
+async fn try_commit(
+    context: &Arc<EffectContext>,
+    request: CommitWork,
+    request_id: String,
+) -> Result<CommitOutcome, CommitFailure> {
+    let CommitWork { workspace: workspace_name, message, run_hooks } = request;
+    let preparation_id = request_id.clone();
+    let prepare = move |context: &EffectContext| {
+        let workspace = context.find_development_workspace(&workspace_name)?;
+        let prepared = workspace.prepare_commit(&preparation_id)?;
+        Ok((workspace, prepared))
+    };
+    let (workspace, prepared) = run_work(context, prepare).await?;
+    let ready = match prepared {
+        PreparedCommit::AlreadyMade(committed) => return Ok(CommitOutcome::Committed(committed)),
+        PreparedCommit::Unchanged(tip) => return Ok(CommitOutcome::Unchanged { tip }),
+        PreparedCommit::Ready(ready) => ready,
+    };
+    let workspace = Arc::new(workspace);
+    let checked = if run_hooks {
+        let hooks = CommitHooks { context, workspace: &workspace };
+        let checked = hooks.run_hooks(ready, message).await;
+        // Also after a refusal: HEAD is the base again.
+        hooks.with_workspace(DevelopmentWorkspace::end_hooks).await?;
+        checked?
+    } else {
+        CheckedCommit { ready, message, rewritten: BTreeSet::new() }
+    };
+    let committed: CommittedWork = run_work(context, move |_| {
+        let CheckedCommit { ready, message, rewritten } = checked;
+        Ok(workspace.finish_commit(&ready, &message, &request_id, rewritten)?)
+    })
+    .await?;
+    Ok(CommitOutcome::Committed(committed))
+}
+
+/// What the user's hooks agreed to.
+struct CheckedCommit {
+    ready: ReadyCommit,
+    message: String,
+    rewritten: BTreeSet<String>,
+}
+
+struct CommitHooks<'a> {
+    context: &'a Arc<EffectContext>,
+    workspace: &'a Arc<DevelopmentWorkspace>,
+}
+
+impl CommitHooks<'_> {
+    async fn run_hooks(&self, ready: ReadyCommit, message: String) -> Result<CheckedCommit, CommitFailure> {
+        let hooks = self.with_workspace(DevelopmentWorkspace::commit_hooks).await?;
+        let parent = ready.parent.clone();
+        self.with_workspace(move |workspace| workspace.begin_hooks(&parent)).await?;
+        let hook_path =
+            |hook: CommitHook| hooks.iter().find(|found| found.hook == hook).map(|found| found.path.clone());
+        let mut checked = CheckedCommit { ready, message, rewritten: BTreeSet::new() };
+        if let Some(pre_commit) = hook_path(CommitHook::PreCommit) {
+            checked = self.run_pre_commit(pre_commit, checked).await?;
+        }
+        if let Some(commit_msg) = hook_path(CommitHook::CommitMsg) {
+            checked.message = self.run_commit_msg(commit_msg, checked.message).await?;
+        }
+        Ok(checked)
+    }
+
+    /// Runs the hook. If it changes files, it has to accept the result without changing anything more.
+    async fn run_pre_commit(&self, hook: PathBuf, mut checked: CheckedCommit) -> Result<CheckedCommit, CommitFailure> {
+        let mut last_run = self.run_hook(&hook, &[]).await?;
+        for is_second_run in [false, true] {
+            let staged = self.with_workspace(DevelopmentWorkspace::stage_commit).await?;
+            if staged.tree == checked.ready.tree {
+                return Ok(checked);
+            }
+            let (old_tree, new_tree) = (checked.ready.tree.clone(), staged.tree.clone());
+            let list = move |workspace: &DevelopmentWorkspace| workspace.list_differences(&old_tree, &new_tree);
+            let differences = self.with_workspace(list).await?;
+            if is_second_run {
+                last_run.result.status = CheckStatus::Failed { exit_code: 1 };
+                last_run.result.output =
+                    format!("the hook changes files every time it runs: {}", differences.join(", "));
+                return Err(CommitFailure::Refused(last_run));
+            }
+            checked.rewritten.extend(differences);
+            checked.ready.tree = staged.tree;
+            last_run = self.run_hook(&hook, &[]).await?;
+        }
+        Ok(checked)
+    }
+
+    async fn run_commit_msg(&self, hook: PathBuf, message: String) -> Result<String, CommitFailure> {
+        let message_file = self.with_workspace(move |workspace| workspace.write_message_file(&message)).await?;
+        let last_run = self.run_hook(&hook, &[message_file]).await?;
+        let message = self.with_workspace(DevelopmentWorkspace::read_message_file).await?;
+        if message.trim().is_empty() {
+            let mut refusal = last_run;
+            refusal.result.status = CheckStatus::Failed { exit_code: 1 };
+            refusal.result.output = "the hook left an empty message".to_string();
+            return Err(CommitFailure::Refused(refusal));
+        }
+        Ok(message)
+    }
+
+    /// Runs a hook that must pass.
+    async fn run_hook(&self, hook: &std::path::Path, arguments: &[PathBuf]) -> Result<FinishedCommand, CommitFailure> {
+        let words = [hook].into_iter().chain(arguments.iter().map(PathBuf::as_path));
+        let command = CommandLine::Argv(words.map(|word| word.display().to_string()).collect());
+        let request = CommandRequest {
+            command: &command,
+            directory: self.workspace.hook_dir(),
+            timeout: self.context.command_timeout(),
+            extra_env: self.workspace.hook_env(),
+        };
+        let finished = run_command(self.context, request).await?;
+        if finished.result.status.is_passed() { Ok(finished) } else { Err(CommitFailure::Refused(finished)) }
+    }
+
+    async fn with_workspace<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&DevelopmentWorkspace) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, CommitFailure> {
+        let workspace = self.workspace.clone();
+        Ok(run_work(self.context, move |_| Ok(work(&workspace)?)).await?)
+    }
+}

@@ -1,0 +1,200 @@
+//! Commits the content of a workspace, and stores the commits in the user's repository under a ref of Tribunal's own.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    process::{Command, Stdio},
+};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
+
+use super::{
+    DevelopmentWorkspace, WithPath, WorkspaceError,
+    contents::parse_raw_diff,
+    control_git::{ControlGit, WORK_BRANCH},
+    own_git_files::replace_agent_git,
+    user_repository::{UserRepository, run_checked},
+};
+use crate::{git::to_trimmed_text, project::atomic_files};
+use tribunal_core::development::workspace::DevelopmentPlace;
+
+/// The author of commits where git knows no name.
+const FALLBACK_NAME: &str = "Tribunal";
+const FALLBACK_EMAIL: &str = "tribunal@localhost";
+/// Settings about signatures that are taken from the repository, too. The programs come only from the user's configuration.
+const SIGNING_SETTINGS: [&str; 2] = ["user.signingkey", "gpg.format"];
+
+/// What there is to commit.
+#[derive(Debug)]
+pub(crate) enum PreparedCommit {
+    /// An earlier process made this very commit and ended before it could tell.
+    AlreadyMade(CommittedWork),
+    Unchanged(CommitId),
+    Ready(ReadyCommit),
+}
+
+/// The content of the next commit.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadyCommit {
+    pub tree: String,
+    pub parent: CommitId,
+}
+
+/// The last commit, with the request that it was made for.
+#[derive(Serialize, Deserialize)]
+struct CommitRecord {
+    request: String,
+    commit: CommitId,
+    rewritten: Vec<String>,
+}
+
+impl DevelopmentWorkspace {
+    /// Stages the content. `request` tells one request to commit from another.
+    pub fn prepare_commit(&self, request: &str) -> Result<PreparedCommit, WorkspaceError> {
+        let ready = self.stage_commit()?;
+        let control_git = self.control_git();
+        if control_git.read_tree_of(&ready.parent)? != ready.tree {
+            return Ok(PreparedCommit::Ready(ready));
+        }
+        match self.read_commit_record() {
+            Some(record) if record.request == request && record.commit == ready.parent => {
+                // The earlier process may have ended before the user's repository had the commit.
+                let repository = UserRepository::open_around(&self.record.project_root)?;
+                self.publish_commit(&repository, &record.commit)?;
+                let CommitRecord { commit, rewritten, .. } = record;
+                Ok(PreparedCommit::AlreadyMade(CommittedWork { commit, rewritten }))
+            }
+            _ => Ok(PreparedCommit::Unchanged(ready.parent)),
+        }
+    }
+
+    /// Stages the content, and returns what a commit of it would be.
+    pub fn stage_commit(&self) -> Result<ReadyCommit, WorkspaceError> {
+        let contents = self.stage_contents()?;
+        if let Some((path, _)) = contents.broken_seals.first() {
+            let shown_path = self.shown_path(path);
+            return Err(WorkspaceError::refused(format!(
+                "{shown_path} was changed, but only the repository's own configuration defines its filter, and that one does not \
+                 run; define the filter in your own configuration (`git config --global`), or leave the file as it is"
+            )));
+        }
+        let control_git = self.control_git();
+        let tree = control_git.query_text(["write-tree"])?;
+        Ok(ReadyCommit { tree, parent: control_git.read_tip()? })
+    }
+
+    /// Returns the files that differ between two trees.
+    pub fn list_differences(&self, old_tree: &str, new_tree: &str) -> Result<Vec<String>, WorkspaceError> {
+        let output = self.control_git().run(["diff-tree", "-r", "--raw", "-z", "--no-renames", old_tree, new_tree])?;
+        Ok(parse_raw_diff(&output).iter().map(|change| self.shown_path(&change.path)).collect())
+    }
+
+    /// Commits what was staged.
+    pub fn finish_commit(
+        &self,
+        ready: &ReadyCommit,
+        message: &str,
+        request: &str,
+        rewritten: BTreeSet<String>,
+    ) -> Result<CommittedWork, WorkspaceError> {
+        let repository = UserRepository::open_around(&self.record.project_root)?;
+        let control_git = self.control_git();
+        let author = repository.identity("GIT_AUTHOR_IDENT");
+        let mut command = new_commit_command(&repository, &control_git);
+        let (name, email) = author.unwrap_or_else(|| (FALLBACK_NAME.into(), FALLBACK_EMAIL.into()));
+        command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
+        let commit = write_commit(command, &ready.tree, &ready.parent, message)?;
+        let record = CommitRecord { request: request.to_string(), commit, rewritten: rewritten.into_iter().collect() };
+        // The record comes before the branch: without it, a repeated request would not know the commit for its own.
+        let record_path = self.commit_record_path();
+        let record_text = serde_json::to_vec(&record).map_err(io::Error::other).at_path(&record_path)?;
+        atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
+        control_git.run(["update-ref", WORK_BRANCH, record.commit.as_str(), ready.parent.as_str()])?;
+        self.publish_commit(&repository, &record.commit)?;
+        Ok(CommittedWork { commit: record.commit, rewritten: record.rewritten })
+    }
+
+    fn commit_record_path(&self) -> std::path::PathBuf {
+        self.directory.join("commit.json")
+    }
+
+    fn read_commit_record(&self) -> Option<CommitRecord> {
+        serde_json::from_slice(&fs::read(self.commit_record_path()).ok()?).ok()
+    }
+
+    /// Copies the objects of the workspace's commits into the user's repository, and lets the agent's own repository follow.
+    pub(super) fn publish_commit(&self, repository: &UserRepository, commit: &CommitId) -> Result<(), WorkspaceError> {
+        let control_git = self.control_git();
+        let work_ref = self.work_ref();
+        // What the ref has is there already. If the user removed the ref, everything since the base is copied again.
+        let known_commit = repository.find_commit(&work_ref)?.unwrap_or_else(|| self.record.base.clone());
+        if known_commit != *commit {
+            let mut producer_command = control_git.new_command();
+            producer_command.args(["pack-objects", "--revs", "--thin", "--stdout", "-q"]).stdout(Stdio::piped());
+            let wanted = format!("{commit}\n^{known_commit}\n^{}\n", self.record.base);
+            copy_objects(producer_command, wanted, repository)?;
+        }
+        repository.set_own_ref(&work_ref, commit)?;
+        if self.record.place == DevelopmentPlace::Clone {
+            replace_agent_git(repository, &control_git, &self.record, commit)?;
+        }
+        Ok(())
+    }
+}
+
+/// Pipes a pack into the user's repository. A pack can be larger than the memory.
+fn copy_objects(mut producer: Command, wanted: String, repository: &UserRepository) -> Result<(), WorkspaceError> {
+    use std::io::Write;
+    let cannot_run =
+        |cause| WorkspaceError::Git(crate::git::GitError::CannotRun { what: "pack-objects".into(), cause });
+    let mut producer_process = producer.stdin(Stdio::piped()).spawn().map_err(cannot_run)?;
+    // The input is a few lines, which always fit into the pipe.
+    if let Some(mut stdin) = producer_process.stdin.take() {
+        stdin.write_all(wanted.as_bytes()).map_err(cannot_run)?;
+    }
+    let mut consumer = repository.checkout_command(repository.project_root());
+    consumer.args(["unpack-objects", "-q"]);
+    if let Some(stdout) = producer_process.stdout.take() {
+        consumer.stdin(Stdio::from(stdout));
+    }
+    let unpacked = run_checked(consumer, None);
+    let packed = producer_process.wait().map_err(cannot_run)?;
+    unpacked?;
+    if packed.success() {
+        Ok(())
+    } else {
+        Err(WorkspaceError::refused("could not copy the commit into your repository: `git pack-objects` failed"))
+    }
+}
+
+/// Returns a command that makes a commit as the user, signed if the user's commits are.
+pub(super) fn new_commit_command(repository: &UserRepository, control_git: &ControlGit) -> Command {
+    let mut command = control_git.new_command();
+    let (name, email) = repository
+        .identity("GIT_COMMITTER_IDENT")
+        .unwrap_or_else(|| (FALLBACK_NAME.to_string(), FALLBACK_EMAIL.to_string()));
+    command.env("GIT_COMMITTER_NAME", name).env("GIT_COMMITTER_EMAIL", email);
+    let is_signed = repository.is_enabled("commit.gpgsign");
+    for key in SIGNING_SETTINGS {
+        if let Some(value) = repository.setting(key).filter(|_| is_signed) {
+            command.arg("-c").arg(format!("{key}={value}"));
+        }
+    }
+    command.arg("commit-tree");
+    if is_signed {
+        command.arg("-S");
+    }
+    command
+}
+
+pub(super) fn write_commit(
+    mut command: Command,
+    tree: &str,
+    parent: &CommitId,
+    message: &str,
+) -> Result<CommitId, WorkspaceError> {
+    command.args(["-p", parent.as_str(), tree]);
+    let message_bytes = format!("{}\n", message.trim_end()).into_bytes();
+    run_checked(command, Some(message_bytes)).map(|output| CommitId::new(to_trimmed_text(&output)))
+}

@@ -1,0 +1,391 @@
+//! Moves the user's branch to the work, and the checkout of that branch with it.
+//!
+//! The branch moves only from where it is expected to be, in one atomic step. A checkout of it follows as with
+//! `git merge --ff-only`, but only if no file that would change has uncommitted content of the user's, in whatever form: modified,
+//! staged, untracked or ignored. Otherwise nothing of the user's is touched, and the work waits on a branch of its own. The files
+//! move before the branch: a process that ends in between leaves the work as staged changes, and the next one continues.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::{
+    development::{
+        commits::{Integrate, IntegrateOutcome},
+        workspace::{DevelopmentPlace, PathChange},
+    },
+    engine::ids::CommitId,
+};
+
+use super::{
+    DevelopmentWorkspace, WorkspaceError,
+    contents::{StagedChange, parse_raw_diff, parse_status},
+    control_git::GIT_TIMEOUT,
+    file_component,
+    special_files::tree_path,
+    user_repository::{UserRepository, command_error, find_filtered_paths, join_with_nul, run_checked},
+};
+use crate::git::{run_git, to_trimmed_text};
+
+/// What git leaves in its directory while the user is in the middle of something.
+const OPERATIONS: [(&str, &str); 6] = [
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("index.lock", "another git command"),
+];
+
+/// A checkout of the target branch.
+struct BranchCheckout {
+    path: PathBuf,
+}
+
+/// Integrates the work of a workspace.
+pub(crate) fn integrate_work(
+    workspace: &DevelopmentWorkspace,
+    request: &Integrate,
+) -> Result<IntegrateOutcome, WorkspaceError> {
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    let Integrate { branch, expected, commit, .. } = request;
+    let branch_ref = format!("refs/heads/{}", branch.name);
+    let checkout = find_checkout(&repository, &branch_ref)?;
+    let Some(tip) = repository.find_commit(&branch_ref)? else {
+        return create_branch(&repository, request, &branch_ref);
+    };
+    // An earlier process may have moved it, and the user may have gone on from there.
+    if repository.is_true(["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()])? {
+        return Ok(IntegrateOutcome::Integrated { checkout_moved: checkout.is_some() });
+    }
+    if tip != *expected {
+        return Ok(IntegrateOutcome::Moved { tip });
+    }
+    if !repository.is_true(["merge-base", "--is-ancestor", expected.as_str(), commit.as_str()])? {
+        let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
+        return Err(WorkspaceError::refused(message));
+    }
+    let Some(checkout) = checkout else {
+        return move_branch(&repository, &branch_ref, request, false);
+    };
+    if workspace.record.place == DevelopmentPlace::InPlace {
+        return integrate_in_place(&repository, &checkout, &branch_ref, request);
+    }
+    let obstacles = find_obstacles(&repository, &checkout, request)?;
+    if !obstacles.blocking.is_empty() {
+        return wait_on_branch(&repository, workspace, commit, obstacles.blocking);
+    }
+    stage_identical_files(&repository, &checkout, &obstacles.identical)?;
+    if let Err(paths) = move_files(&repository, &checkout, expected, commit, MoveMode::DryRun)? {
+        return wait_on_branch(&repository, workspace, commit, paths);
+    }
+    if let Err(paths) = move_files(&repository, &checkout, expected, commit, MoveMode::Move)? {
+        return wait_on_branch(&repository, workspace, commit, paths);
+    }
+    let outcome = move_branch(&repository, &branch_ref, request, true)?;
+    if let IntegrateOutcome::Moved { .. } = outcome {
+        // The user moved the branch in the meantime, so the files go back to where they were.
+        let _ = move_files(&repository, &checkout, commit, expected, MoveMode::Move)?;
+    }
+    Ok(outcome)
+}
+
+fn create_branch(
+    repository: &UserRepository,
+    request: &Integrate,
+    branch_ref: &str,
+) -> Result<IntegrateOutcome, WorkspaceError> {
+    if request.branch.created_at.is_none() {
+        return Err(WorkspaceError::refused(format!("the branch `{}` is gone", request.branch.name)));
+    }
+    if repository.move_ref(branch_ref, &request.commit, None)? {
+        return Ok(IntegrateOutcome::Integrated { checkout_moved: false });
+    }
+    let tip = repository.find_commit(branch_ref)?;
+    tip.map(|tip| IntegrateOutcome::Moved { tip })
+        .ok_or_else(|| WorkspaceError::refused(format!("could not create the branch `{}`", request.branch.name)))
+}
+
+fn move_branch(
+    repository: &UserRepository,
+    branch_ref: &str,
+    request: &Integrate,
+    checkout_moved: bool,
+) -> Result<IntegrateOutcome, WorkspaceError> {
+    if repository.move_ref(branch_ref, &request.commit, Some(&request.expected))? {
+        return Ok(IntegrateOutcome::Integrated { checkout_moved });
+    }
+    match repository.find_commit(branch_ref)? {
+        Some(tip) => Ok(IntegrateOutcome::Moved { tip }),
+        None => Err(WorkspaceError::refused(format!("the branch `{}` is gone", request.branch.name))),
+    }
+}
+
+/// Finds the checkout of a branch, in the user's directory or in another work tree. Refuses to interfere with an operation that
+/// the user has not finished there.
+fn find_checkout(repository: &UserRepository, branch_ref: &str) -> Result<Option<BranchCheckout>, WorkspaceError> {
+    let listing = repository.query(["worktree", "list", "--porcelain", "-z"])?;
+    let mut current_path = None;
+    let mut found_checkout = None;
+    for line in listing.split(|byte| *byte == 0) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            current_path = Some(tree_path(Path::new(""), path));
+        }
+        let is_branch = line.strip_prefix(b"branch ").is_some_and(|name| name == branch_ref.as_bytes());
+        // A rebase detaches HEAD, and moves the branch at its end.
+        let is_detached = line == b"detached";
+        let Some(path) = current_path.as_ref().filter(|_| is_branch || is_detached) else { continue };
+        // The list may name a directory that is gone, or that belongs to another repository by now.
+        let Some(git_dir) = find_own_git_dir(repository, path) else { continue };
+        if is_detached && !is_rebasing(&git_dir, branch_ref) {
+            continue;
+        }
+        if let Some((_, operation)) = OPERATIONS.iter().find(|(file_name, _)| git_dir.join(file_name).exists()) {
+            return Err(WorkspaceError::Refused {
+                message: format!("{operation} is in progress in {}; finish it first", path.display()),
+                command: Some("git status"),
+            });
+        }
+        if is_branch && found_checkout.is_none() {
+            found_checkout = Some(BranchCheckout { path: path.clone() });
+        }
+    }
+    Ok(found_checkout)
+}
+
+fn is_rebasing(git_dir: &Path, branch_ref: &str) -> bool {
+    ["rebase-merge/head-name", "rebase-apply/head-name"]
+        .iter()
+        .any(|file_name| fs::read_to_string(git_dir.join(file_name)).is_ok_and(|name| name.trim() == branch_ref))
+}
+
+/// Returns the git directory of a work tree, if it belongs to this repository.
+fn find_own_git_dir(repository: &UserRepository, work_tree: &Path) -> Option<PathBuf> {
+    let mut command = repository.checkout_command(work_tree);
+    command.args(["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"]);
+    let output = run_git(command, None, GIT_TIMEOUT).ok().filter(|output| output.succeeded)?;
+    let output_text = to_trimmed_text(&output.stdout);
+    let (git_dir, common_dir) = output_text.split_once('\n')?;
+    let is_same = Path::new(common_dir).canonicalize().ok()? == repository.layout.common_dir.canonicalize().ok()?;
+    is_same.then(|| PathBuf::from(git_dir))
+}
+
+/// Files of the user that are where the work would change something.
+#[derive(Default)]
+struct Obstacles {
+    blocking: Vec<String>,
+    /// Files that already have exactly the content that they would get: an interrupted integration wrote them.
+    identical: Vec<Vec<u8>>,
+}
+
+fn find_obstacles(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    request: &Integrate,
+) -> Result<Obstacles, WorkspaceError> {
+    let changes = list_changes(repository, &request.expected, &request.commit)?;
+    let mut obstacles = Obstacles::default();
+    obstacles.blocking.extend(find_repository_filtered(repository, checkout, &changes)?);
+    let mut status = repository.checkout_command(&checkout.path);
+    // Unlike the user's other git commands, this one also remembers which files are unchanged, as `git status` does.
+    status.args(["status", "--porcelain=v2", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all"]);
+    let status_output = run_checked(status, None)?;
+    let modified_paths: BTreeSet<Vec<u8>> = parse_status(&status_output).into_iter().map(|entry| entry.path).collect();
+    for change in &changes {
+        let is_in_the_way = modified_paths.contains(&change.path)
+            || (change.change == PathChange::Added && !is_free(&checkout.path, &change.path));
+        if !is_in_the_way {
+            continue;
+        }
+        if has_new_content(repository, checkout, change)? {
+            obstacles.identical.push(change.path.clone());
+        } else {
+            obstacles.blocking.push(String::from_utf8_lossy(&change.path).into_owned());
+        }
+    }
+    Ok(obstacles)
+}
+
+fn list_changes(
+    repository: &UserRepository,
+    old: &CommitId,
+    new: &CommitId,
+) -> Result<Vec<StagedChange>, WorkspaceError> {
+    let arguments = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
+    Ok(parse_raw_diff(&repository.query(arguments)?))
+}
+
+/// Returns files that a filter of the repository's own configuration would have to write. That filter does not run, so they would
+/// be wrong in the checkout.
+fn find_repository_filtered(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    changes: &[StagedChange],
+) -> Result<Vec<String>, WorkspaceError> {
+    let repository_filters = repository.repository_filters();
+    if repository_filters.is_empty() {
+        return Ok(Vec::new());
+    }
+    let paths: Vec<Vec<u8>> = changes.iter().map(|change| change.path.clone()).collect();
+    let filtered = find_filtered_paths(repository.checkout_command(&checkout.path), &paths)?;
+    let blocked = filtered.into_iter().filter(|(_, filter_name)| repository_filters.contains(filter_name.as_str()));
+    Ok(blocked.map(|(path, _)| String::from_utf8_lossy(&path).into_owned()).collect())
+}
+
+/// Whether nothing is at a path where a new file would be written, and no file where a directory would be.
+fn is_free(work_tree: &Path, path: &[u8]) -> bool {
+    let full_path = tree_path(work_tree, path);
+    if fs::symlink_metadata(&full_path).is_ok() {
+        return false;
+    }
+    let parents = full_path.ancestors().skip(1).take_while(|directory| *directory != work_tree);
+    let nearest = parents.map(fs::symlink_metadata).find_map(Result::ok);
+    // A link to a directory counts as a file: git would replace it, or write through it.
+    nearest.is_none_or(|metadata| metadata.is_dir())
+}
+
+/// Whether the file in the checkout is what the work would make of it.
+fn has_new_content(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    change: &StagedChange,
+) -> Result<bool, WorkspaceError> {
+    let full_path = tree_path(&checkout.path, &change.path);
+    let Ok(metadata) = fs::symlink_metadata(&full_path) else {
+        return Ok(change.change == PathChange::Deleted);
+    };
+    let mut command = repository.checkout_command(&checkout.path);
+    command.args(["hash-object", "--stdin"]);
+    let object_id = match change.mode() {
+        "120000" if metadata.is_symlink() => {
+            use std::os::unix::ffi::OsStringExt;
+            let Ok(link_target) = fs::read_link(&full_path) else { return Ok(false) };
+            run_checked(command, Some(link_target.into_os_string().into_vec()))?
+        }
+        "100644" | "100755" if metadata.is_file() => {
+            use std::os::unix::ffi::OsStrExt;
+            let Ok(file) = fs::File::open(&full_path) else { return Ok(false) };
+            let mut path_option = std::ffi::OsString::from("--path=");
+            path_option.push(std::ffi::OsStr::from_bytes(&change.path));
+            command.arg(path_option).stdin(file);
+            run_checked(command, None)?
+        }
+        _ => return Ok(false),
+    };
+    Ok(to_trimmed_text(&object_id) == change.object_id())
+}
+
+/// Tells the index about files that are there already.
+fn stage_identical_files(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    paths: &[Vec<u8>],
+) -> Result<(), WorkspaceError> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut command = repository.checkout_command(&checkout.path);
+    command.args(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]);
+    run_checked(command, Some(join_with_nul(paths))).map(drop)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MoveMode {
+    DryRun,
+    Move,
+}
+
+/// Moves index and files from one commit to another, with all other changes of the user's kept. Returns the files that are in
+/// the way, as git names them.
+fn move_files(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    old: &CommitId,
+    new: &CommitId,
+    mode: MoveMode,
+) -> Result<Result<(), Vec<String>>, WorkspaceError> {
+    let mut command = repository.checkout_command(&checkout.path);
+    command.args(["read-tree", "-m", "-u"]);
+    if mode == MoveMode::DryRun {
+        command.arg("-n");
+    }
+    command.args([old.as_str(), new.as_str()]);
+    let output = run_git(command, None, GIT_TIMEOUT)?;
+    if output.succeeded {
+        return Ok(Ok(()));
+    }
+    // The form is: error: Entry 'PATH' not uptodate. Cannot merge.
+    let named_paths: Vec<String> = output
+        .stderr
+        .lines()
+        .filter_map(|line| Some(line.split_once('\'')?.1.split_once('\'')?.0.to_string()))
+        .collect();
+    if named_paths.is_empty() { Err(command_error("read-tree", &output)) } else { Ok(Err(named_paths)) }
+}
+
+/// Leaves the branch alone, and keeps the work on another one.
+fn wait_on_branch(
+    repository: &UserRepository,
+    workspace: &DevelopmentWorkspace,
+    commit: &CommitId,
+    mut paths: Vec<String>,
+) -> Result<IntegrateOutcome, WorkspaceError> {
+    paths.sort();
+    paths.dedup();
+    let run_name = file_component(workspace.record.run.as_str());
+    let names = (1..=99).flat_map(|number| {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        // A branch called `tribunal` makes the first form impossible.
+        [format!("tribunal/{run_name}{suffix}"), format!("tribunal-{run_name}{suffix}")]
+    });
+    for name in names {
+        let branch_ref = format!("refs/heads/{name}");
+        let current = repository.find_commit(&branch_ref)?;
+        let is_moved = match &current {
+            Some(tip) if tip == commit => true,
+            // The branch may have earlier work of this run, but nobody else's, and nobody may have it checked out.
+            Some(tip) => {
+                repository.is_true(["merge-base", "--is-ancestor", tip.as_str(), commit.as_str()])?
+                    && find_checkout(repository, &branch_ref)?.is_none()
+                    && repository.move_ref(&branch_ref, commit, Some(tip))?
+            }
+            None => repository.move_ref(&branch_ref, commit, None).unwrap_or(false),
+        };
+        if is_moved {
+            return Ok(IntegrateOutcome::Waits { branch: name, paths });
+        }
+    }
+    Err(WorkspaceError::refused(format!("could not create the branch `tribunal/{run_name}`")))
+}
+
+/// Moves the branch that is checked out where the work was done: the files are there already, only the index has to follow.
+fn integrate_in_place(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    branch_ref: &str,
+    request: &Integrate,
+) -> Result<IntegrateOutcome, WorkspaceError> {
+    let Integrate { expected, commit, .. } = request;
+    let is_index_at = |commit: &CommitId| -> Result<bool, WorkspaceError> {
+        let mut command = repository.checkout_command(&checkout.path);
+        command.args(["diff-index", "--cached", "--quiet", commit.as_str()]);
+        Ok(run_git(command, None, GIT_TIMEOUT)?.succeeded)
+    };
+    if !is_index_at(commit)? {
+        if !is_index_at(expected)? {
+            let message = "files are staged in the checkout; commit or unstage them first".to_string();
+            return Err(WorkspaceError::Refused { message, command: Some("git restore --staged .") });
+        }
+        let mut command = repository.checkout_command(&checkout.path);
+        command.args(["read-tree", "-m", commit.as_str()]);
+        run_checked(command, None)?;
+    }
+    let outcome = move_branch(repository, branch_ref, request, true)?;
+    // Only saves time: the new files count as unchanged without being read again.
+    let mut refresh = repository.checkout_command(&checkout.path);
+    refresh.args(["update-index", "-q", "--refresh"]);
+    let _ = run_git(refresh, None, GIT_TIMEOUT)?;
+    Ok(outcome)
+}

@@ -1,0 +1,306 @@
+//! Workspaces for development: agents work in one over many turns, and it survives the end of a process.
+//!
+//! A workspace is a clone outside the project, or the user's checkout itself. Everything of Tribunal's own uses a git directory
+//! that no agent is told about, `control.git`, with its own index. A clone also has a `tree/.git` for the agent's use. An agent
+//! can write anything into that one (hooks, filters, a link to another repository), so no git process of ours ever reads it: what
+//! an agent commits, stages or resets counts only as content of the tree.
+//!
+//! ```text
+//! ROOT/PROJECT-HASH/RUN/NAME/tree            where agents work
+//! ROOT/PROJECT-HASH/RUN/NAME/control.git     HEAD is the base, refs/heads/work the last commit, the index what git would commit
+//! ROOT/PROJECT-HASH/RUN/NAME/workspace.json  written last: a directory without it is not complete
+//! .tribunal/development/RUN/NAME             the same without a tree, for work in the user's checkout
+//! ```
+//!
+//! [`opening`] makes a workspace, [`contents`] reads its state, [`commits`], [`rebase`] and [`integrate`] record and land the work.
+//! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
+
+pub(crate) mod commits;
+pub(crate) mod contents;
+mod control_git;
+pub(crate) mod hooks;
+pub(crate) mod integrate;
+pub(crate) mod opening;
+mod own_git_files;
+mod rebase;
+mod seeding;
+mod special_files;
+#[cfg(test)]
+mod tests;
+mod user_repository;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::{
+    development::workspace::DevelopmentPlace,
+    engine::ids::{CommitId, Hash, RunId},
+    tasks::fault::{Fault, FaultKind, FaultRemedy},
+};
+
+use super::TaskWorkspace;
+use crate::{
+    git::GitError,
+    project::{Project, atomic_files},
+};
+use control_git::ControlGit;
+pub(crate) use rebase::rebase_workspace;
+use user_repository::UserRepository;
+
+/// The file whose presence means that a workspace is complete.
+const RECORD_FILE: &str = "workspace.json";
+
+/// Why something could not be done with a workspace.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("{path}: {cause}")]
+    Io { path: String, cause: io::Error },
+    /// The user has to do something first.
+    #[error("{message}")]
+    Refused { message: String, command: Option<&'static str> },
+}
+
+impl WorkspaceError {
+    pub fn refused(message: impl Into<String>) -> WorkspaceError {
+        WorkspaceError::Refused { message: message.into(), command: None }
+    }
+}
+
+impl From<WorkspaceError> for Fault {
+    fn from(error: WorkspaceError) -> Fault {
+        let remedy = match &error {
+            WorkspaceError::Refused { command: Some(command), .. } => {
+                Some(FaultRemedy::RunCommand { command: command.to_string() })
+            }
+            _ => None,
+        };
+        Fault::new(FaultKind::World, error.to_string()).with_remedy(remedy)
+    }
+}
+
+/// Adds the path to an error of the file system.
+trait WithPath<T> {
+    fn at_path(self, path: &Path) -> Result<T, WorkspaceError>;
+}
+
+impl<T> WithPath<T> for io::Result<T> {
+    fn at_path(self, path: &Path) -> Result<T, WorkspaceError> {
+        self.map_err(|cause| WorkspaceError::Io { path: path.display().to_string(), cause })
+    }
+}
+
+/// Where the workspaces of a project are.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkspaceHome {
+    pub project: Project,
+    /// The directory for the clones of all projects.
+    pub clones_root: PathBuf,
+}
+
+impl WorkspaceHome {
+    /// Returns the directory with the clones of this project. Two projects of the same name differ in the hash of their paths.
+    pub fn project_dir(&self) -> PathBuf {
+        let canonical_root = self.project.root().canonicalize().unwrap_or_else(|_| self.project.root().to_path_buf());
+        let project_name = canonical_root.file_name().unwrap_or_default().to_string_lossy();
+        let path_hash = Hash::digest_of(canonical_root.as_os_str().as_encoded_bytes());
+        let slug: String = replace_special_chars(&project_name).chars().take(40).collect();
+        self.clones_root.join(format!("{slug}-{}", path_hash.short_hex()))
+    }
+
+    /// Returns the directory with what belongs to workspaces in the user's checkout.
+    pub fn in_place_dir(&self) -> PathBuf {
+        self.project.home_dir().join("development")
+    }
+
+    /// Returns the directory of a workspace of this kind, whether it exists or not.
+    pub fn workspace_dir(&self, place: DevelopmentPlace, run_id: &RunId, name: &str) -> PathBuf {
+        let parent_dir = match place {
+            DevelopmentPlace::Clone => self.project_dir(),
+            DevelopmentPlace::InPlace => self.in_place_dir(),
+        };
+        parent_dir.join(file_component(run_id.as_str())).join(file_component(name))
+    }
+
+    /// Finds a complete workspace.
+    pub fn find_workspace(&self, run_id: &RunId, name: &str) -> Result<Option<DevelopmentWorkspace>, WorkspaceError> {
+        for place in [DevelopmentPlace::Clone, DevelopmentPlace::InPlace] {
+            if let Some(workspace) = DevelopmentWorkspace::load(self.workspace_dir(place, run_id, name))? {
+                return Ok(Some(workspace));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds a workspace that must be there.
+    pub fn require_workspace(&self, run_id: &RunId, name: &str) -> Result<DevelopmentWorkspace, WorkspaceError> {
+        self.find_workspace(run_id, name)?
+            .ok_or_else(|| WorkspaceError::refused(format!("the workspace `{name}` of run {run_id} is not open")))
+    }
+}
+
+/// Returns a name that is a single component of a path and of a git ref. Two different names never become the same one.
+fn file_component(name: &str) -> String {
+    let plain_name = replace_special_chars(name);
+    if plain_name == name && !name.is_empty() && name.len() <= 100 {
+        return plain_name;
+    }
+    let short_name: String = plain_name.chars().take(60).collect();
+    format!("{short_name}-{}", Hash::digest_of(name.as_bytes()).short_hex())
+}
+
+fn replace_special_chars(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
+}
+
+/// Returns the ref of the user's repository that keeps the work of a workspace.
+fn work_ref(run_id: &str, name: &str) -> String {
+    format!("{}{}", run_ref_prefix(run_id), file_component(name))
+}
+
+pub(crate) fn run_ref_prefix(run_id: &str) -> String {
+    format!("refs/tribunal/work/{}/", file_component(run_id))
+}
+
+/// What is known about a complete workspace.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WorkspaceRecord {
+    pub run: RunId,
+    pub name: String,
+    pub place: DevelopmentPlace,
+    /// The root of the project, in the user's checkout.
+    pub project_root: PathBuf,
+    /// The directory where the files are.
+    pub tree: PathBuf,
+    /// The project's root below that directory, with a slash at the end; empty if it is the same.
+    pub prefix: String,
+    /// The branch that the agent's own repository has checked out.
+    pub branch: String,
+    pub base: CommitId,
+    pub remarks: Vec<String>,
+    /// Files whose filter only the repository's own configuration defines, as they were: that filter never runs, so git cannot
+    /// tell whether they have changed.
+    pub sealed_files: Vec<SealedFile>,
+    /// Paths below the tree that never count as content: Tribunal's own files.
+    pub own_prefixes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SealedFile {
+    /// The name may be any bytes.
+    pub path: Vec<u8>,
+    pub hash: Hash,
+}
+
+/// A complete workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct DevelopmentWorkspace {
+    directory: PathBuf,
+    pub record: WorkspaceRecord,
+}
+
+impl DevelopmentWorkspace {
+    /// Loads a workspace. Returns `None` if there is none, or only one that was never completed.
+    fn load(directory: PathBuf) -> Result<Option<DevelopmentWorkspace>, WorkspaceError> {
+        let record_path = directory.join(RECORD_FILE);
+        let record_text = match fs::read(&record_path) {
+            Ok(record_text) => record_text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(WorkspaceError::Io { path: record_path.display().to_string(), cause }),
+        };
+        let record: WorkspaceRecord =
+            serde_json::from_slice(&record_text).map_err(io::Error::other).at_path(&record_path)?;
+        let workspace = DevelopmentWorkspace { directory, record };
+        // A link in place of the tree would lead to files that are not the workspace's.
+        if !fs::symlink_metadata(&workspace.record.tree).is_ok_and(|metadata| metadata.is_dir()) {
+            let shown_tree = workspace.record.tree.display();
+            return Err(WorkspaceError::refused(format!("the workspace's directory {shown_tree} is gone")));
+        }
+        // A process may have ended while hooks ran, or in the middle of a rebase.
+        workspace.control_git().set_head(&workspace.record.base)?;
+        rebase::finish_interrupted_rebase(workspace).map(Some)
+    }
+
+    fn control_git(&self) -> ControlGit {
+        ControlGit { git_dir: self.directory.join("control.git"), work_tree: self.record.tree.clone() }
+    }
+
+    /// Returns the directory in which agents and checks run: the project's root in the workspace.
+    pub fn agent_dir(&self) -> PathBuf {
+        self.record.tree.join(&self.record.prefix)
+    }
+
+    fn save_record(&self) -> Result<(), WorkspaceError> {
+        let record_path = self.directory.join(RECORD_FILE);
+        let record_text = serde_json::to_vec_pretty(&self.record).map_err(io::Error::other).at_path(&record_path)?;
+        atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)
+    }
+
+    fn work_ref(&self) -> String {
+        work_ref(self.record.run.as_str(), &self.record.name)
+    }
+
+    /// Returns the path of a file that belongs to the workspace, relative to the project's root.
+    fn shown_path(&self, tree_path: &[u8]) -> String {
+        let tree_path = String::from_utf8_lossy(tree_path);
+        if let Some(project_path) = tree_path.strip_prefix(&self.record.prefix) {
+            return project_path.to_string();
+        }
+        "../".repeat(self.record.prefix.matches('/').count()) + &tree_path
+    }
+}
+
+/// Removes a workspace's directory, even if an agent changed permissions in it. Nothing happens if there is none.
+pub(crate) fn remove_workspace_dir(directory: &Path) -> Result<(), WorkspaceError> {
+    // Without its record it counts as incomplete, so a removal that is interrupted is continued later.
+    match fs::remove_file(directory.join(RECORD_FILE)) {
+        Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(WorkspaceError::Io { path: directory.display().to_string(), cause });
+        }
+        _ => {}
+    }
+    TaskWorkspace::from_directory(directory.to_path_buf()).remove().at_path(directory)?;
+    // The directory of the run goes with its last workspace; the call fails as long as there is another one.
+    let _ = directory.parent().map(fs::remove_dir);
+    Ok(())
+}
+
+/// Removes a workspace, and the ref with its work unless only that ref has it. Nothing happens if there is none.
+pub(crate) fn close_workspace(home: &WorkspaceHome, run_id: &RunId, name: &str) -> Result<(), WorkspaceError> {
+    let mut base = None;
+    for place in [DevelopmentPlace::Clone, DevelopmentPlace::InPlace] {
+        let directory = home.workspace_dir(place, run_id, name);
+        // A workspace that is damaged is removed all the same.
+        if let Ok(record_text) = fs::read(directory.join(RECORD_FILE)) {
+            base = serde_json::from_slice(&record_text).ok().map(|record: WorkspaceRecord| record.base);
+        }
+        remove_workspace_dir(&directory)?;
+    }
+    // Without a repository there are no refs either.
+    let Ok(repository) = UserRepository::open_around(home.project.root()) else { return Ok(()) };
+    let work_ref = work_ref(run_id.as_str(), name);
+    match repository.find_commit(&work_ref)? {
+        Some(commit) if Some(&commit) == base.as_ref() || is_on_branch(&repository, &commit)? => {
+            repository.delete_own_ref(&work_ref)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether any branch of the user's has a commit.
+fn is_on_branch(repository: &UserRepository, commit: &CommitId) -> Result<bool, WorkspaceError> {
+    let contains = format!("--contains={commit}");
+    repository
+        .query_text(["for-each-ref", "--count=1", "--format=%(refname)", &contains, "refs/heads", "refs/remotes"])
+        .map(|refs| !refs.is_empty())
+}
+
+/// Creates a directory that only the user may enter.
+fn create_private_dir(directory: &Path) -> Result<(), WorkspaceError> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).at_path(directory)
+}

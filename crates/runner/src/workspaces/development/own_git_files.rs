@@ -1,0 +1,183 @@
+//! Writes git directories that borrow the objects of the user's repository: ours, and the one for the agent.
+//!
+//! They are written file by file, without a git process: nothing in them comes from the user's repository but data. No hook, no
+//! remote, no filter, no other branch.
+
+use std::{
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::engine::ids::CommitId;
+
+use super::{
+    WithPath, WorkspaceError, WorkspaceRecord,
+    control_git::{ControlGit, WORK_BRANCH},
+    create_private_dir,
+    user_repository::UserRepository,
+};
+use crate::workspaces::TaskWorkspace;
+
+/// Settings that say how files are read and written. None of them names a program.
+const FILE_SETTINGS: [&str; 11] = [
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.symlinks",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.excludesfile",
+    "core.attributesfile",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "i18n.commitencoding",
+];
+
+/// Who uses a git directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GitDirUser {
+    Tribunal,
+    Agent,
+}
+
+/// Creates our own git directory at a commit. The index is still empty.
+pub(super) fn create_control_git(
+    repository: &UserRepository,
+    control_git: &ControlGit,
+    base: &CommitId,
+) -> Result<(), WorkspaceError> {
+    fill_git_dir(repository, &control_git.git_dir, GitDirUser::Tribunal)?;
+    write_ref(&control_git.git_dir, WORK_BRANCH, base)?;
+    write_file(&control_git.git_dir.join("HEAD"), format!("{base}\n").as_bytes())
+}
+
+/// Replaces the git directory of the agent by a new one, with its branch at the last commit of the workspace. What the agent had
+/// committed or stashed there is gone; its files stay. The index is a copy of ours, so nothing has to be read again.
+pub(super) fn replace_agent_git(
+    repository: &UserRepository,
+    control_git: &ControlGit,
+    record: &WorkspaceRecord,
+    tip: &CommitId,
+) -> Result<(), WorkspaceError> {
+    let git_dir = record.tree.join(".git");
+    // An agent may have put a file or a link to the user's repository here, which must not be followed.
+    match fs::symlink_metadata(&git_dir) {
+        Ok(metadata) if metadata.is_dir() => {
+            TaskWorkspace::from_directory(git_dir.clone()).remove().at_path(&git_dir)?;
+        }
+        Ok(_) => fs::remove_file(&git_dir).at_path(&git_dir)?,
+        Err(_) => {}
+    }
+    fill_git_dir(repository, &git_dir, GitDirUser::Agent)?;
+    let branch_ref = format!("refs/heads/{}", record.branch);
+    write_ref(&git_dir, &branch_ref, tip)?;
+    for file_name in ["index", "info/exclude"] {
+        let target_path = git_dir.join(file_name);
+        fs::copy(control_git.git_dir.join(file_name), &target_path).at_path(&target_path)?;
+    }
+    // HEAD comes last: without it, git does not take the directory for a repository.
+    write_file(&git_dir.join("HEAD"), format!("ref: {branch_ref}\n").as_bytes())
+}
+
+fn fill_git_dir(repository: &UserRepository, git_dir: &Path, user: GitDirUser) -> Result<(), WorkspaceError> {
+    for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
+        create_private_dir(&git_dir.join(directory))?;
+    }
+    let layout = &repository.layout;
+    write_file(&git_dir.join("config"), render_config(repository, user)?.as_bytes())?;
+    let objects_dir = layout.common_dir.join("objects");
+    write_file(&git_dir.join("objects/info/alternates"), &format_alternates(&objects_dir)?)?;
+    let copied_files = [
+        (layout.common_dir.join("shallow"), "shallow"),
+        (layout.common_dir.join("info/attributes"), "info/attributes"),
+        (layout.common_dir.join("info/exclude"), "info/exclude"),
+        // Every work tree has patterns of its own.
+        (layout.git_dir.join("info/sparse-checkout"), "info/sparse-checkout"),
+    ];
+    for (source_path, target_name) in copied_files {
+        if source_path.is_file() {
+            fs::copy(&source_path, git_dir.join(target_name)).at_path(&source_path)?;
+        }
+    }
+    Ok(())
+}
+
+fn render_config(repository: &UserRepository, user: GitDirUser) -> Result<String, WorkspaceError> {
+    let (format_version, extension) = match repository.layout.object_format.as_str() {
+        "sha1" => (0, ""),
+        "sha256" => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+        other => return Err(WorkspaceError::refused(format!("the object format `{other}` is not supported"))),
+    };
+    // A sparse index would hide directories from those who read it.
+    let mut config_text = format!(
+        "{extension}[core]\n\trepositoryFormatVersion = {format_version}\n\tbare = false\n\thooksPath = /dev/null\n\
+         \tfsmonitor = false\n\tlooseCompression = 1\n[index]\n\tsparse = false\n[gc]\n\tauto = 0\n[maintenance]\n\
+         \tauto = false\n"
+    );
+    let mut add_setting = |key: &str, value: &str| {
+        let (section, name) = key.split_once('.').unwrap_or(("core", key));
+        config_text.push_str(&format!("[{section}]\n\t{name} = {}\n", quote_value(value)));
+    };
+    for key in FILE_SETTINGS.into_iter().chain(["user.name", "user.email"]) {
+        // The settings of the user and of the system apply here anyway.
+        if let Some(value) = repository.repository_setting(key) {
+            add_setting(key, value);
+        }
+    }
+    // Objects of Git LFS that a commit needs have to be in the user's repository, or a later push would not find them.
+    if user == GitDirUser::Tribunal
+        && let Some(lfs_dir) = repository.layout.common_dir.join("lfs").to_str()
+    {
+        add_setting("lfs.storage", repository.repository_setting("lfs.storage").unwrap_or(lfs_dir));
+    }
+    Ok(config_text)
+}
+
+fn quote_value(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+/// Returns the content of `objects/info/alternates`, or an error for a path that git would misread.
+fn format_alternates(objects_dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
+    let path_bytes = objects_dir.as_os_str().as_bytes();
+    if !path_bytes.starts_with(b"/") || path_bytes.contains(&b'\n') {
+        let shown_path = objects_dir.display();
+        return Err(WorkspaceError::refused(format!("git cannot borrow objects from the path {shown_path:?}")));
+    }
+    Ok([path_bytes, b"\n"].concat())
+}
+
+fn write_ref(git_dir: &Path, ref_name: &str, target: &CommitId) -> Result<(), WorkspaceError> {
+    let is_plain =
+        ref_name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"));
+    if !is_plain {
+        return Err(WorkspaceError::refused(format!("`{ref_name}` is not the name of a branch")));
+    }
+    write_file(&git_dir.join(ref_name), format!("{target}\n").as_bytes())
+}
+
+fn write_file(path: &PathBuf, bytes: &[u8]) -> Result<(), WorkspaceError> {
+    fs::create_dir_all(path.parent().unwrap_or(path)).at_path(path)?;
+    fs::write(path, bytes).at_path(path)
+}
+
+/// Adds paths to those that git ignores in a workspace, each exactly and not as a pattern.
+pub(super) fn exclude_paths(control_git: &ControlGit, tree_paths: &[Vec<u8>]) -> Result<(), WorkspaceError> {
+    let exclude_file = control_git.git_dir.join("info/exclude");
+    let mut exclude_text = fs::read(&exclude_file).unwrap_or_default();
+    if !exclude_text.is_empty() && !exclude_text.ends_with(b"\n") {
+        exclude_text.push(b'\n');
+    }
+    for tree_path in tree_paths.iter().filter(|tree_path| !tree_path.contains(&b'\n')) {
+        exclude_text.push(b'/');
+        for byte in tree_path {
+            if b"*?[]\\ ".contains(byte) {
+                exclude_text.push(b'\\');
+            }
+            exclude_text.push(*byte);
+        }
+        exclude_text.push(b'\n');
+    }
+    fs::write(&exclude_file, exclude_text).at_path(&exclude_file)
+}

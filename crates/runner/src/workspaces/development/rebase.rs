@@ -1,0 +1,200 @@
+//! Replays the commits of a workspace onto another commit.
+//!
+//! Everything is computed first, without touching a file. Then a record of the result is written, and the files follow; if the
+//! process ends meanwhile, the next one finishes that.
+
+use std::{collections::BTreeSet, fs, io};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::{
+    development::{
+        commits::RebaseOutcome,
+        workspace::{DevelopmentPlace, PathChange},
+    },
+    engine::ids::CommitId,
+};
+
+use super::{
+    DevelopmentWorkspace, WithPath, WorkspaceError,
+    commits::{new_commit_command, write_commit},
+    contents::parse_raw_diff,
+    control_git::{ControlGit, WORK_BRANCH},
+    special_files::tree_path,
+    user_repository::{UserRepository, command_error, join_with_nul},
+};
+use crate::{git::to_trimmed_text, project::atomic_files};
+
+/// A rebase whose result is known and has to be put in place.
+#[derive(Serialize, Deserialize)]
+struct RebaseRecord {
+    old_tip: CommitId,
+    onto: CommitId,
+    new_tip: CommitId,
+}
+
+enum ReplayedCommits {
+    Replayed(CommitId),
+    Conflict(Vec<String>),
+}
+
+/// Replays the commits of a workspace. Nothing changes if there is a conflict.
+pub(crate) fn rebase_workspace(
+    workspace: DevelopmentWorkspace,
+    onto: &CommitId,
+) -> Result<RebaseOutcome, WorkspaceError> {
+    let control_git = workspace.control_git();
+    let old_tip = control_git.read_tip()?;
+    // An earlier process has done it.
+    if workspace.record.base == *onto {
+        return Ok(RebaseOutcome::Rebased { commit: old_tip });
+    }
+    if workspace.record.place == DevelopmentPlace::InPlace {
+        return Err(WorkspaceError::refused("work in the checkout itself cannot be rebased; merge it by hand"));
+    }
+    let ready = workspace.stage_commit()?;
+    if control_git.read_tree_of(&old_tip)? != ready.tree {
+        return Err(WorkspaceError::refused(
+            "the workspace has changes that are not committed, so it cannot be rebased",
+        ));
+    }
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    let new_tip = match replay_commits(&workspace, &repository, &old_tip, onto)? {
+        ReplayedCommits::Replayed(new_tip) => new_tip,
+        ReplayedCommits::Conflict(paths) => return Ok(RebaseOutcome::Conflict { paths }),
+    };
+    refuse_sealed_files(&workspace, &old_tip, &new_tip)?;
+    let record = RebaseRecord { old_tip, onto: onto.clone(), new_tip };
+    let record_path = workspace.directory.join("rebase.json");
+    let record_text = serde_json::to_vec(&record).map_err(io::Error::other).at_path(&record_path)?;
+    atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
+    finish_interrupted_rebase(workspace)?;
+    Ok(RebaseOutcome::Rebased { commit: record.new_tip })
+}
+
+/// Puts the result of a rebase in place, if there is one that is not in place yet. Every step can be repeated.
+pub(super) fn finish_interrupted_rebase(
+    mut workspace: DevelopmentWorkspace,
+) -> Result<DevelopmentWorkspace, WorkspaceError> {
+    let record_path = workspace.directory.join("rebase.json");
+    let Ok(record_text) = fs::read(&record_path) else { return Ok(workspace) };
+    let RebaseRecord { old_tip, onto, new_tip } =
+        serde_json::from_slice(&record_text).map_err(io::Error::other).at_path(&record_path)?;
+    let control_git = workspace.control_git();
+    write_new_files(&control_git, &old_tip, &new_tip)?;
+    control_git.run(["update-ref", WORK_BRANCH, new_tip.as_str()])?;
+    control_git.set_head(&onto)?;
+    workspace.record.base = onto;
+    workspace.save_record()?;
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    workspace.publish_commit(&repository, &new_tip)?;
+    fs::remove_file(&record_path).at_path(&record_path)?;
+    Ok(workspace)
+}
+
+/// Moves the index and then the files from one commit to another. The files had the content of the old commit, so whatever is
+/// different is what an interrupted attempt has written.
+fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &CommitId) -> Result<(), WorkspaceError> {
+    let arguments =
+        ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", old_tip.as_str(), new_tip.as_str()];
+    let changes = parse_raw_diff(&control_git.run(arguments)?);
+    control_git.run(["read-tree", "-i", "-m", old_tip.as_str(), new_tip.as_str()])?;
+    let (deleted, written): (Vec<_>, Vec<_>) =
+        changes.into_iter().partition(|change| change.change == PathChange::Deleted);
+    for change in &deleted {
+        let file_path = tree_path(&control_git.work_tree, &change.path);
+        match fs::remove_file(&file_path) {
+            Err(cause)
+                if !matches!(
+                    cause.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
+                ) =>
+            {
+                return Err(cause).at_path(&file_path);
+            }
+            _ => {}
+        }
+        // Directories that are empty now go as well, as they would with git.
+        let parents = file_path.ancestors().skip(1).take_while(|directory| **directory != control_git.work_tree);
+        for directory in parents {
+            if fs::remove_dir(directory).is_err() {
+                break;
+            }
+        }
+    }
+    let paths: Vec<Vec<u8>> =
+        written.into_iter().filter(|change| change.mode() != "160000").map(|change| change.path).collect();
+    if !paths.is_empty() {
+        control_git
+            .run_with_input(["checkout-index", "--force", "-u", "-z", "--stdin"], Some(join_with_nul(&paths)))?;
+    }
+    Ok(())
+}
+
+fn refuse_sealed_files(
+    workspace: &DevelopmentWorkspace,
+    old_tip: &CommitId,
+    new_tip: &CommitId,
+) -> Result<(), WorkspaceError> {
+    let changed_paths: BTreeSet<String> =
+        workspace.list_differences(old_tip.as_str(), new_tip.as_str())?.into_iter().collect();
+    let sealed_files = workspace.record.sealed_files.iter().map(|sealed_file| workspace.shown_path(&sealed_file.path));
+    match sealed_files.into_iter().find(|path| changed_paths.contains(path)) {
+        Some(path) => Err(WorkspaceError::refused(format!(
+            "the rebase would change {path}, whose filter only the repository's own configuration defines"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Makes the commits anew on top of another one, one by one, with their authors and messages.
+fn replay_commits(
+    workspace: &DevelopmentWorkspace,
+    repository: &UserRepository,
+    old_tip: &CommitId,
+    onto: &CommitId,
+) -> Result<ReplayedCommits, WorkspaceError> {
+    let control_git = workspace.control_git();
+    let range = format!("{}..{old_tip}", workspace.record.base);
+    let listed = control_git.query_text(["rev-list", "--reverse", "--topo-order", &range])?;
+    let mut new_parent = onto.clone();
+    for commit in listed.lines() {
+        let merge_base = format!("--merge-base={commit}^");
+        let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", &merge_base, new_parent.as_str(), commit];
+        let merged = control_git.run_unchecked(arguments)?;
+        let mut parts = merged.stdout.split(|byte| *byte == 0);
+        let tree = to_trimmed_text(parts.next().unwrap_or_default());
+        // Exit code 1 stands for conflicts; then the conflicted paths follow the tree, up to an empty one.
+        if !merged.succeeded {
+            if tree.is_empty() {
+                return Err(explain_merge_failure(command_error("merge-tree", &merged)));
+            }
+            let conflicts = parts.take_while(|path| !path.is_empty());
+            return Ok(ReplayedCommits::Conflict(conflicts.map(|path| workspace.shown_path(path)).collect()));
+        }
+        let description = control_git.run([
+            "show",
+            "-s",
+            "--no-show-signature",
+            "--format=%an%x00%ae%x00%ad%x00%B",
+            "--date=raw",
+            commit,
+        ])?;
+        let description = String::from_utf8_lossy(&description).into_owned();
+        let mut fields = description.splitn(4, '\0');
+        let mut command = new_commit_command(repository, &control_git);
+        for variable in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"] {
+            command.env(variable, fields.next().unwrap_or_default());
+        }
+        new_parent = write_commit(command, &tree, &new_parent, fields.next().unwrap_or_default())?;
+    }
+    Ok(ReplayedCommits::Replayed(new_parent))
+}
+
+/// Says which version of git is needed, if this one does not know the command.
+fn explain_merge_failure(cause: WorkspaceError) -> WorkspaceError {
+    let cause_text = cause.to_string();
+    if cause_text.contains("usage") || cause_text.contains("unknown option") {
+        return WorkspaceError::refused("this git cannot rebase without a checkout; install git 2.40 or newer");
+    }
+    cause
+}

@@ -1,0 +1,289 @@
+//! The user's repository: where it is, how it is configured, and safe commands for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tribunal_core::engine::ids::CommitId;
+
+use super::{WorkspaceError, control_git::GIT_TIMEOUT};
+use crate::{
+    git::{self, GitOutput, GitRepository, git_command, index_writing_command, run_git, to_trimmed_text},
+    workspaces::git_queries::{HeadState, RepositoryLayout, read_repository_layout},
+};
+
+/// The parts of a filter's configuration.
+const FILTER_SETTINGS: [&str; 4] = ["clean", "smudge", "process", "required"];
+
+/// A setting and who made it.
+#[derive(Clone, Debug)]
+struct ConfigEntry {
+    /// Whether it comes from the repository itself, and not from the user or the system.
+    is_from_repository: bool,
+    key: String,
+    value: String,
+}
+
+pub(super) struct UserRepository {
+    project_root: PathBuf,
+    pub layout: RepositoryLayout,
+    config: Vec<ConfigEntry>,
+}
+
+impl UserRepository {
+    /// Opens the repository around a project. The errors say what the user can do.
+    pub fn open_around(project_root: &Path) -> Result<UserRepository, WorkspaceError> {
+        let refuse = |message: String, command| Err(WorkspaceError::Refused { message, command });
+        match GitRepository::open_at(project_root) {
+            Err(cause @ git::GitError::NoRepository { .. }) => {
+                return refuse(format!("{cause}; development needs one: make it with `git init`"), Some("git init"));
+            }
+            Err(git::GitError::BareRepository { root }) => {
+                return refuse(format!("{root} is in a bare git repository; start from a checkout of it"), None);
+            }
+            other => other?,
+        };
+        let Some(layout) = read_repository_layout(project_root) else {
+            let message = format!("could not read the git repository of {}", project_root.display());
+            return refuse(message, Some("git status"));
+        };
+        if let HeadState::Unborn { .. } = layout.head {
+            return refuse("the repository has no commit yet; make a first commit".into(), Some("git commit"));
+        }
+        let mut repository = UserRepository { project_root: project_root.to_path_buf(), layout, config: Vec::new() };
+        repository.config = repository.read_config()?;
+        Ok(repository)
+    }
+
+    pub fn project_root(&self) -> &Path {
+        &self.project_root
+    }
+
+    /// Returns the project's root below the root of the work tree, with a slash at the end; empty if it is the same.
+    pub fn project_prefix(&self) -> Result<String, WorkspaceError> {
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let (top, root) = (canonical(&self.layout.work_tree_top), canonical(&self.project_root));
+        match root.strip_prefix(&top).ok().and_then(Path::to_str) {
+            Some("") => Ok(String::new()),
+            Some(prefix) => Ok(format!("{prefix}/")),
+            None => Err(WorkspaceError::refused(format!("{} is not in its own work tree", root.display()))),
+        }
+    }
+
+    fn read_config(&self) -> Result<Vec<ConfigEntry>, WorkspaceError> {
+        let mut command = git_command(&self.project_root);
+        command.args(["config", "--list", "--show-scope", "--null"]);
+        let output = run_checked(command, None)?;
+        let mut words = output.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut config = Vec::new();
+        // The output alternates between a scope and a setting, whose value follows its key after a line break.
+        while let (Some(scope), Some(setting)) = (words.next(), words.next()) {
+            // The scope `command` has the settings of our own command line.
+            let is_from_repository = match &*scope {
+                "local" | "worktree" => true,
+                "global" | "system" => false,
+                _ => continue,
+            };
+            let (key, value) = setting.split_once('\n').unwrap_or((&setting, "true"));
+            config.push(ConfigEntry { is_from_repository, key: key.to_string(), value: value.to_string() });
+        }
+        Ok(config)
+    }
+
+    /// Returns the value of a setting that counts, whoever made it.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.config.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+    }
+
+    /// Returns the value of a setting if the repository itself has it.
+    pub fn repository_setting(&self, key: &str) -> Option<&str> {
+        let entries = self.config.iter().rev();
+        entries.filter(|entry| entry.is_from_repository && entry.key == key).map(|entry| entry.value.as_str()).next()
+    }
+
+    pub fn is_enabled(&self, key: &str) -> bool {
+        self.setting(key).is_some_and(|value| matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1"))
+    }
+
+    /// Returns the names of filters, of the repository's own configuration or of the user's.
+    fn filter_names(&self, is_from_repository: bool) -> BTreeSet<&str> {
+        let entries = self.config.iter().filter(|entry| entry.is_from_repository == is_from_repository);
+        entries
+            .filter_map(|entry| {
+                let (name, setting) = entry.key.strip_prefix("filter.")?.rsplit_once('.')?;
+                FILTER_SETTINGS.contains(&setting).then_some(name)
+            })
+            .collect()
+    }
+
+    pub fn has_filters(&self) -> bool {
+        !self.filter_names(true).is_empty() || !self.filter_names(false).is_empty()
+    }
+
+    /// Returns the filters that only the repository's own configuration defines. They never run.
+    pub fn repository_filters(&self) -> BTreeSet<&str> {
+        let user_filters = self.filter_names(false);
+        self.filter_names(true).into_iter().filter(|name| !user_filters.contains(name)).collect()
+    }
+
+    /// Returns settings that switch off every filter.
+    pub fn settings_without_filters(&self) -> Vec<(String, String)> {
+        let names: BTreeSet<&str> = self.filter_names(true).union(&self.filter_names(false)).copied().collect();
+        names.into_iter().flat_map(|name| FILTER_SETTINGS.map(|setting| switched_off(name, setting))).collect()
+    }
+
+    /// Returns settings with which a filter is what the user configured, whatever the repository itself says about it.
+    fn settings_with_user_filters(&self) -> Vec<(String, String)> {
+        let user_value = |key: &str| {
+            let entries = self.config.iter().rev();
+            entries
+                .filter(|entry| !entry.is_from_repository && entry.key == key)
+                .map(|entry| entry.value.clone())
+                .next()
+        };
+        let settings = self.filter_names(true).into_iter().flat_map(|name| {
+            FILTER_SETTINGS.map(|setting| {
+                let (key, off) = switched_off(name, setting);
+                (key.clone(), user_value(&key).unwrap_or(off))
+            })
+        });
+        settings.collect()
+    }
+
+    /// Returns a command for a checkout of the repository that may write to its index.
+    pub fn checkout_command(&self, checkout: &Path) -> Command {
+        let mut command = index_writing_command(checkout);
+        command.arg("--literal-pathspecs");
+        add_settings(&mut command, &self.settings_with_user_filters());
+        command
+    }
+
+    /// Runs a query in the user's checkout.
+    pub fn query<const N: usize>(&self, arguments: [&str; N]) -> Result<Vec<u8>, WorkspaceError> {
+        let mut command = git_command(&self.project_root);
+        command.arg("--literal-pathspecs").args(arguments);
+        add_settings(&mut command, &self.settings_with_user_filters());
+        run_checked(command, None)
+    }
+
+    pub fn query_text<const N: usize>(&self, arguments: [&str; N]) -> Result<String, WorkspaceError> {
+        Ok(to_trimmed_text(&self.query(arguments)?))
+    }
+
+    /// Whether a query succeeds, for those that answer with their exit code.
+    pub fn is_true<const N: usize>(&self, arguments: [&str; N]) -> Result<bool, WorkspaceError> {
+        let mut command = git_command(&self.project_root);
+        command.args(arguments);
+        Ok(run_git(command, None, GIT_TIMEOUT)?.succeeded)
+    }
+
+    /// Returns the commit that a ref names, if it exists.
+    pub fn find_commit(&self, ref_name: &str) -> Result<Option<CommitId>, WorkspaceError> {
+        let mut command = git_command(&self.project_root);
+        command.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{ref_name}^{{commit}}")]);
+        let output = run_git(command, None, GIT_TIMEOUT)?;
+        Ok(output.succeeded.then(|| CommitId::new(to_trimmed_text(&output.stdout))))
+    }
+
+    /// Moves a ref, if it still is where it is expected; `None` if it must not exist. Returns whether that was so.
+    pub fn move_ref(
+        &self,
+        ref_name: &str,
+        target: &CommitId,
+        expected: Option<&CommitId>,
+    ) -> Result<bool, WorkspaceError> {
+        // Zeros stand for a ref that does not exist.
+        let expected_text = expected.map_or("0".repeat(target.as_str().len()), |expected| expected.to_string());
+        let mut command = git_command(&self.project_root);
+        command.args(["update-ref", "-m", "tribunal", ref_name, target.as_str(), &expected_text]);
+        let output = run_git(command, None, GIT_TIMEOUT)?;
+        if output.succeeded {
+            return Ok(true);
+        }
+        // Git has the same exit code for a ref that has moved and for a failure, so the ref is looked at.
+        if self.find_commit(ref_name)?.as_ref() == expected {
+            Err(command_error("update-ref", &output))
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Sets a ref of Tribunal's own, wherever it was before.
+    pub fn set_own_ref(&self, ref_name: &str, target: &CommitId) -> Result<(), WorkspaceError> {
+        self.query(["update-ref", "-m", "tribunal", ref_name, target.as_str()]).map(drop)
+    }
+
+    pub fn delete_own_ref(&self, ref_name: &str) -> Result<(), WorkspaceError> {
+        self.query(["update-ref", "-d", ref_name]).map(drop)
+    }
+
+    /// Returns the identity that git would use for a commit: the words of `NAME <EMAIL>`.
+    pub fn identity(&self, variable: &str) -> Option<(String, String)> {
+        let line = self.query_text(["var", variable]).ok()?;
+        // The form is: NAME <EMAIL> SECONDS ZONE
+        let (name, after_name) = line.rsplit_once(" <")?;
+        Some((name.to_string(), after_name.split_once('>')?.0.to_string()))
+    }
+}
+
+fn switched_off(filter_name: &str, setting: &str) -> (String, String) {
+    let value = if setting == "required" { "false" } else { "" };
+    (format!("filter.{filter_name}.{setting}"), value.to_string())
+}
+
+/// Adds settings to a command. They are not passed as `-c`, since a name may contain an equals sign.
+pub(super) fn add_settings(command: &mut Command, settings: &[(String, String)]) {
+    for (index, (key, value)) in settings.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{index}"), key).env(format!("GIT_CONFIG_VALUE_{index}"), value);
+    }
+    if !settings.is_empty() {
+        command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+    }
+}
+
+/// Runs a command that must succeed.
+pub(super) fn run_checked(command: Command, stdin_bytes: Option<Vec<u8>>) -> Result<Vec<u8>, WorkspaceError> {
+    let subcommand = git::subcommand_name(&command);
+    let output = run_git(command, stdin_bytes, GIT_TIMEOUT)?;
+    if output.succeeded { Ok(output.stdout) } else { Err(command_error(&subcommand, &output)) }
+}
+
+pub(super) fn command_error(subcommand: &str, output: &GitOutput) -> WorkspaceError {
+    // Git prints hints and warnings first; the last line with an error says what failed.
+    let lines = || output.stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
+    let said = lines().find(is_error).or_else(|| lines().last()).unwrap_or("no error message").to_string();
+    git::GitError::CommandFailed { what: subcommand.to_string(), said }.into()
+}
+
+/// Maps paths to the value of their `filter` attribute, for those that have one.
+pub(super) fn find_filtered_paths(
+    mut command: Command,
+    paths: &[Vec<u8>],
+) -> Result<BTreeMap<Vec<u8>, String>, WorkspaceError> {
+    if paths.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    command.args(["check-attr", "-z", "--stdin", "filter"]);
+    let output = run_checked(command, Some(join_with_nul(paths)))?;
+    let words: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+    let filtered = words.chunks_exact(3).filter_map(|words| {
+        let value = String::from_utf8_lossy(words[2]).into_owned();
+        (!matches!(value.as_str(), "unspecified" | "unset" | "set")).then(|| (words[0].to_vec(), value))
+    });
+    Ok(filtered.collect())
+}
+
+pub(super) fn join_with_nul(paths: &[Vec<u8>]) -> Vec<u8> {
+    paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect()
+}
+
+/// Returns a path argument of git with its option: `--git-dir=PATH`.
+pub(super) fn path_option(option: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(format!("{option}="));
+    argument.push(path);
+    argument
+}
