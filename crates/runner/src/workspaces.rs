@@ -7,12 +7,14 @@
 //! every change is known afterwards, regardless of what an agent reports.
 //!
 //! [`listing`] (the work tree) and [`stored_tree`] (a commit) find out what belongs into a workspace, and [`copier`] copies it.
+//! [`frozen_copies`] copies a workspace that was frozen for several readers.
 //! This module compares and restores. Landing a change is up to `effects::land`.
 
 mod copier;
 pub(crate) mod development;
 mod external_edits;
 mod file_stamps;
+mod frozen_copies;
 mod git_queries;
 mod listing;
 mod omissions;

@@ -141,7 +141,8 @@ pub fn measure_workspaces(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         project.mean_review_cpu(built, 2 * CHANGED_BYTES)? - unchanged_ms,
     );
     Ok(vec![
-        // Two processes create the workspace; three agents follow, and after each one external edits are looked for.
+        // Two processes create the snapshot; each of three agents gets a copy of it, for which no git is needed, and after each
+        // one external edits are looked for.
         BenchRow::new(
             "git processes: one snapshot, three agents",
             BenchFigure::Count(review_starts),

@@ -446,7 +446,10 @@ fn the_agent_works_in_its_workspace_and_gets_its_task_name() {
     sandbox.write_file("tribunal.yaml", &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"));
     assert_eq!(sandbox.run_tribunal(&["review", PRD, "--no-fix", "--tier", "0"]).exit_code, Some(3));
     let seen_text = sandbox.normalize_output(&sandbox.read_file("spy"));
-    assert_eq!(seen_text, "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n");
+    assert_eq!(
+        seen_text,
+        "[project]/.tribunal/work/[run]/round-1.review.adversarial/1/tree\nround-1/review/adversarial [run]\n"
+    );
 }
 
 #[test]

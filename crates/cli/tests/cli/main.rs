@@ -34,6 +34,7 @@ mod path_search;
 mod preflight;
 mod progress_display;
 mod projects;
+mod reader_copies;
 mod responses;
 mod running_status;
 mod sessions;

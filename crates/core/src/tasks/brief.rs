@@ -197,7 +197,7 @@ pub struct AssignedFinding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "copy", rename_all = "snake_case")]
 pub enum WorkspaceKind {
-    /// The agent reads the frozen copy that the effect with this key made.
+    /// The agent reads its own copy of what the effect with this key has frozen.
     Frozen { by: Key },
     /// The agent writes in a private copy of the current project; the difference becomes a patch.
     Private,

@@ -1,4 +1,4 @@
-//! Creates the frozen workspace that all reviewers of a round share.
+//! Creates the frozen workspace of a round. No agent works in it: every reviewer and challenger gets a copy of it.
 
 use std::{fs, io};
 

@@ -265,14 +265,17 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
     })
 }
 
-/// Opens the frozen workspace of a task, or creates a private one.
+/// Creates the workspace of a task: a copy of a frozen one, or of the project as it is.
 fn open_workspace(context: &EffectContext, task_key: &Key, agent_task: &AgentTask) -> Result<TaskWorkspace, String> {
     let subject = agent_task.brief.as_review().map(|brief| &brief.subject);
     let workspace = match &agent_task.place {
         WorkspaceKind::Frozen { by: frozen_key } => {
-            let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
-            // A reviewer that wrote into the shared workspace must not change what the next one reads.
-            workspace.restore_subject().map_err(|cause| format!("could not restore the workspace: {cause}"))?;
+            let frozen = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, frozen_key));
+            if !frozen.is_complete() {
+                return Err(format!("the workspace {} is gone", frozen.directory().display()));
+            }
+            let workspace = reader_workspace(context, task_key);
+            workspace.copy_frozen(&frozen).map_err(|cause| format!("could not copy the workspace: {cause}"))?;
             workspace
         }
         WorkspaceKind::Private => {
@@ -347,6 +350,13 @@ fn next_attempt_workspace(task_dir: PathBuf) -> TaskWorkspace {
         attempt += 1;
     }
     TaskWorkspace::from_directory(task_dir.join(attempt.to_string()))
+}
+
+/// Returns the workspace of a task that only reads. All attempts have the same directory, because clients find a session by
+/// it; each attempt gets new content, so that no agent finds what the one before it wrote.
+fn reader_workspace(context: &EffectContext, attempt_key: &Key) -> TaskWorkspace {
+    let task_dir = context.project.task_dir(&context.run_id, &attempt_key.task_key());
+    TaskWorkspace::from_directory(task_dir.join("1"))
 }
 
 /// A single call of an agent.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod external_edits;
+mod frozen_copies;
 mod links;
 mod random;
 mod restore;
