@@ -8,6 +8,7 @@
 //! | how big a task is | [`field_type`], [`quick_dev`], [`tier`] |
 //! | the sprint | [`board`], [`keys`], [`story`], [`specs`], [`deferred_work`], [`retrospective`] |
 //! | the plans | [`documents`] finds them, [`epics`] and [`verdict`] read them, [`check`] compares all of them |
+//! | projects of ralph-orchestrator and bmalph | [`ralph`] |
 //! | agents | [`roster`]; their questions: [`menu`]; the commands that run beside them: [`hooks`] |
 //!
 //! A reader gives a value and [`problem`]s and never fails; files come from [`project_files`]. A new kind of file is a module
@@ -33,6 +34,7 @@ pub mod problem;
 pub mod project_files;
 pub mod project_state;
 pub mod quick_dev;
+pub mod ralph;
 pub mod retrospective;
 pub mod roster;
 pub mod specs;

@@ -18,6 +18,7 @@ pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};
 pub use status::{StatusPlace, StoryStatusLine};
 pub use tasks::StoryTask;
+pub(crate) use tasks::parse_checkbox;
 
 use crate::{
     keys::{StoryKey, StoryNumber, StoryStatus, slugify},

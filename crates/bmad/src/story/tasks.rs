@@ -23,7 +23,7 @@ pub struct StoryTask {
 
 /// A list item with a box.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CheckboxItem<'t> {
+pub(crate) struct CheckboxItem<'t> {
     /// The indentation in columns; a tab goes to the next multiple of four.
     pub indent: usize,
     pub done: bool,
@@ -105,7 +105,7 @@ fn is_other_title(title: &str) -> bool {
 
 /// Parses a list item with a box: `- [ ] x`, `* [x] x`, `+ [X] x`, `1. [ ] x`, `2) [] x`, `- [~] x`. A box holds one
 /// character or none.
-pub(super) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<CheckboxItem<'t>> {
+pub(crate) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<CheckboxItem<'t>> {
     if !markdown_line.is_prose() {
         return None;
     }

@@ -4,8 +4,8 @@ use alloc::{format, string::String};
 
 use crate::{
     development::workspace::WorkspaceState,
-    loop_run::{order::CompletionRule, state::LoopWork},
-    session::promise::{AnswerTags, has_completion_word},
+    loop_run::{order::LoopOrder, state::LoopWork},
+    session::promise::{AnswerTags, has_completion_word, remove_prompt_echo},
 };
 
 /// The word that some loops accept in place of a promise.
@@ -24,16 +24,17 @@ pub(super) enum CompletionClaim {
 
 /// Finds the claim in an answer and in the files that the agent left behind.
 pub(super) fn find_claim(
-    rule: &CompletionRule,
+    order: &LoopOrder,
     answer_text: &str,
     workspace: Option<&WorkspaceState>,
     work: &LoopWork,
 ) -> CompletionClaim {
+    let rule = &order.completion;
     let is_ticked = rule.checkbox_file.as_deref().is_some_and(|checkbox_file| {
         workspace.and_then(|state| state.checkboxes_of(checkbox_file)).is_some_and(|boxes| boxes.says_complete)
     });
     let has_promised = AnswerTags::from_answer(answer_text).has_promised(&rule.promise)
-        || (rule.accepts_word && has_completion_word(answer_text, COMPLETION_WORD))
+        || (rule.accepts_word && says_completion_word(answer_text, &order.prompt))
         || is_ticked;
     let Some(plan_file) = &rule.plan_file else {
         return if has_promised { CompletionClaim::Claimed } else { CompletionClaim::None };
@@ -46,4 +47,9 @@ pub(super) fn find_claim(
         },
         None => CompletionClaim::Contradicted { why: format!("{plan_file} cannot be read") },
     }
+}
+
+fn says_completion_word(answer_text: &str, prompt: &str) -> bool {
+    // An agent may repeat its task, and the task may say how to declare completion.
+    has_completion_word(&remove_prompt_echo(answer_text, prompt), COMPLETION_WORD)
 }

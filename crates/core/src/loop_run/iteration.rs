@@ -221,7 +221,7 @@ fn apply_turn(
             has_progress = work.apply_state(workspace, rule.plan_file.as_deref());
         }
         if let Some(report) = report {
-            claim = find_claim(rule, &report.text, outcome.workspace.as_deref(), work);
+            claim = find_claim(host.order, &report.text, outcome.workspace.as_deref(), work);
         }
     }
     let last_reply = outcome.replies.last().map(|keyed_reply| &keyed_reply.reply);

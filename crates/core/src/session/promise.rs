@@ -5,6 +5,7 @@
 //! space; `*` and `[` have no special meaning.
 
 use alloc::{
+    collections::BTreeSet,
     string::{String, ToString},
     vec::Vec,
 };
@@ -55,14 +56,53 @@ impl AnswerTags {
     }
 }
 
-/// Whether an answer has a word by itself, outside code and quotes. Letters, digits and `_` around it make it another word.
+/// Whether an answer says a completion word such as `LOOP_COMPLETE`, which has no tags around it.
+///
+/// The word must be a line or a sentence of its own, with nothing but emphasis and punctuation at its sides: "I have not
+/// reached LOOP_COMPLETE" and "`LOOP_COMPLETE` comes last" only talk about it. Code, quoted lines and quotation marks do not
+/// count, and case matters. An answer that may repeat its prompt goes through [`remove_prompt_echo`] first.
 pub fn has_completion_word(answer: &str, word: &str) -> bool {
-    let plain_text = strip_code(answer);
-    let is_word_char = |character: char| character.is_alphanumeric() || character == '_';
-    plain_text.match_indices(word).any(|(position, _)| {
-        !plain_text[..position].ends_with(is_word_char)
-            && !plain_text[position + word.len()..].starts_with(is_word_char)
-    })
+    let word = fold_whitespace(word);
+    let is_word = |sentence: &str| {
+        let sentence =
+            sentence.trim_matches(|character: char| character.is_whitespace() || "*_~.!#-".contains(character));
+        fold_whitespace(sentence) == word
+    };
+    // An underscore or a dash at the ends of the word itself would be trimmed from the answer.
+    let word_is_plain = word.trim_matches(|character: char| "*_~.!#- ".contains(character)) == word;
+    !word.is_empty()
+        && word_is_plain
+        && strip_code(answer).lines().any(|line| is_word(line) || split_sentences(line).any(is_word))
+}
+
+/// Splits at punctuation that a space follows, so that `v1.2` stays whole.
+fn split_sentences(line: &str) -> impl Iterator<Item = &str> {
+    line.split_inclusive(". ").flat_map(|part| part.split_inclusive("! ")).flat_map(|part| part.split_inclusive("? "))
+}
+
+/// Removes the lines of an answer that repeat its prompt: a prompt that says how to declare completion would otherwise
+/// declare it. A line of one word is a repetition only below the line that it follows in the prompt as well, since this
+/// word may be just what the agent was asked to say.
+pub fn remove_prompt_echo(answer: &str, prompt: &str) -> String {
+    let prompt_lines: Vec<String> = prompt.lines().map(fold_whitespace).filter(|line| !line.is_empty()).collect();
+    let known_lines: BTreeSet<&str> = prompt_lines.iter().map(String::as_str).collect();
+    let known_pairs: BTreeSet<(&str, &str)> =
+        prompt_lines.windows(2).map(|pair| (pair[0].as_str(), pair[1].as_str())).collect();
+    let mut kept_text = String::with_capacity(answer.len());
+    let mut line_above = String::new();
+    for line in answer.lines() {
+        let folded_line = fold_whitespace(line);
+        let is_known = known_lines.contains(folded_line.as_str());
+        let follows_known = known_pairs.contains(&(line_above.as_str(), folded_line.as_str()));
+        if !is_known || !(folded_line.contains(' ') || follows_known) {
+            kept_text.push_str(line);
+        }
+        kept_text.push('\n');
+        if !folded_line.is_empty() {
+            line_above = folded_line;
+        }
+    }
+    kept_text
 }
 
 /// The placeholder in the instructions: an answer that repeats it literally gives no reason.
@@ -226,5 +266,52 @@ mod tests {
         let answer_tags = AnswerTags::from_answer("<review-blocked> needs\n a key </review-blocked>");
         assert_eq!(answer_tags.blocked.as_deref(), Some("needs a key"));
         assert_eq!(answer_tags.timed_out, None);
+    }
+
+    #[test]
+    fn a_completion_word_is_a_line_or_a_sentence_of_its_own() {
+        for (answer, expected) in [
+            ("LOOP_COMPLETE", true),
+            ("All tests pass.\n\n**LOOP_COMPLETE**\n", true),
+            ("All tests pass. LOOP_COMPLETE", true),
+            ("LOOP_COMPLETE. Good night!", true),
+            ("- LOOP_COMPLETE!", true),
+            // Words about the word, parts of other words and other spellings.
+            ("I have not reached LOOP_COMPLETE yet", false),
+            ("I print LOOP_COMPLETE when all is done", false),
+            ("LOOP_COMPLETED", false),
+            ("NOT_LOOP_COMPLETE", false),
+            ("loop_complete", false),
+            ("LOOP COMPLETE", false),
+            // Code and quotes.
+            ("`LOOP_COMPLETE`", false),
+            ("```\nLOOP_COMPLETE\n```", false),
+            ("> LOOP_COMPLETE", false),
+            ("\"LOOP_COMPLETE\"", false),
+            ("", false),
+        ] {
+            assert_eq!(has_completion_word(answer, "LOOP_COMPLETE"), expected, "{answer:?}");
+        }
+        assert!(has_completion_word("Done.\nall  done", "all done"));
+        for no_word in ["", "  ", "***", "_"] {
+            assert!(!has_completion_word("\n\n***\n_\n", no_word), "{no_word:?}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_prompt_declares_nothing() {
+        let prompt =
+            "Fix the parser.\n\nWhen all is done, say only:\n\n  LOOP_COMPLETE\n\nDo not stop early. LOOP_COMPLETE\n";
+        for (answer, expected) in [
+            (prompt, false),
+            ("You said:\nWhen all is done, say only:\nLOOP_COMPLETE\nI go on.", false),
+            ("Do not stop early.  LOOP_COMPLETE", false),
+            ("The parser is fixed.\n\nLOOP_COMPLETE", true),
+            ("LOOP_COMPLETE", true),
+            ("When all is done, say only:\nLOOP_COMPLETE\nIt is done:\nLOOP_COMPLETE", true),
+        ] {
+            let own_words = remove_prompt_echo(answer, prompt);
+            assert_eq!(has_completion_word(&own_words, "LOOP_COMPLETE"), expected, "{answer:?}");
+        }
     }
 }
