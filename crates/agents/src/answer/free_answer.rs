@@ -56,3 +56,52 @@ pub(super) fn read_turn(answer_text: &str) -> AnswerContent {
         denied: Vec::new(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::{session::promise::AnswerTags, tasks::status_report::WorkStatus};
+
+    use super::*;
+
+    fn read_turn_report(answer_text: &str) -> TurnReport {
+        let AnswerContent::Turn(report) = read_turn(answer_text) else { panic!("not a turn: {answer_text}") };
+        *report
+    }
+
+    const BLOCK: &str = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---";
+
+    #[test]
+    fn a_long_turn_keeps_its_end() {
+        let answer_text = format!("first words {}\n<promise>DONE</promise>\n{BLOCK}\n", "é".repeat(MAX_TEXT_CHARS));
+        let report = read_turn_report(&answer_text);
+        assert_eq!(report.text.chars().count(), MAX_TEXT_CHARS);
+        assert!(!report.text.contains("first words") && report.text.ends_with(BLOCK), "{}", report.text.len());
+        assert!(AnswerTags::from_answer(&report.text).has_promised("DONE"));
+        assert_eq!(report.length, answer_text.len() as u64);
+    }
+
+    #[test]
+    fn the_last_status_block_of_a_turn_counts_and_none_is_needed() {
+        let report = read_turn_report(&format!("{}\nmore\n{BLOCK}", BLOCK.replace("COMPLETE", "BLOCKED")));
+        let status = report.status.unwrap();
+        assert_eq!((status.status, status.exit_signal), (Some(WorkStatus::Complete), Some(true)));
+        assert_eq!(read_turn_report("I fixed the parser.").status, None);
+        let empty_form = BLOCK.replace("COMPLETE", "<x>").replace("true", "<y>");
+        assert_eq!(read_turn_report(&empty_form).status, None);
+    }
+
+    #[test]
+    fn an_empty_answer_is_a_turn() {
+        for answer_text in ["", " \n\n"] {
+            let report = read_turn_report(answer_text);
+            assert_eq!(report, TurnReport { length: answer_text.len() as u64, ..TurnReport::default() });
+        }
+    }
+
+    #[test]
+    fn a_turn_full_of_errors_is_stuck() {
+        let error_lines = "Error: cannot open the database\n".repeat(20);
+        assert!(read_turn_report(&error_lines).stuck);
+        assert!(!read_turn_report("Error: cannot open the database\nI fixed it.").stuck);
+    }
+}

@@ -11,7 +11,7 @@ use tribunal_core::{
     tasks::{
         brief::AgentSession,
         client::{JobKind, ModelSize},
-        purpose::ExpectedAnswer,
+        purpose::{AgentAccess, ExpectedAnswer},
     },
 };
 
@@ -23,8 +23,8 @@ pub struct LaunchRequest<'a> {
     pub expects: ExpectedAnswer,
     /// The job, for which the settings may name a model.
     pub job: JobKind,
-    /// Whether the agent may change its workspace: it has one of its own.
-    pub can_write: bool,
+    /// What the agent may do in its workspace.
+    pub access: AgentAccess,
     pub size: Option<ModelSize>,
     /// The most that the task may cost.
     pub budget: Option<Cost>,

@@ -44,6 +44,8 @@ pub struct DecodedOutput {
     pub did_work: bool,
     /// What the user should know besides the answer: denied tools, servers that did not start.
     pub remarks: Vec<String>,
+    /// The uses of tools that the client denied, each once: the tool and what it was used on.
+    pub denied: Vec<String>,
 }
 
 /// Something that an agent reports while it works.

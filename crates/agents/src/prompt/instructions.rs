@@ -3,7 +3,10 @@
 //! A project cannot replace this template: the instructions themselves are the workflow's.
 
 use tribunal_core::{
-    tasks::{instructions::InstructionBrief, purpose::ExpectedAnswer},
+    tasks::{
+        instructions::InstructionBrief,
+        purpose::{AgentAccess, ExpectedAnswer},
+    },
     text::sanitize_to_line,
 };
 
@@ -15,13 +18,13 @@ use super::{
 
 const TEMPLATE: &str = include_str!("../../templates/instructions.md");
 
-/// Renders the whole prompt. `can_write` says whether the agent works in a private workspace.
+/// Renders the whole prompt. The access says which rules the agent gets for its workspace.
 pub fn render_instructions(
     brief: &InstructionBrief,
     expects: ExpectedAnswer,
-    can_write: bool,
+    access: AgentAccess,
 ) -> Result<String, TemplateError> {
-    let mut template_values = collect_values(brief, expects, can_write)?;
+    let mut template_values = collect_values(brief, expects, access)?;
     let mut filled_prompt = fill_template(TEMPLATE, &template_values)?;
     let material_texts: Vec<&str> = brief.material.iter().map(|material| material.text.as_str()).collect();
     let material_text = material_texts.join("\n");
@@ -40,7 +43,7 @@ pub fn render_instruction_follow_up(
     brief: &InstructionBrief,
     expects: ExpectedAnswer,
 ) -> Result<String, TemplateError> {
-    let template_values = collect_values(brief, expects, false)?;
+    let template_values = collect_values(brief, expects, AgentAccess::Read)?;
     let shown_names: &[&str] =
         if brief.correction.is_empty() { &["material", "instructions", "task", "form"] } else { &["task", "form"] };
     let shown_values = shown_names.iter().filter_map(|shown_name| {
@@ -53,12 +56,12 @@ pub fn render_instruction_follow_up(
 fn collect_values(
     brief: &InstructionBrief,
     expects: ExpectedAnswer,
-    can_write: bool,
+    access: AgentAccess,
 ) -> Result<TemplateValues, TemplateError> {
-    let rules = if can_write {
-        include_str!("../../templates/parts/instructions-write.md")
-    } else {
-        include_str!("../../templates/parts/instructions-read.md")
+    let rules = match access {
+        AgentAccess::Read => include_str!("../../templates/parts/instructions-read.md"),
+        AgentAccess::Write => include_str!("../../templates/parts/instructions-write.md"),
+        AgentAccess::Develop => include_str!("../../templates/parts/instructions-develop.md"),
     };
     // The marks must occur neither in another text nor in the instructions.
     let mut all_texts: Vec<&str> = brief.material.iter().map(|material| material.text.as_str()).collect();
@@ -124,7 +127,7 @@ mod tests {
         brief.surroundings.servers = vec!["files".into()];
         brief.surroundings.memory = vec!["names matter".into()];
         brief.surroundings.context.stable = "Story 2 of 5.".into();
-        let prompt = render_instructions(&brief, ExpectedAnswer::Status, true).unwrap();
+        let prompt = render_instructions(&brief, ExpectedAnswer::Status, AgentAccess::Write).unwrap();
         let position = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part} is missing in {prompt}"));
         let parts = [
             "private workspace",
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_expectation_has_its_form_and_plain_text_has_none() {
-        let prompt_for = |expects| render_instructions(&sample_brief(), expects, false).unwrap();
+        let prompt_for = |expects| render_instructions(&sample_brief(), expects, AgentAccess::Read).unwrap();
         assert!(prompt_for(ExpectedAnswer::Question).contains("end it with a menu"));
         assert!(prompt_for(ExpectedAnswer::Findings).contains("findings:"));
         let plain_prompt = prompt_for(ExpectedAnswer::Text);
@@ -174,8 +177,24 @@ mod tests {
     }
 
     #[test]
+    fn a_developer_reads_its_own_rules_and_little_beside_the_task() {
+        let task_text = "Make the tests pass.";
+        let brief = InstructionBrief::new(task_text);
+        let prompt = render_instructions(&brief, ExpectedAnswer::Turn, AgentAccess::Develop).unwrap();
+        assert!(prompt.contains("private git clone") && prompt.contains("run commands"), "{prompt}");
+        assert!(!prompt.contains("as a patch") && !prompt.contains("Only read"), "{prompt}");
+        assert!(prompt.contains("---RALPH_STATUS---"), "{prompt}");
+        // A loop pays for this text in every iteration.
+        let wrapping_bytes = prompt.len() - task_text.len();
+        assert!(wrapping_bytes <= 2_048, "{wrapping_bytes} bytes:\n{prompt}");
+    }
+
+    #[test]
     fn a_nul_character_is_refused() {
         let brief = InstructionBrief::new("a\0b");
-        assert!(matches!(render_instructions(&brief, ExpectedAnswer::Text, false), Err(TemplateError::Nul { .. })));
+        assert!(matches!(
+            render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read),
+            Err(TemplateError::Nul { .. })
+        ));
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         background::TaskBackground,
         client::{JobKind, ModelSize},
         instructions::{AgentQuestion, InstructionBrief},
-        purpose::{ExpectedAnswer, TaskPurpose},
+        purpose::{AgentAccess, ExpectedAnswer, TaskPurpose},
         status_report::{StatusReport, TurnReport},
     },
     text::word_table::words,
@@ -261,13 +261,24 @@ impl AgentTask {
         AgentTask::new(agent, brief.role.task_purpose(), brief, place, timeout_ms)
     }
 
-    /// Whether the agent may change its workspace: its job is to write, and the workspace is its own.
+    /// Returns what the agent may do: its job must be to write, and the workspace must be its own.
+    pub fn access(&self) -> AgentAccess {
+        match self.place {
+            _ if self.job.duty_group() != JobKind::Fix => AgentAccess::Read,
+            WorkspaceKind::Frozen { .. } => AgentAccess::Read,
+            WorkspaceKind::Private => AgentAccess::Write,
+            WorkspaceKind::Development { .. } => AgentAccess::Develop,
+        }
+    }
+
+    /// Whether the agent may change its workspace.
     pub fn can_write(&self) -> bool {
-        let is_own_workspace = match self.place {
-            WorkspaceKind::Frozen { .. } => false,
-            WorkspaceKind::Private | WorkspaceKind::Development { .. } => true,
-        };
-        is_own_workspace && self.job.duty_group() == JobKind::Fix
+        self.access() >= AgentAccess::Write
+    }
+
+    /// Whether the agent may run commands in its workspace.
+    pub fn can_run_commands(&self) -> bool {
+        self.access() >= AgentAccess::Develop
     }
 
     /// Returns a name for the agent by what it does: its role in a review, else its job.
@@ -545,6 +556,28 @@ mod tests {
         let review_brief = ReviewBrief::new(AgentRole::Fixer, Subject::from_path("a.md", None), 2);
         let brief = TaskBrief::from(review_brief);
         assert_eq!(serde_json::from_str::<TaskBrief>(&serde_json::to_string(&brief).unwrap()).unwrap(), brief);
+    }
+
+    #[test]
+    fn an_agent_runs_commands_only_for_development() {
+        let development = WorkspaceKind::Development { workspace: "loop".into() };
+        let frozen = WorkspaceKind::Frozen { by: Key::new("freeze") };
+        for (job, place, expected) in [
+            (JobKind::Loop, development.clone(), AgentAccess::Develop),
+            (JobKind::Develop, development.clone(), AgentAccess::Develop),
+            (JobKind::CreateStory, development.clone(), AgentAccess::Develop),
+            (JobKind::CodeReview, development.clone(), AgentAccess::Read),
+            (JobKind::Judge, development, AgentAccess::Read),
+            (JobKind::Fix, WorkspaceKind::Private, AgentAccess::Write),
+            (JobKind::Review, WorkspaceKind::Private, AgentAccess::Read),
+            (JobKind::Develop, frozen, AgentAccess::Read),
+        ] {
+            let purpose = TaskPurpose { job, expects: ExpectedAnswer::Turn };
+            let task = AgentTask::new(AgentName::new("a"), purpose, InstructionBrief::new("x"), place.clone(), 1);
+            assert_eq!(task.access(), expected, "{job} {place:?}");
+            assert_eq!(task.can_write(), expected != AgentAccess::Read);
+            assert_eq!(task.can_run_commands(), expected == AgentAccess::Develop);
+        }
     }
 
     fn ballot_with_votes(severities: &[Severity]) -> SeverityBallot {

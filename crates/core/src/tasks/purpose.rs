@@ -12,6 +12,17 @@ pub struct TaskPurpose {
     pub expects: ExpectedAnswer,
 }
 
+/// What an agent may do in its workspace. Each kind includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AgentAccess {
+    /// It may only read.
+    Read,
+    /// It may change files. What it changed becomes a patch, so it needs no commands.
+    Write,
+    /// It may also run commands, such as tests and git: the workspace is a clone for development.
+    Develop,
+}
+
 /// The kind of answer that a task expects. The prompt asks for it, and the parser looks for nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -9,7 +9,10 @@ use std::{
 use serde_json::{Map, Value, json};
 use tribunal_core::{
     engine::{limits::Cost, settings::AgentSpec},
-    tasks::client::{ClientSpec, ModelSize, SettingsInheritance},
+    tasks::{
+        client::{ClientSpec, ModelSize, SettingsInheritance},
+        purpose::AgentAccess,
+    },
 };
 
 use super::{
@@ -57,7 +60,7 @@ pub(super) fn build_launch(
     if let Some(task_budget) = launch_request.budget {
         add_args(&["--max-budget-usd", &task_budget.max(MIN_BUDGET).amount().to_string()]);
     }
-    let tool_args = build_tool_args(client_spec, launch_request.can_write);
+    let tool_args = build_tool_args(client_spec, launch_request.access);
     add_args(&tool_args.iter().map(String::as_str).collect::<Vec<_>>());
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
@@ -110,13 +113,13 @@ fn inherit_settings(client_spec: &ClientSpec, launch_env: &LaunchEnv) -> ClaudeU
 }
 
 /// Builds the arguments that say which tools a task is offered and which of them it may use without a question.
-fn build_tool_args(client_spec: &ClientSpec, can_write: bool) -> Vec<String> {
-    let ToolOffer { tools: offered_tools, allowed: allowed_tools } = tools::build_tool_offer(client_spec, can_write);
+fn build_tool_args(client_spec: &ClientSpec, access: AgentAccess) -> Vec<String> {
+    let ToolOffer { tools: offered_tools, allowed: allowed_tools } = tools::build_tool_offer(client_spec, access);
     let mut tool_args = vec![
         "--tools".to_string(),
         offered_tools.join(","),
         "--permission-mode".to_string(),
-        permission_mode(client_spec, can_write).to_string(),
+        permission_mode(client_spec, access).to_string(),
     ];
     if !allowed_tools.is_empty() {
         tool_args.push("--allowedTools".to_string());
@@ -164,11 +167,11 @@ fn model_alias(model_size: ModelSize) -> &'static str {
 }
 
 /// The permission mode. A reviewer is denied everything that is not allowed, because no user could be asked.
-fn permission_mode(client_spec: &ClientSpec, can_write: bool) -> &'static str {
-    match (can_write, client_spec.bypass) {
-        (false, _) => "dontAsk",
-        (true, true) => "bypassPermissions",
-        (true, false) => "acceptEdits",
+fn permission_mode(client_spec: &ClientSpec, access: AgentAccess) -> &'static str {
+    match (access, client_spec.bypass) {
+        (AgentAccess::Read, _) => "dontAsk",
+        (AgentAccess::Write | AgentAccess::Develop, true) => "bypassPermissions",
+        (AgentAccess::Write | AgentAccess::Develop, false) => "acceptEdits",
     }
 }
 

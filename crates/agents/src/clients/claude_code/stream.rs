@@ -106,6 +106,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
         // The model answered at least once, even if it was cut off later.
         did_work: !stream_state.model_calls.is_empty(),
         remarks: denied_remarks.into_iter().chain(failed_remarks).collect(),
+        denied: stream_state.denied_actions.clone(),
         answer_text: answer,
     }
 }

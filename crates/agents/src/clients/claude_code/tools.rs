@@ -1,14 +1,17 @@
-//! The client's tools by name: what reviewers and fixers are offered, and what settings may add.
+//! The client's tools by name: what reviewers, fixers and developers are offered, and what settings may add.
 //!
 //! The client ignores a name it does not know. A misspelt one is therefore found here, before anything starts.
 
-use tribunal_core::tasks::client::ClientSpec;
+use tribunal_core::tasks::{client::ClientSpec, purpose::AgentAccess};
 
 pub(super) const READING_TOOLS: &[&str] = &["Read", "Grep", "Glob"];
 pub(super) const WRITING_TOOLS: &[&str] = &["Edit", "Write", "NotebookEdit"];
+/// What a developer needs besides: commands, a list of its tasks, and agents of its own. The client has called the last tool by
+/// both names, and ignores the one that it does not know.
+pub(super) const DEVELOPING_TOOLS: &[&str] = &["Bash", "TodoWrite", "Agent", "Task"];
 /// Tools that only read, too, but are not offered unless they are allowed.
 const WEB_TOOLS: &[&str] = &["WebFetch", "WebSearch"];
-const OTHER_TOOLS: &[&str] = &["Bash", "Agent", "Task", "Skill", "LSP", "TodoWrite", "Monitor", "ToolSearch"];
+const OTHER_TOOLS: &[&str] = &["Skill", "LSP", "Monitor", "ToolSearch"];
 
 /// The allow entries that name no tool.
 pub(super) fn find_unknown_tools(client_spec: &ClientSpec) -> Vec<String> {
@@ -26,7 +29,7 @@ fn is_known(allow_entry: &str, client_spec: &ClientSpec) -> bool {
     let is_complete = allow_entry.len() == entry_tool.len()
         || (allow_entry.ends_with(')') && allow_entry[entry_tool.len()..].len() > 2);
     is_complete
-        && [READING_TOOLS, WRITING_TOOLS, WEB_TOOLS, OTHER_TOOLS]
+        && [READING_TOOLS, WRITING_TOOLS, DEVELOPING_TOOLS, WEB_TOOLS, OTHER_TOOLS]
             .iter()
             .any(|tool_names| tool_names.contains(&entry_tool))
 }
@@ -55,14 +58,17 @@ pub(super) struct ToolOffer {
     pub allowed: Vec<String>,
 }
 
-pub(super) fn build_tool_offer(client_spec: &ClientSpec, can_write: bool) -> ToolOffer {
+pub(super) fn build_tool_offer(client_spec: &ClientSpec, access: AgentAccess) -> ToolOffer {
+    let can_write = access >= AgentAccess::Write;
     let mut offered_tools: Vec<String> = READING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()).collect();
     // Bypassing checks is only ever for fixers; a reviewer with a shell could write.
     let is_bypassed = client_spec.bypass && can_write;
     if can_write {
         offered_tools.extend(WRITING_TOOLS.iter().map(|known_tool| (*known_tool).to_string()));
     }
-    if is_bypassed {
+    let developing_tools = if access == AgentAccess::Develop { DEVELOPING_TOOLS } else { &[] };
+    offered_tools.extend(developing_tools.iter().map(|known_tool| (*known_tool).to_string()));
+    if is_bypassed && !offered_tools.iter().any(|offered_tool| offered_tool == "Bash") {
         offered_tools.push("Bash".to_string());
     }
     // If settings name single tools of a server, the other tools are meant to stay forbidden.
@@ -75,6 +81,8 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, can_write: bool) -> Too
         })
         .map(|tool_prefix| format!("{tool_prefix}*"))
         .collect();
+    // `acceptEdits` allows a few harmless commands by itself; nobody is there to be asked about the others.
+    allowed_tools.extend(developing_tools.iter().map(|known_tool| (*known_tool).to_string()));
     for allow_entry in &client_spec.allow {
         let entry_tool = tool_name(allow_entry);
         // A reviewer is allowed only tools that read, and those of the configured servers.
@@ -134,10 +142,10 @@ mod tests {
     fn no_allow_entry_lets_a_reviewer_write() {
         let client_spec =
             client_allowing(&["Bash(cargo test:*)", "Write", "Agent", "WebSearch", "mcp__my_docs__search"]);
-        let review_offer = build_tool_offer(&client_spec, false);
+        let review_offer = build_tool_offer(&client_spec, AgentAccess::Read);
         assert_eq!(review_offer.tools, ["Read", "Grep", "Glob", "WebSearch"]);
         assert_eq!(review_offer.allowed, ["WebSearch", "mcp__my_docs__search"]);
-        let fix_offer = build_tool_offer(&client_spec, true);
+        let fix_offer = build_tool_offer(&client_spec, AgentAccess::Write);
         assert!(
             fix_offer.tools.contains(&"Bash".to_string())
                 && fix_offer.allowed.contains(&"Bash(cargo test:*)".to_string())
@@ -152,9 +160,9 @@ mod tests {
             (&["mcp__my_docs"], &["mcp__my_docs__*", "mcp__my_docs"]),
             (&["mcp__my_docs__find", "mcp__my_docs__get"], &["mcp__my_docs__find", "mcp__my_docs__get"]),
         ] {
-            for can_write in [false, true] {
+            for access in [AgentAccess::Read, AgentAccess::Write] {
                 assert_eq!(
-                    build_tool_offer(&client_allowing(allow_entries), can_write).allowed,
+                    build_tool_offer(&client_allowing(allow_entries), access).allowed,
                     expected_tools,
                     "{allow_entries:?}"
                 );
@@ -163,10 +171,24 @@ mod tests {
     }
 
     #[test]
+    fn a_developer_runs_commands_without_a_question() {
+        let offer = build_tool_offer(&ClientSpec::new("claude-code"), AgentAccess::Develop);
+        assert_eq!(offer.tools, [READING_TOOLS, WRITING_TOOLS, DEVELOPING_TOOLS].concat());
+        assert_eq!(offer.allowed, DEVELOPING_TOOLS);
+        // What settings allow is added, and `bypass` offers no tool twice.
+        let client_spec = ClientSpec { bypass: true, ..client_allowing(&["WebSearch", "Bash"]) };
+        let offer = build_tool_offer(&client_spec, AgentAccess::Develop);
+        assert_eq!(offer.tools, [READING_TOOLS, WRITING_TOOLS, DEVELOPING_TOOLS, &["WebSearch"]].concat());
+        assert_eq!(offer.allowed, ["mcp__my_docs__*", "Bash", "TodoWrite", "Agent", "Task", "WebSearch"]);
+    }
+
+    #[test]
     fn only_fixers_can_bypass_checks() {
         let client_spec = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
-        assert_eq!(build_tool_offer(&client_spec, false).tools, READING_TOOLS);
-        assert!(build_tool_offer(&client_spec, true).tools.contains(&"Bash".to_string()));
-        assert!(!build_tool_offer(&ClientSpec::new("claude-code"), true).tools.contains(&"Bash".to_string()));
+        assert_eq!(build_tool_offer(&client_spec, AgentAccess::Read).tools, READING_TOOLS);
+        assert!(build_tool_offer(&client_spec, AgentAccess::Write).tools.contains(&"Bash".to_string()));
+        assert!(
+            !build_tool_offer(&ClientSpec::new("claude-code"), AgentAccess::Write).tools.contains(&"Bash".to_string())
+        );
     }
 }

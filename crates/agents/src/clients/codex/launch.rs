@@ -6,7 +6,10 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 use tribunal_core::{
     engine::settings::AgentSpec,
-    tasks::client::{ClientSpec, McpServer, SettingsInheritance},
+    tasks::{
+        client::{ClientSpec, McpServer, SettingsInheritance},
+        purpose::AgentAccess,
+    },
 };
 
 use super::{CLIENT_ID, mcp_servers};
@@ -47,8 +50,8 @@ pub(super) fn build_launch(
     if schema_text.is_some() {
         codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
     }
-    add_sandbox_args(&mut codex_args, client_spec, launch_request.can_write);
-    add_shell_policy(&mut codex_args, launch_request.can_write);
+    add_sandbox_args(&mut codex_args, client_spec, launch_request.access);
+    add_shell_policy(&mut codex_args, launch_request.access);
     add_inheritance_args(&mut codex_args, client_spec.inherit);
     codex_args.set_config("developer_instructions", &json!(standing_instructions(launch_request.expects)));
     codex_args.set_config("check_for_update_on_startup", &json!(false));
@@ -98,13 +101,13 @@ impl CodexArgs {
 }
 
 /// Adds the sandbox as settings: `resume` and `fork` have no flag for it.
-fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, can_write: bool) {
-    if client_spec.bypass && can_write {
+fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, access: AgentAccess) {
+    if client_spec.bypass && access >= AgentAccess::Write {
         codex_args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
         return;
     }
     codex_args.set_config("approval_policy", &json!("never"));
-    if !can_write {
+    if access == AgentAccess::Read {
         codex_args.set_config("sandbox_mode", &json!("read-only"));
         return;
     }
@@ -112,14 +115,16 @@ fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, can_wr
     // These override what the user's own settings let the client write or reach.
     codex_args.set_config("sandbox_workspace_write.writable_roots", &json!([]));
     codex_args.set_config("sandbox_workspace_write.network_access", &json!(false));
-    codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
-    codex_args.set_config("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
+    // Tests need a place for temporary files; a fixer, who runs none, can do without.
+    let excludes_temporary = access < AgentAccess::Develop;
+    codex_args.set_config("sandbox_workspace_write.exclude_slash_tmp", &json!(excludes_temporary));
+    codex_args.set_config("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(excludes_temporary));
 }
 
 /// Adds what commands of the client see of its environment. A reviewer's commands need `PATH`, `HOME` and the like, a
 /// fixer's also build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
-fn add_shell_policy(codex_args: &mut CodexArgs, can_write: bool) {
-    let inherited_env = if can_write { "all" } else { "core" };
+fn add_shell_policy(codex_args: &mut CodexArgs, access: AgentAccess) {
+    let inherited_env = if access >= AgentAccess::Write { "all" } else { "core" };
     codex_args.set_config("shell_environment_policy.inherit", &json!(inherited_env));
     codex_args.set_config("shell_environment_policy.ignore_default_excludes", &json!(false));
 }

@@ -79,6 +79,7 @@ pub(super) fn decode_output(client_spec: &ClientSpec, finished_process: &Finishe
         is_finished: stream_state.turn_end.is_some(),
         did_work: stream_state.did_work,
         remarks: denial_remarks(&stream_state.denied_actions),
+        denied: stream_state.denied_actions,
         answer_text: stream_state.last_answer,
     }
 }

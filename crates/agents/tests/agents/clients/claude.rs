@@ -10,6 +10,7 @@ use tribunal_core::{
     tasks::{
         client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},
         fault::FaultKind,
+        purpose::{AgentAccess, ExpectedAnswer},
     },
 };
 
@@ -198,6 +199,7 @@ fn denials_are_remarks_and_a_fault_only_without_an_answer() {
     let decoded_output = decode_fixture("tools", 0);
     assert_eq!((decoded_output.answer_text.as_str(), decoded_output.fault), ("findings: []", None));
     assert_eq!(decoded_output.remarks, ["permission denied: Write /etc/outside.txt"]);
+    assert_eq!(decoded_output.denied, ["Write /etc/outside.txt"]);
     let silent_output = read_fixture("claude", "tools").replace(r#""findings: []""#, r#""""#);
     let decoded_output = decode_ending(
         build_driver(ClientSpec::new("claude-code")),
@@ -452,6 +454,26 @@ fn a_fixer_writes_and_bypasses_checks_only_if_configured() {
         |_| {},
     ));
     assert_eq!(value_after(&review_arguments, "--permission-mode"), Some("dontAsk"));
+}
+
+#[test]
+fn a_developer_may_run_commands_without_a_question() {
+    let develop = |client_spec: ClientSpec| {
+        launch_args(&build_launch(&build_agent(client_spec), JobKind::Loop, |request| {
+            request.access = AgentAccess::Develop;
+            request.expects = ExpectedAnswer::Turn;
+        }))
+    };
+    let arguments = develop(ClientSpec::new("claude-code"));
+    assert_eq!(value_after(&arguments, "--permission-mode"), Some("acceptEdits"));
+    let expected_tools = "Read,Grep,Glob,Edit,Write,NotebookEdit,Bash,TodoWrite,Agent,Task";
+    assert_eq!(value_after(&arguments, "--tools"), Some(expected_tools));
+    let allowed_from = arguments.iter().position(|argument| argument == "--allowedTools").unwrap() + 1;
+    assert_eq!(arguments[allowed_from..allowed_from + 4], ["Bash", "TodoWrite", "Agent", "Task"]);
+    assert!(!arguments.contains(&"--json-schema".to_string()));
+    let arguments = develop(build_client_spec("claude-code", |client| client.bypass = true));
+    assert_eq!(value_after(&arguments, "--permission-mode"), Some("bypassPermissions"));
+    assert_eq!(value_after(&arguments, "--tools"), Some(expected_tools));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tribunal_core::{
     tasks::{
         client::{ClientSpec, JobKind, McpServer, ModelSize, SettingsInheritance},
         fault::FaultKind,
+        purpose::AgentAccess,
     },
 };
 
@@ -120,6 +121,7 @@ fn an_empty_answer_is_an_answer_and_a_denial_a_remark() {
     );
     let decoded_output = decode_fixture("server-denied", 0);
     assert_eq!(decoded_output.remarks, ["permission denied: lab.lab_echo"]);
+    assert_eq!(decoded_output.denied, ["lab.lab_echo"]);
     assert_eq!(decoded_output.fault, None);
     let silent_output = read_fixture("codex", "server-denied").replace("mcp done", " ");
     let decoded_output = decode_ending(
@@ -267,6 +269,20 @@ fn a_reviewer_can_only_read() {
     assert!(!agent_launch.removed_variables.iter().any(|name| name.starts_with("OPENAI_") || name == "CODEX_API_KEY"));
     assert_eq!(config_value(&arguments, "shell_environment_policy.inherit"), Some(r#""core""#));
     assert_eq!(config_value(&arguments, "shell_environment_policy.ignore_default_excludes"), Some("false"));
+}
+
+#[test]
+fn a_developer_has_a_place_for_temporary_files_and_no_network() {
+    let arguments = launch_args(&build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Develop, |request| {
+        request.access = AgentAccess::Develop;
+    }));
+    assert_eq!(config_value(&arguments, "sandbox_mode"), Some(r#""workspace-write""#));
+    assert_eq!(config_value(&arguments, "approval_policy"), Some(r#""never""#));
+    for setting_name in ["exclude_slash_tmp", "exclude_tmpdir_env_var", "network_access"] {
+        assert_eq!(config_value(&arguments, &format!("sandbox_workspace_write.{setting_name}")), Some("false"));
+    }
+    assert_eq!(config_value(&arguments, "sandbox_workspace_write.writable_roots"), Some("[]"));
+    assert_eq!(config_value(&arguments, "shell_environment_policy.inherit"), Some(r#""all""#));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tribunal_core::{
     tasks::{
         brief::AgentSession,
         client::{ClientSpec, JobKind},
-        purpose::ExpectedAnswer,
+        purpose::{AgentAccess, ExpectedAnswer},
     },
 };
 
@@ -97,7 +97,7 @@ fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
         task_key: &TASK_KEY,
         prompt: "Look at it.".into(),
         expects: if job == JobKind::Fix { ExpectedAnswer::Fixes } else { ExpectedAnswer::Findings },
-        can_write: job == JobKind::Fix,
+        access: if job == JobKind::Fix { AgentAccess::Write } else { AgentAccess::Read },
         job,
         size: None,
         budget: None,

@@ -16,7 +16,7 @@ use tribunal_core::{
     },
     tasks::{
         client::{ClientSpec, JobKind},
-        purpose::ExpectedAnswer,
+        purpose::{AgentAccess, ExpectedAnswer},
     },
 };
 
@@ -30,7 +30,7 @@ fn build_request(task_key: &Key) -> LaunchRequest<'_> {
         prompt: "Look at it.".into(),
         expects: ExpectedAnswer::Findings,
         job: JobKind::Review,
-        can_write: false,
+        access: AgentAccess::Read,
         size: None,
         budget: None,
         scratch_dir: std::path::Path::new("/beside"),

@@ -96,6 +96,8 @@ pub(super) fn run(
         is_finished: finished,
         did_work: active,
         remarks,
+        // Denials are among the remarks as well.
+        denied: _,
     } = agent.decode_output(&finished);
     let parsed = parse_answer(&last_text, expected_content);
     let output_shape = agent.client().and_then(|client| OutputShape::for_client(client.id));

@@ -18,7 +18,7 @@ use tribunal_core::{
     },
     review::level::AgentRole,
     tasks::{
-        brief::{AgentReply, AgentTask, WorkspaceKind},
+        brief::{AgentReply, AgentTask, AnswerContent, WorkspaceKind},
         fault::{Fault, FaultKind, FaultRemedy},
         output_similarity::{OutputSimilarity, compare_outputs},
         purpose::ExpectedAnswer,
@@ -37,6 +37,9 @@ use crate::{
 
 /// No timeout can be set to more than a day.
 const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
+
+/// The most denials of a turn that are recorded. An agent can be denied a thousand commands, and a few say why.
+const MAX_DENIALS: usize = 20;
 
 /// What an agent was asked to do.
 #[derive(Clone, Copy)]
@@ -113,7 +116,7 @@ pub(super) fn read_agent_result(
     remarks.extend(describe_failure_after_answer(&driven_agent.agent_spec.name, exit_code));
     remarks.extend(describe_unkillable_processes(process_end.survivors));
     let reply = AgentReply {
-        content: parsed_answer.content,
+        content: add_denials(parsed_answer.content, decoded.denied),
         remarks,
         usage,
         patch,
@@ -150,6 +153,14 @@ fn parse_expected_answer(answer_text: &str, expects: ExpectedAnswer) -> ParsedAn
         parsed_answer.content = questions::read_question(answer_text, parsed_answer.content);
     }
     parsed_answer
+}
+
+/// Adds the client's denials to the report of a turn. Other answers have them among their remarks only.
+fn add_denials(mut content: AnswerContent, denied: Vec<String>) -> AnswerContent {
+    if let AnswerContent::Turn(turn_report) = &mut content {
+        turn_report.denied = denied.into_iter().take(MAX_DENIALS).collect();
+    }
+    content
 }
 
 /// Decodes what the process printed, in the format of its client.
@@ -405,4 +416,19 @@ fn extract_patch(
     };
     blobs.push(diff_bytes);
     Ok(Some(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_records_what_its_client_denied() {
+        let denied: Vec<String> = (0..30).map(|number| format!("Bash step {number}")).collect();
+        let turn = parse_expected_answer("I could not run the tests.", ExpectedAnswer::Turn).content;
+        let AnswerContent::Turn(report) = add_denials(turn, denied.clone()) else { panic!() };
+        assert_eq!(report.denied, denied[..MAX_DENIALS]);
+        let text = parse_expected_answer("No.", ExpectedAnswer::Text).content;
+        assert_eq!(add_denials(text.clone(), denied), text);
+    }
 }

@@ -164,9 +164,7 @@ fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> R
         TaskBrief::Instructions(brief) if is_continued => {
             prompt::render_instruction_follow_up(brief, agent_task.expects)
         }
-        TaskBrief::Instructions(brief) => {
-            prompt::render_instructions(brief, agent_task.expects, agent_task.can_write())
-        }
+        TaskBrief::Instructions(brief) => prompt::render_instructions(brief, agent_task.expects, agent_task.access()),
     };
     rendered.map_err(|problem| {
         let worker = agent_task.worker_name();
@@ -379,7 +377,7 @@ fn build_command(
         prompt,
         expects: agent_task.expects,
         job: agent_task.job,
-        can_write: agent_task.can_write(),
+        access: agent_task.access(),
         size: agent_task.size,
         budget: agent_task.budget,
         scratch_dir: &context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR),
