@@ -168,7 +168,17 @@ fn following_a_loop_ends_when_its_state_file_is_gone() {
 fn a_loop_is_always_finite() {
     let sandbox = new_project();
     for wrong_limit in ["0", "-1", "1001", "infinite"] {
-        let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--max-iterations", wrong_limit]);
+        let output = sandbox.run_tribunal(&[
+            "loop",
+            "run",
+            "--in-session",
+            "-p",
+            "x",
+            "--session",
+            "s1",
+            "--max-iterations",
+            wrong_limit,
+        ]);
         assert_eq!(output.exit_code, Some(2), "{wrong_limit}: {}", output.stdout);
     }
     let loop_id = start_loop(&sandbox, &["--max-iterations", "2"]);
@@ -241,7 +251,10 @@ fn the_next_session_that_gets_a_prompt_takes_an_unbound_loop() {
     let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--promise", "DONE"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stdout);
     assert!(output.stderr.contains("not run inside an agent") && output.stderr.contains("--next"), "{}", output.stderr);
-    assert_eq!(sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--promise", "DONE", "--next"]).exit_code, Some(0));
+    assert_eq!(
+        sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--promise", "DONE", "--next"]).exit_code,
+        Some(0)
+    );
     assert_eq!(stop_refusal(&sandbox, &stop_input("s8", "")), None, "who only stops has said nothing");
     let (prompt_answer, _) =
         hook_answer(&sandbox, "user-prompt-submit", &json!({ "session_id": "s7", "prompt": "hello" }));
@@ -509,7 +522,8 @@ fn a_loop_of_another_tool_is_released_before_its_client_ends_the_turn() {
 fn prompts_and_promises_that_cannot_work_are_refused() {
     let sandbox = new_project();
     for promise in ["", " ", "<promise>DONE</promise>", "null", "`DONE`"] {
-        let output = sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--promise", promise]);
+        let output =
+            sandbox.run_tribunal(&["loop", "run", "--in-session", "-p", "x", "--session", "s1", "--promise", promise]);
         assert_eq!(output.exit_code, Some(2), "{promise:?}");
         assert!(output.stderr.contains("cannot be used as a promise"), "{promise:?}: {}", output.stderr);
     }
@@ -529,7 +543,8 @@ fn prompts_and_promises_that_cannot_work_are_refused() {
 fn of_several_loops_started_at_once_only_one_starts() {
     let sandbox = new_project();
     let spawn_loop = |session_id: &str| {
-        let mut command = sandbox.tribunal_command(&["loop", "run", "--in-session", "-p", "x", "--session", session_id]);
+        let mut command =
+            sandbox.tribunal_command(&["loop", "run", "--in-session", "-p", "x", "--session", session_id]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = ["a", "b", "c"].map(spawn_loop).into();

@@ -202,6 +202,8 @@ mod tests {
             detail: String::new(),
             used,
             worked_ms: 100,
+            open_findings: Vec::new(),
+            open_count: 0,
         })
     }
 

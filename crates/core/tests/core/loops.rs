@@ -117,7 +117,8 @@ fn words_that_only_look_like_a_promise_end_nothing() {
     }
     let mut plan = sample_plan();
     plan.order.completion.accepts_word = true;
-    let (outcome, _) = run_loop(plan, LoopScript::with_turns(vec![ScriptedTurn::working("Everything works. LOOP_COMPLETE")]));
+    let (outcome, _) =
+        run_loop(plan, LoopScript::with_turns(vec![ScriptedTurn::working("Everything works. LOOP_COMPLETE")]));
     assert_eq!(done_ending(outcome).reason, RunReason::GoalMet);
 }
 

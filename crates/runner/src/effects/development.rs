@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -23,6 +24,7 @@ use super::{
     commands::{CommandInterruption, CommandRequest, FinishedCommand, run_command},
     environment_fault, stray_edits,
 };
+use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
     development::{
@@ -35,6 +37,8 @@ use crate::workspaces::{
     },
 };
 
+/// The most bytes of the agents' notes that are kept.
+const MAX_SCRATCHPAD_BYTES: u64 = 1 << 20;
 /// The usual directory of what BMAD's workflows write, which some projects ignore.
 const BMAD_OUTPUT_DIR: &str = "_bmad-output";
 
@@ -81,9 +85,12 @@ pub(super) async fn open_workspace(
     request: OpenWorkspace,
 ) -> Option<PerformedEffect<OpenOutcome>> {
     let in_place = request.place == DevelopmentPlace::InPlace;
+    let scratchpad = request.scratchpad.clone().unwrap_or_else(|| scratchpad_path(&context));
     let found = run_work(&context, move |context| find_or_create(context, &request)).await;
     let unfinished = match found {
-        Ok(FoundWorkspace::Complete(workspace)) => return Some(describe_opened(&context, *workspace).await.into()),
+        Ok(FoundWorkspace::Complete(workspace)) => {
+            return Some(describe_opened(&context, *workspace, scratchpad).await.into());
+        }
         Ok(FoundWorkspace::Unfinished(unfinished)) => unfinished,
         Err(fault) => return Some(OpenOutcome::from(fault).into()),
     };
@@ -108,7 +115,7 @@ pub(super) async fn open_workspace(
     }
     let completed = run_work(&context, move |_| Ok(unfinished.complete()?)).await;
     Some(match completed {
-        Ok(workspace) => describe_opened(&context, workspace).await.into(),
+        Ok(workspace) => describe_opened(&context, workspace, scratchpad).await.into(),
         Err(fault) => OpenOutcome::from(fault).into(),
     })
 }
@@ -137,14 +144,29 @@ fn find_or_create(context: &EffectContext, request: &OpenWorkspace) -> Result<Fo
     Ok(FoundWorkspace::Unfinished(Box::new(create_workspace(&home, open_request)?)))
 }
 
-async fn describe_opened(context: &Arc<EffectContext>, workspace: DevelopmentWorkspace) -> OpenOutcome {
+/// The file in which agents keep notes, relative to the project's root. It is one of Tribunal's own files.
+fn scratchpad_path(context: &EffectContext) -> String {
+    format!(".tribunal/scratch/{}.md", context.run_id)
+}
+
+async fn describe_opened(
+    context: &Arc<EffectContext>,
+    workspace: DevelopmentWorkspace,
+    scratchpad: String,
+) -> OpenOutcome {
     let described = run_work(context, move |context| {
+        let notes_file = workspace.agent_dir().join(&scratchpad);
+        if let Some(notes_dir) = notes_file.parent() {
+            fs::create_dir_all(notes_dir)
+                .map_err(|cause| environment_fault(format!("could not create {}: {cause}", notes_dir.display())))?;
+        }
         let reading = workspace.read_state(&[], &context.masker)?;
         Ok(OpenedWorkspace {
             // Looked up by its name, as every later effect does it.
             path: context.development_dir(&workspace.record.name)?.display().to_string(),
             base: workspace.record.base.clone(),
             state: reading.state,
+            scratchpad,
             remarks: workspace.record.remarks.iter().cloned().chain(reading.remarks).collect(),
         })
     });
@@ -153,9 +175,27 @@ async fn describe_opened(context: &Arc<EffectContext>, workspace: DevelopmentWor
 
 pub(super) async fn close_workspace(context: Arc<EffectContext>, request: CloseWorkspace) -> CloseOutcome {
     let closed = run_work(&context, move |context| {
+        keep_scratchpad(context, &request.workspace);
         Ok(remove_workspace(&context.workspace_home()?, &context.run_id, &request.workspace)?)
     });
     closed.await.map_or_else(CloseOutcome::from, |()| CloseOutcome::Closed)
+}
+
+/// Copies the agents' notes into the project before the workspace goes. They are only a convenience, so a copy that fails is
+/// no reason to keep the workspace.
+fn keep_scratchpad(context: &EffectContext, workspace_name: &str) {
+    let scratchpad = scratchpad_path(context);
+    let Ok(agent_dir) = context.development_dir(workspace_name) else { return };
+    let (notes_file, kept_file) = (agent_dir.join(&scratchpad), context.project.root().join(&scratchpad));
+    let is_short_file = fs::symlink_metadata(&notes_file)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SCRATCHPAD_BYTES);
+    if !is_short_file || notes_file == kept_file || context.project.resolve_outside(&kept_file).is_some() {
+        return;
+    }
+    let Ok(notes) = fs::read(&notes_file) else { return };
+    let masked_notes = context.masker.mask(&String::from_utf8_lossy(&notes)).into_owned();
+    let created = kept_file.parent().map(fs::create_dir_all).transpose();
+    let _ = created.and_then(|_| write_atomically(&kept_file, masked_notes.as_bytes()));
 }
 
 pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork) -> RebaseOutcome {

@@ -288,9 +288,22 @@ fn measure_with_journal(
 ) -> Result<Vec<BenchRow>> {
     fs::remove_file(project_dir.join(STATE_FILE))?;
     let mut start_command = built.tribunal_command();
-    start_command.args(["loop", "run", "--in-session", "--session", SESSION_ID, "--max-iterations", "1000", "--promise", "DONE"]);
-    let start_status =
-        start_command.args(["-p", "Make *all* [tests] pass."]).current_dir(project_dir).stdout(Stdio::null()).status()?;
+    start_command.args([
+        "loop",
+        "run",
+        "--in-session",
+        "--session",
+        SESSION_ID,
+        "--max-iterations",
+        "1000",
+        "--promise",
+        "DONE",
+    ]);
+    let start_status = start_command
+        .args(["-p", "Make *all* [tests] pass."])
+        .current_dir(project_dir)
+        .stdout(Stdio::null())
+        .status()?;
     ensure!(start_status.success(), "no loop can be started: {start_status}");
     // With this value the client has no cap on refusals, so that every stop is refused.
     let uncapped_command = || {

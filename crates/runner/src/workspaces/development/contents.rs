@@ -9,11 +9,14 @@ use std::{
     path::Path,
 };
 
+use tribunal_bmad::ralph::{completion_mark::has_completion_mark, fix_plan::read_fix_plan};
 use tribunal_core::{
     development::workspace::{
-        ChangedPath, CollectedFile, MAX_COLLECTED_BYTES, MAX_LISTED_FILES, PathChange, WorkspaceState,
+        CheckboxCounts, CollectedFile, MAX_COLLECTED_BYTES, MAX_LISTED_FILES, PathChange, WorkspaceChange,
+        WorkspaceState,
     },
     engine::ids::{ContentHasher, Hash},
+    text::truncate_chars,
 };
 
 use super::{DevelopmentWorkspace, WorkspaceError, special_files::tree_path, user_repository::join_with_nul};
@@ -24,6 +27,9 @@ use crate::{
         subject::{find_link_on_path, is_plain_path},
     },
 };
+
+/// The most characters of a plan's item that prompts show.
+const MAX_ITEM_CHARS: usize = 300;
 
 /// One record of `git status --porcelain=v2`.
 #[derive(Debug)]
@@ -63,14 +69,14 @@ pub(crate) struct StateReading {
 }
 
 impl DevelopmentWorkspace {
-    /// Reads the state, with the texts of some files.
+    /// Reads the state, with the checkboxes of some files.
     pub fn read_state(&self, collect: &[String], masker: &Masker) -> Result<StateReading, WorkspaceError> {
         let contents = self.stage_contents()?;
-        let mut changed: Vec<ChangedPath> = contents
+        let mut changed: Vec<WorkspaceChange> = contents
             .changes
             .iter()
-            .map(|change| ChangedPath { path: self.shown_path(&change.path), change: change.change })
-            .chain(contents.broken_seals.iter().map(|(path, hash)| ChangedPath {
+            .map(|change| WorkspaceChange { path: self.shown_path(&change.path), change: change.change })
+            .chain(contents.broken_seals.iter().map(|(path, hash)| WorkspaceChange {
                 path: self.shown_path(path),
                 change: if hash.is_some() { PathChange::Modified } else { PathChange::Deleted },
             }))
@@ -165,10 +171,20 @@ impl DevelopmentWorkspace {
             .collect()
     }
 
-    /// Reads a text file. What lies behind a link is not part of the workspace.
+    /// Counts the checkboxes of a text file. What lies behind a link is not part of the workspace.
     fn collect_file(&self, relative_path: &str, masker: &Masker) -> CollectedFile {
-        let text = read_short_text(&self.agent_dir(), relative_path).map(|text| masker.mask(&text).into_owned());
-        CollectedFile { path: relative_path.to_string(), text }
+        let boxes = read_short_text(&self.agent_dir(), relative_path).map(|text| {
+            let plan = read_fix_plan(&text, relative_path);
+            let to_count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            let first_open = plan.first_open().map(|item| masker.mask(&item.text).into_owned()).unwrap_or_default();
+            CheckboxCounts {
+                done: to_count(plan.done_count()),
+                total: to_count(plan.items.len()),
+                first_open: truncate_chars(&first_open, MAX_ITEM_CHARS),
+                says_complete: has_completion_mark(&text),
+            }
+        });
+        CollectedFile { path: relative_path.to_string(), boxes }
     }
 }
 

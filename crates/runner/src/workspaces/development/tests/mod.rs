@@ -119,7 +119,7 @@ impl UserProject {
     }
 
     fn create(&self, place: DevelopmentPlace, branch: &TargetBranch) -> Result<UnfinishedWorkspace, WorkspaceError> {
-        let open = OpenWorkspace { workspace: "dev".into(), place, branch: branch.clone() };
+        let open = OpenWorkspace { workspace: "dev".into(), place, branch: branch.clone(), scratchpad: None };
         let usual = ["CLAUDE.md".to_string(), "_bmad".to_string()];
         create_workspace(
             &self.home(),
