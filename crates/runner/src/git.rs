@@ -120,7 +120,7 @@ pub(crate) mod test_config {
 }
 
 /// Returns those of the paths that git ignores and does not track. Returns none where there is no git.
-pub(crate) fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+pub fn find_ignored<'a>(project_root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     let input: Vec<u8> = paths.flat_map(|relative_path| relative_path.bytes().chain([0])).collect();
     if input.is_empty() {
         return BTreeSet::new();

@@ -6,6 +6,7 @@
 
 mod agents;
 mod check_programs;
+pub(crate) mod setup_advice;
 
 use std::time::Duration;
 

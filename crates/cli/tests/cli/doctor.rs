@@ -72,6 +72,67 @@ impl FakeMachine {
     }
 }
 
+/// A git that ignores these files, whatever the project says.
+const IGNORING_GIT: &str = r#"case "$*" in
+    *check-ignore*) while read -r _; do :; done; printf '.env\0.nvmrc\0';;
+    *) echo git version 2.40.1;;
+esac"#;
+
+/// The part of the report about workspaces.
+fn workspace_text(report_text: &str) -> &str {
+    let from_heading = report_text.split_once("workspaces for development\n").map_or("none", |(_, below)| below);
+    from_heading.split("\n\n").next().unwrap_or(from_heading)
+}
+
+#[test]
+fn set_up_of_workspaces_is_suggested_from_lock_files() {
+    let machine = FakeMachine::new("", &[("claude", SIGNED_IN), ("git", IGNORING_GIT)]);
+    assert_eq!(workspace_text(&machine.doctor_text()), "none");
+    machine.sandbox.write_file("package-lock.json", "{}\n");
+    insta::assert_snapshot!(workspace_text(&machine.doctor_text()), @"
+    · package-lock.json found; to set up a fresh clone: npm ci
+        to use this, add to tribunal.yaml:
+        workspace:
+          setup:
+            - npm ci
+    ");
+
+    let machine = FakeMachine::new("", &[("claude", SIGNED_IN), ("git", IGNORING_GIT)]);
+    for file_name in ["requirements.txt", ".env", ".nvmrc", ".python-version"] {
+        machine.sandbox.write_file(file_name, "x\n");
+    }
+    insta::assert_snapshot!(workspace_text(&machine.doctor_text()), @"
+    · requirements.txt found; to set up a fresh clone: python3 -m venv .venv && .venv/bin/pip install -r requirements.txt
+    · .env is ignored by git, so a fresh clone lacks it
+        add it to workspace.seed only if the checks need it: agents can read it there
+    · .nvmrc is ignored by git, so a fresh clone lacks it
+        to use this, add to tribunal.yaml:
+        workspace:
+          setup:
+            - python3 -m venv .venv && .venv/bin/pip install -r requirements.txt
+          seed:
+            - .nvmrc
+    ");
+
+    let machine = FakeMachine::new("", &[("claude", SIGNED_IN), ("git", IGNORING_GIT)]);
+    machine.sandbox.write_file("Cargo.lock", "version = 4\n");
+    machine.sandbox.write_file("web/pnpm-lock.yaml", "x: 1\n");
+    insta::assert_snapshot!(workspace_text(&machine.doctor_text()), @"
+    · web/pnpm-lock.yaml found; to set up a fresh clone: (cd web && pnpm install --frozen-lockfile)
+    · Cargo.lock found; to set up a fresh clone: cargo fetch --locked
+        builds start from nothing in each clone; CARGO_TARGET_DIR, or `target` in workspace.seed, saves that time
+        to use this, add to tribunal.yaml:
+        workspace:
+          setup:
+            - (cd web && pnpm install --frozen-lockfile)
+            - cargo fetch --locked
+    ");
+    let document: Value = serde_json::from_str(&machine.run_doctor(&["--json"]).stdout).unwrap();
+    assert_eq!(document["workspace"]["setup"][1]["command"], "cargo fetch --locked");
+    assert_eq!(document["workspace"]["setup"][0]["lock_file"], "web/pnpm-lock.yaml");
+    assert_eq!(document["workspace"]["settings"][0], "workspace:");
+}
+
 #[test]
 fn installed_clients_are_listed_and_one_that_is_not_signed_in_is_reported() {
     let programs = [("claude", SIGNED_IN), ("codex", SIGNED_OUT), ("gemini", "exit 1"), ("git", GIT_VERSION)];

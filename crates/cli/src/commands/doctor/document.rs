@@ -26,6 +26,33 @@ pub(crate) struct DoctorReport {
     /// The version of git; null if it is missing.
     pub git: Option<String>,
     pub project: DoctorProjectRow,
+    /// How workspaces for development could be set up; null if that is set, or if nothing is known.
+    pub workspace: Option<DoctorWorkspaceAdvice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DoctorWorkspaceAdvice {
+    /// Commands for `workspace.setup`.
+    pub setup: Vec<DoctorSetupStep>,
+    /// Files that git ignores and that a fresh clone lacks, for `workspace.seed`.
+    pub seeds: Vec<DoctorSeedOption>,
+    /// The lines to add to `tribunal.yaml`; empty if only files with secrets were found.
+    pub settings: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DoctorSetupStep {
+    /// The file that the suggestion follows from.
+    pub lock_file: String,
+    pub command: String,
+    pub note: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DoctorSeedOption {
+    pub path: String,
+    /// Whether it is likely to hold secrets, which agents could then read.
+    pub secret: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -7,6 +7,7 @@ mod document;
 mod git;
 mod hooks;
 mod render;
+mod workspace;
 
 use std::{
     io::{Write, stdout},
@@ -115,6 +116,7 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorRep
             bmad: effective.has_bmad,
             personas: survey.roster.personas.len(),
         },
+        workspace: workspace::suggest_workspace(project_root, &effective),
     }
 }
 

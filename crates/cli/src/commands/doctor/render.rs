@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tribunal_report::{Screen, TextStyle, escape_line};
 
-use super::document::{DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorReport};
+use super::document::{DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorReport, DoctorWorkspaceAdvice};
 use crate::{clients::client_probe::ClientState, messages::user_errors::format_steps};
 
 /// The column at which the details of an item start.
@@ -25,6 +25,9 @@ pub(super) fn render_report(report: &DoctorReport, screen: &Screen) -> String {
     report.agents.iter().for_each(|agent| page.add_agent(agent));
     page.add_heading("environment");
     page.add_project(report);
+    if let Some(advice) = &report.workspace {
+        page.add_workspace_advice(advice);
+    }
     // Notes stand between the facts and the problems: they explain the former and need no action.
     for note in &report.notes {
         let wrapped = screen.wrap_text(6, &escape_line(note));
@@ -158,6 +161,34 @@ impl ReportPage<'_> {
         }
     }
 
+    fn add_workspace_advice(&mut self, advice: &DoctorWorkspaceAdvice) {
+        self.add_heading("workspaces for development");
+        for step in &advice.setup {
+            self.add_item(
+                ItemMark::Neutral,
+                &format!("{} found; to set up a fresh clone: {}", step.lock_file, step.command),
+            );
+            if let Some(note) = step.note {
+                self.add_detail(TextStyle::Dim, note);
+            }
+        }
+        for seed in &advice.seeds {
+            let path = &seed.path;
+            self.add_item(ItemMark::Neutral, &format!("{path} is ignored by git, so a fresh clone lacks it"));
+            if seed.secret {
+                let warning = "add it to workspace.seed only if the checks need it: agents can read it there";
+                self.add_detail(TextStyle::Warning, warning);
+            }
+        }
+        if !advice.settings.is_empty() {
+            self.add_detail(TextStyle::Plain, "to use this, add to tribunal.yaml:");
+        }
+        for line in &advice.settings {
+            // These lines are to be pasted, so they are not wrapped.
+            let _ = writeln!(self.rendered, "{:DETAIL_INDENT$}{}", "", escape_line(line));
+        }
+    }
+
     fn add_problems(&mut self, section_title: &str, style: TextStyle, problems: &[DoctorProblem]) {
         if problems.is_empty() {
             return;
@@ -200,6 +231,7 @@ mod tests {
             others: Vec::new(),
             git: None,
             project: DoctorProjectRow { root: "/srv/p".into(), bmad: false, personas: 0 },
+            workspace: None,
         };
         let rendered = render_report(&report, &Screen { max_columns: Some(40), ..Screen::default() });
         assert!(rendered.lines().all(|line| line.chars().count() < 40), "{rendered}");
