@@ -285,6 +285,11 @@ pub(crate) fn clones_root() -> Option<PathBuf> {
     base_directory("XDG_CACHE_HOME", ".cache").map(|cache_home| cache_home.join("tribunal/workspaces"))
 }
 
+/// The user's home directory.
+pub(crate) fn home_directory() -> Option<PathBuf> {
+    env::var_os("HOME").map(PathBuf::from).filter(|home_path| home_path.is_absolute())
+}
+
 /// The named directory, or one below the home directory. A relative path counts as unset, as the XDG convention says.
 fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
     let absolute_path = |path_variable: &str| {

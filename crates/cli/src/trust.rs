@@ -328,7 +328,9 @@ fn print_details(items: &[&TrustItem], masker: &Masker) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::*;
+    use tribunal_core::development::checks::CommandLine;
+
+    use super::{trust_item::CommandPurpose, *};
 
     fn agent_item(argv: &[&str]) -> TrustItem {
         TrustItem::Agent { agent_name: "mine".into(), argv: argv.iter().map(|argument| argument.to_string()).collect() }
@@ -346,7 +348,10 @@ mod tests {
         assert!(!trust_store.is_trusted(&other_project, &agent_item(&["a", "b"])));
         assert!(!trust_store.is_trusted(&this_project, &agent_item(&["ab"])));
         assert!(!trust_store.is_trusted(&this_project, &agent_item(&["a", "b", "c"])));
-        assert!(!trust_store.is_trusted(&this_project, &TrustItem::Check { command_line: "a b".into() }));
+        assert!(!trust_store.is_trusted(
+            &this_project,
+            &TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::shell("a b") }
+        ));
         assert_eq!(fs::metadata(&trust_path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 

@@ -186,6 +186,17 @@ pub fn truncate_chars(full_text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Returns the last `max_chars` characters, with an ellipsis if something was cut off.
+pub fn keep_last_chars(full_text: &str, max_chars: usize) -> String {
+    let cut_chars = full_text.chars().count().saturating_sub(max_chars);
+    if cut_chars == 0 {
+        return full_text.to_string();
+    }
+    let mut kept_text = String::from("…");
+    kept_text.extend(full_text.chars().skip(cut_chars));
+    kept_text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ mod dice;
 mod landed_run;
 mod loop_world;
 pub mod model;
+mod random_checks;
 mod random_tree;
 mod random_world;
 mod record_table;

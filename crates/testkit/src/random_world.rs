@@ -8,6 +8,7 @@ use tribunal_core::{
         decision::{Decision, DecisionAnswer},
         user_request::{FindingChange, UserRemark, UserRequest},
     },
+    development::checks::CheckSpec,
     engine::{
         effect::{
             AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall, Reply,
@@ -33,6 +34,7 @@ use tribunal_core::{
 
 use crate::{
     dice::Dice,
+    random_checks::{random_landing_results, run_random_checks},
     record_table::RecordTable,
     samples,
     trial::{EffectResult, SimulatedWorld},
@@ -47,6 +49,7 @@ pub struct FaultRates {
     pub fixer_blocks: usize,
     pub fixer_lies: usize,
     pub landing_refused: usize,
+    pub check_fails: usize,
     /// A fix adds a new flaw.
     pub fix_adds_flaw: usize,
     /// A fix turns one flaw into another, and the next fix turns that one back.
@@ -70,6 +73,7 @@ impl FaultRates {
             fixer_blocks: random_rate(),
             fixer_lies: random_rate(),
             landing_refused: random_rate(),
+            check_fails: random_rate(),
             fix_adds_flaw: random_rate(),
             fix_oscillates: random_rate(),
             findings_multiply: random_rate(),
@@ -233,7 +237,11 @@ impl RandomWorld {
         let mut claims = Vec::new();
         let mut fixed = Vec::new();
         for assigned in &brief.assigned {
-            let Evidence::Quote { text } = &assigned.evidence else { continue };
+            let text = match &assigned.evidence {
+                Evidence::Quote { text } => text,
+                Evidence::Check { command, .. } => command,
+                Evidence::Absence { .. } => continue,
+            };
             if self.dice.roll_percent(self.rates.fixer_blocks) {
                 claims.push((assigned.id, ClaimStatus::Blocked));
             } else if !self.dice.roll_percent(10) {
@@ -309,6 +317,14 @@ impl RandomWorld {
             }
         }
         samples::taken_in_reply(old_files, &self.current_text())
+    }
+
+    /// Adds to a landing what the checks say about it.
+    fn check_landing(&mut self, mut reply: Reply, checks: &[CheckSpec]) -> Reply {
+        if let Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) = &mut reply {
+            landed.checks = random_landing_results(&mut self.dice, checks, self.rates.check_fails);
+        }
+        reply
     }
 
     fn user_requests(&mut self) -> Vec<UserRequest> {
@@ -402,8 +418,17 @@ impl SimulatedWorld for RandomWorld {
         let reply = match &ask.effect {
             Effect::Freeze(_) => self.freeze_text(),
             Effect::Ask(asked) => self.answer_task(ask.effect_key.as_str(), &asked.task),
-            Effect::Land(landing) => self.land_patch(landing.by.as_str()),
-            Effect::TakeIn(changed) => self.take_in_changes(&changed.before),
+            Effect::Land(landing) => {
+                let reply = self.land_patch(landing.by.as_str());
+                self.check_landing(reply, &landing.checks)
+            }
+            Effect::TakeIn(changed) => {
+                let reply = self.take_in_changes(&changed.before);
+                self.check_landing(reply, &changed.checks)
+            }
+            Effect::Checks(request) => {
+                Reply::Checks(run_random_checks(&mut self.dice, &request.checks, self.rates.check_fails))
+            }
             Effect::Write(written) => {
                 let requests = if written.file == OwnFile::Tracker { self.tracker_edits() } else { Vec::new() };
                 let aside = self.dice.roll_percent(5).then(|| "plan-issues.edited-1.md".to_string());
@@ -434,7 +459,7 @@ impl SimulatedWorld for RandomWorld {
                 }
                 Reply::Wait(Requests { requests })
             }
-            // There are no child runs in this world, and nothing is developed.
+            // There are no child runs in this world, and nothing else is developed.
             other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)

@@ -1,6 +1,9 @@
 //! Small sample values that many tests need.
 
 use tribunal_core::{
+    development::checks::{
+        CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
+    },
     engine::{
         effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
         files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
@@ -78,6 +81,33 @@ pub fn raised_flaw(flaw_number: usize, severity: Severity) -> RaisedFinding {
     }
 }
 
+/// Returns one check that blocks.
+pub fn sample_checks() -> Vec<CheckSpec> {
+    vec![CheckSpec::new(CommandLine::shell("make check"))]
+}
+
+/// Returns one check for each thing that can follow from a failure.
+pub fn checks_of_every_action() -> Vec<CheckSpec> {
+    let actions = [FailureAction::Warn, FailureAction::Block, FailureAction::Fix];
+    let make_check =
+        |action: FailureAction| CheckSpec { on_failure: action, ..CheckSpec::new(CommandLine::shell(action.as_str())) };
+    actions.map(make_check).to_vec()
+}
+
+/// Returns the reply to checks that all pass.
+pub fn passed_checks_reply(checks: &[CheckSpec]) -> Reply {
+    let passed_result = |check: &CheckSpec| CheckResult {
+        command: check.command.clone(),
+        status: CheckStatus::Passed,
+        on_failure: check.on_failure,
+        output: String::new(),
+        log: None,
+        elapsed_ms: 1,
+    };
+    let results = checks.iter().map(passed_result).collect();
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results, differences: Vec::new() }))
+}
+
 pub fn frozen_reply(text: &str) -> Reply {
     Reply::Freeze(FreezeOutcome::Frozen(FrozenSubject {
         hash: Hash::digest_of(text.as_bytes()),
@@ -153,7 +183,7 @@ pub fn fixes_reply(claims: Vec<(FindingId, ClaimStatus)>, patched: bool) -> Repl
 
 pub fn landed_reply(text: &str, hunks: Vec<Hunk>) -> Reply {
     let (text, hash) = (text.to_string(), Hash::digest_of(text.as_bytes()));
-    Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files: Vec::new() }))
+    Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files: Vec::new(), checks: Vec::new() }))
 }
 
 /// The reply to a look at a changed text, with one hunk for each line that differs.
@@ -169,7 +199,7 @@ pub fn taken_in_reply(old_files: &[FrozenFile], new_text: &str) -> Reply {
     let path = old_files.first().map_or_else(String::new, |file| file.path.clone());
     let files = vec![LandedFile { path, hunks, text: new_text.to_string() }];
     let (hunks, text, hash) = (Vec::new(), String::new(), Hash::digest_of(new_text.as_bytes()));
-    Reply::TakeIn(LandOutcome::Landed(LandedChange { hunks, text, hash, files }))
+    Reply::TakeIn(LandOutcome::Landed(LandedChange { hunks, text, hash, files, checks: Vec::new() }))
 }
 
 pub fn failed_task_reply(kind: FaultKind) -> Reply {

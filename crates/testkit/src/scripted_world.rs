@@ -18,8 +18,8 @@ use crate::{
     trial::{EffectResult, SimulatedWorld},
 };
 
-/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, project records
-/// are kept, and challengers uphold everything.
+/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, checks pass, project
+/// records are kept, and challengers uphold everything.
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
@@ -74,6 +74,7 @@ impl SimulatedWorld for ScriptedWorld {
             Effect::ReadRecords(request) => EffectResult::Reply(self.records.read_records(request)),
             Effect::WriteRecords(request) => EffectResult::Reply(self.records.write_records(request, "trial")),
             Effect::Inbox(_) => EffectResult::Reply(Reply::Inbox(Requests::default())),
+            Effect::Checks(request) => EffectResult::Reply(samples::passed_checks_reply(&request.checks)),
             Effect::Ask(asked) if asked.task.job == JobKind::Challenge => {
                 EffectResult::Reply(samples::upholding_reply(&asked.task.brief))
             }

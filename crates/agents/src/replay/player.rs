@@ -257,6 +257,7 @@ fn matches_finding(wanted_text: &str, description: &str, finding_evidence: &Evid
     let evidence_text = match finding_evidence {
         Evidence::Quote { text: quote_text } => quote_text,
         Evidence::Absence { heading, .. } => heading,
+        Evidence::Check { command, .. } => command,
     };
     description.contains(wanted_text) || evidence_text.contains(wanted_text)
 }

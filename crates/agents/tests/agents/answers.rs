@@ -100,6 +100,7 @@ fn finding_to_json(raised_finding: &RaisedFinding) -> Value {
     match &raised_finding.evidence {
         Evidence::Quote { text: answer_text } => json_item["quote"] = json!(answer_text),
         Evidence::Absence { heading, terms } => json_item["absent"] = json!({"heading": heading, "terms": terms}),
+        Evidence::Check { .. } => unreachable!("no agent raises it"),
     }
     if let Some(line_number) = raised_finding.line {
         json_item["line"] = json!(line_number);
@@ -133,6 +134,7 @@ fn as_yaml(all_findings: &[RaisedFinding], write_text: impl Fn(&str) -> String) 
                 let terms = terms.join(", ");
                 yaml_text.push_str(&format!("    absent:\n      heading: {heading}\n      terms: [{terms}]\n"));
             }
+            Evidence::Check { .. } => unreachable!("no agent raises it"),
         }
         if let Some(line_number) = raised_finding.line {
             yaml_text.push_str(&format!("    line: {line_number}\n"));

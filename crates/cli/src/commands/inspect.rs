@@ -202,6 +202,7 @@ fn print_answer(output: &mut impl Write, parsed_answer: &InspectedAnswer<'_>) ->
                     Evidence::Absence { heading, terms } => {
                         format!("absent under “{heading}”: {}", terms.join(", "))
                     }
+                    Evidence::Check { command, .. } => format!("check {command}"),
                 };
                 writeln!(
                     output,

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     decisions::decision::Decision,
+    development::checks::CheckSpec,
     engine::{
         files::Patch,
         ids::{AgentName, FindingId, Hash, Key, RunId},
@@ -202,7 +203,7 @@ pub(crate) struct ReviewPlan {
     /// The estimated size of the prompts of the first round.
     pub estimated_input_tokens: u64,
     pub limits: PlanLimits,
-    pub verify: Vec<String>,
+    pub checks: Vec<CheckSpec>,
     pub fix: bool,
     /// The size of the diff of a change; none for a file.
     #[serde(skip_serializing_if = "Option::is_none")]

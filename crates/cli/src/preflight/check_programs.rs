@@ -1,9 +1,13 @@
-//! Whether the programs of verify commands exist. Only the first program of a line is looked for, and only where its name is
+//! Whether the programs of checks exist. Only the first program of a line is looked for, and only where its name is
 //! plain: everything else is left to the shell.
 
 use std::path::Path;
 
-use tribunal_core::{engine::plan::RunPlan, tasks::client::JobKind};
+use tribunal_core::{
+    development::checks::{CommandLine, FailureAction},
+    engine::plan::RunPlan,
+    tasks::client::JobKind,
+};
 
 use crate::{
     clients::programs::{EnvLookup, ProgramProblem, locate_program},
@@ -15,23 +19,28 @@ const SHELL_WORDS: &str = ". : [ [[ { } alias bg break builtin case cd command c
     exec exit export false fg fi for function getopts hash if jobs kill let local printf pwd read readonly return select set \
     shift source test then time times trap true type ulimit umask unalias unset until wait while";
 
-/// Finds verify commands that could not run. Without fixes there is nothing to verify.
+/// Finds checks that could not run. Without fixes there is nothing to check, and a check that only warns may fail.
 pub(super) fn find_check_faults(plan: &RunPlan, project_root: &Path, env_variable: EnvLookup<'_>) -> Vec<UserError> {
-    let verify_commands = &plan.settings.verify;
-    if !plan.order.needed_jobs().contains(&JobKind::Fix) || verify_commands.is_empty() {
+    let checks = &plan.settings.checks;
+    if !plan.order.needed_jobs().contains(&JobKind::Fix) {
         return Vec::new();
     }
-    if let Err(problem) = locate_program(project_root, "sh", env_variable) {
+    let uses_shell = checks.iter().any(|check| matches!(check.command, CommandLine::Shell(_)));
+    if uses_shell && let Err(problem) = locate_program(project_root, "sh", env_variable) {
         return vec![explain_check("sh", "sh", &problem)];
     }
     let mut faults = Vec::new();
-    for (command_index, command_line) in verify_commands.iter().enumerate() {
-        let Some(program) = first_program(command_line) else { continue };
+    for (check_index, check) in checks.iter().enumerate() {
+        let program = match &check.command {
+            CommandLine::Shell(command_line) => first_program(command_line),
+            CommandLine::Argv(words) => words.first().cloned(),
+        };
+        let Some(program) = program.filter(|_| check.on_failure != FailureAction::Warn) else { continue };
         let Err(problem) = locate_program(project_root, &program, env_variable) else { continue };
         // An earlier command may create a program of the project, for instance by building it.
-        let may_be_built = command_index > 0 && program.contains('/');
+        let may_be_built = check_index > 0 && program.contains('/');
         if !may_be_built {
-            faults.push(explain_check(command_line, &program, &problem));
+            faults.push(explain_check(&check.command.to_string(), &program, &problem));
         }
     }
     faults
@@ -40,7 +49,7 @@ pub(super) fn find_check_faults(plan: &RunPlan, project_root: &Path, env_variabl
 fn explain_check(command_line: &str, program: &str, problem: &ProgramProblem) -> UserError {
     UserError::new(EXIT_ENVIRONMENT, format!("check `{command_line}`: {}", problem.describe(program)))
         .with_reason("Checks must pass before a fix is applied, so no fix could be applied. Nothing was started.")
-        .with_step(problem.suggest_fix(program, "verify"))
+        .with_step(problem.suggest_fix(program, "checks"))
         .with_step("or review without fixing: add `--no-fix`")
 }
 
@@ -85,6 +94,8 @@ fn is_variable_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tribunal_core::development::checks::CheckSpec;
+
     use super::*;
 
     #[test]
@@ -118,7 +129,9 @@ mod tests {
     fn a_missing_program_is_reported_unless_it_could_be_built_or_is_not_needed() {
         let mut plan = tribunal_testkit::samples::sample_plan();
         plan.order.fix = true;
-        plan.settings.verify = vec!["./out/first".into(), "no-such-program-here".into(), "./out/second".into()];
+        plan.settings.checks = ["./out/first", "no-such-program-here", "./out/second"]
+            .map(|line| CheckSpec::new(CommandLine::shell(line)))
+            .to_vec();
         let directory = tempfile::tempdir().unwrap();
         let env_variable = |name: &str| std::env::var_os(name);
         let faults = find_check_faults(&plan.clone().into_run(), directory.path(), &env_variable);

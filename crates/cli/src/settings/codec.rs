@@ -7,7 +7,10 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tribunal_core::engine::{limits::Cost, tier::ProcessTier};
+use tribunal_core::{
+    development::checks::{CheckSpec, CommandLine},
+    engine::{limits::Cost, tier::ProcessTier},
+};
 use tribunal_guard::WriteBounds;
 use tribunal_report::DisplayMode;
 
@@ -176,6 +179,45 @@ impl Codec<Vec<String>> for Plain {
     fn decode(setting_value: &SettingValue) -> Option<Vec<String>> {
         match setting_value {
             SettingValue::List(items) => Some(items.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<CommandLine> for Plain {
+    fn encode(field_value: &CommandLine) -> Option<SettingValue> {
+        Some(SettingValue::Command(field_value.clone()))
+    }
+
+    fn decode(setting_value: &SettingValue) -> Option<CommandLine> {
+        match setting_value {
+            SettingValue::Command(command) => Some(command.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<Vec<CommandLine>> for Plain {
+    fn encode(field_value: &Vec<CommandLine>) -> Option<SettingValue> {
+        Some(SettingValue::Commands(field_value.clone()))
+    }
+
+    fn decode(setting_value: &SettingValue) -> Option<Vec<CommandLine>> {
+        match setting_value {
+            SettingValue::Commands(commands) => Some(commands.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<Vec<CheckSpec>> for Plain {
+    fn encode(field_value: &Vec<CheckSpec>) -> Option<SettingValue> {
+        Some(SettingValue::Checks(field_value.clone()))
+    }
+
+    fn decode(setting_value: &SettingValue) -> Option<Vec<CheckSpec>> {
+        match setting_value {
+            SettingValue::Checks(checks) => Some(checks.clone()),
             _ => None,
         }
     }

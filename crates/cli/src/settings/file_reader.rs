@@ -188,12 +188,10 @@ impl SettingsReader<'_> {
                 is_weak: spelling.is_weak,
             }),
             Err(value_error) => {
-                let message = format!(
-                    "`{value_path}` must be {}; found {}",
-                    value_kind.describe_allowed(),
-                    value_error.written_text
-                );
-                self.add_problem(yaml_entry.line, message, suggest_argv_list(yaml_entry).or(value_error.hint));
+                let message = value_error.describe(value_path, value_kind);
+                // A part of the value may be on a line of its own.
+                let line_number = value_error.nested.map_or(yaml_entry.line, |nested| nested.line_number);
+                self.add_problem(line_number, message, suggest_argv_list(yaml_entry).or(value_error.hint));
             }
         }
     }

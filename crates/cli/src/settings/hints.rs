@@ -32,7 +32,7 @@ pub(super) fn suggest_fix(value_kind: ValueKind, typed_text: &str) -> Option<Str
             nearest_word(typed_text, allowed_words).map(|nearest| format!("did you mean `{nearest}`?"))
         }
         ValueKind::Argv => Some(suggest_argv(typed_text)),
-        ValueKind::List | ValueKind::Commands => Some(match lowercase_text.as_str() {
+        ValueKind::List | ValueKind::Commands | ValueKind::Checks => Some(match lowercase_text.as_str() {
             "yes" | "no" | "true" | "false" | "on" | "off" => {
                 "write a list, for example [\"make test\"], or [] for none".to_string()
             }

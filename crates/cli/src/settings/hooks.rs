@@ -68,7 +68,7 @@ mod tests {
             .iter()
             .map(|(variable_name, variable_text)| (variable_name.to_string(), variable_text.to_string()))
             .collect();
-        let sources = SettingSources { user_file: Some(user_file), variables, flags: Vec::new() };
+        let sources = SettingSources { user_file: Some(user_file), variables, ..SettingSources::default() };
         let error_text =
             |user_error: UserError| user_error.to_string().replace(&directory.path().display().to_string(), "");
         let hooks_alone = resolve_hook_settings(&project_root, &sources).map_err(error_text);

@@ -17,6 +17,7 @@ impl SettingSources {
             user_file: context::user_settings_file(),
             variables: context::variables_with_prefix(VARIABLE_PREFIX),
             flags: Vec::new(),
+            home_dir: context::home_directory(),
         }
     }
 }

@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 
 use tribunal_agents::clients;
 use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
+use tribunal_core::development::checks::{CheckSpec, CommandLine};
 
-use super::nearest_name;
-use crate::terminal::shell_quoting::shell_quote;
+use super::{command_values, nearest_name};
 
 /// The seconds of a day: no task and no run is meant to take longer.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -44,8 +44,11 @@ pub(crate) enum ValueKind {
     List,
     /// A program and its arguments, each an item of a list.
     Argv,
-    /// Command lines: a text for the shell, or a list of words that are passed on without one.
+    /// A command: a text for the shell, or a list of words that is run without one.
+    Command,
     Commands,
+    /// Commands with what follows from their failure.
+    Checks,
     ListOf(&'static [&'static str]),
     /// A single name for a setting that is a list.
     SingleName,
@@ -61,6 +64,9 @@ pub(crate) enum SettingValue {
     Flag(bool),
     Text(String),
     List(Vec<String>),
+    Command(CommandLine),
+    Commands(Vec<CommandLine>),
+    Checks(Vec<CheckSpec>),
 }
 
 /// A value that is not allowed: what was written, and a hint about the likely mistake.
@@ -68,12 +74,36 @@ pub(crate) enum SettingValue {
 pub(crate) struct ValueError {
     pub written_text: String,
     pub hint: Option<String>,
+    /// What is wrong with a part of the value, if that has a place of its own.
+    pub nested: Option<NestedProblem>,
+}
+
+/// What is wrong with a part of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NestedProblem {
+    pub line_number: usize,
+    pub message: String,
+}
+
+impl ValueError {
+    pub(super) fn nested(line_number: usize, message: String, hint: Option<String>) -> ValueError {
+        ValueError { written_text: String::new(), hint, nested: Some(NestedProblem { line_number, message }) }
+    }
+
+    /// Describes the problem of the setting at this path.
+    pub(super) fn describe(&self, setting_path: &str, value_kind: ValueKind) -> String {
+        match &self.nested {
+            Some(nested) => format!("`{setting_path}`: {}", nested.message),
+            None => format!("`{setting_path}` must be {}; found {}", value_kind.describe_allowed(), self.written_text),
+        }
+    }
 }
 
 impl ValueKind {
     /// Reads a value from YAML. `None` if it leaves the choice to Tribunal.
     pub(super) fn read_node(self, yaml_node: &YamlNode) -> Result<Option<SettingValue>, ValueError> {
         match (&yaml_node.content, self) {
+            (_, ValueKind::Command) => command_values::read_command(yaml_node).map(SettingValue::Command).map(Some),
             (YamlContent::Scalar(scalar_text), _) => self.read_scalar(scalar_text),
             (YamlContent::Sequence(list_items), _) if self.is_list() => self.read_items(list_items).map(Some),
             // A list for a single value is not reduced to its first item: the rest would be lost silently.
@@ -87,7 +117,7 @@ impl ValueKind {
     pub(super) fn read_text_source(self, given_text: &str) -> Result<Option<SettingValue>, ValueError> {
         let scalar_node = |given_text: &str| YamlNode::from_content(YamlContent::Scalar(given_text.to_string()));
         let yaml_node = match self {
-            _ if self.is_list() && given_text.trim_start().starts_with('[') => {
+            _ if (self.is_list() || self == ValueKind::Command) && given_text.trim_start().starts_with('[') => {
                 // Broken brackets are kept as text, so that the error quotes what was typed.
                 yaml::parse_yaml(given_text).unwrap_or_else(|_| scalar_node(given_text))
             }
@@ -107,7 +137,10 @@ impl ValueKind {
     }
 
     fn is_list(self) -> bool {
-        matches!(self, ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::ListOf(_))
+        matches!(
+            self,
+            ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks | ValueKind::ListOf(_)
+        )
     }
 
     fn read_scalar(self, scalar_text: &str) -> Result<Option<SettingValue>, ValueError> {
@@ -137,7 +170,12 @@ impl ValueKind {
             ValueKind::SingleName => {
                 nonempty_text(scalar_text).map(|single_name| SettingValue::List(vec![single_name]))
             }
-            ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::ListOf(_) => None,
+            ValueKind::List
+            | ValueKind::Argv
+            | ValueKind::Command
+            | ValueKind::Commands
+            | ValueKind::Checks
+            | ValueKind::ListOf(_) => None,
         };
         parsed_value
             .map(Some)
@@ -145,13 +183,21 @@ impl ValueKind {
     }
 
     fn read_items(self, list_items: &[YamlNode]) -> Result<SettingValue, ValueError> {
+        match self {
+            ValueKind::Commands => {
+                let commands = list_items.iter().map(command_values::read_command).collect::<Result<_, _>>()?;
+                return Ok(SettingValue::Commands(commands));
+            }
+            ValueKind::Checks => {
+                let checks = list_items.iter().map(command_values::read_check).collect::<Result<_, _>>()?;
+                return Ok(SettingValue::Checks(checks));
+            }
+            _ => {}
+        }
         let mut parsed_list = Vec::new();
         for list_item in list_items {
-            let item_text = match (&list_item.content, self) {
-                (YamlContent::Scalar(item_text), _) => item_text,
-                // A list of words becomes one line with quotes, because checks are stored as lines.
-                (YamlContent::Sequence(item_words), ValueKind::Commands) => &join_command_line(item_words)?,
-                _ => return Err(make_value_error("a list with an item that is not text", None)),
+            let YamlContent::Scalar(item_text) = &list_item.content else {
+                return Err(make_value_error("a list with an item that is not text", None));
             };
             let accepted_text = match self {
                 ValueKind::ListOf(allowed_words) => match_word(item_text, allowed_words),
@@ -190,7 +236,9 @@ impl ValueKind {
             ValueKind::Text => "text".into(),
             ValueKind::TextOrFalse => "a name, or false".into(),
             ValueKind::List | ValueKind::Argv => "a list such as [a, b]".into(),
+            ValueKind::Command => "a command such as notify-send, or a list such as [notify-send, Tribunal]".into(),
             ValueKind::Commands => "a list of commands such as [make test, [cargo, test]]".into(),
+            ValueKind::Checks => "a list of checks such as [make test, {command: make lint, on_failure: warn}]".into(),
             ValueKind::ListOf(allowed_words) => format!("a list with any of {}", allowed_words.join(", ")),
             ValueKind::SingleName => "a name".into(),
             ValueKind::Folder => "a directory in the project".into(),
@@ -212,10 +260,9 @@ impl ValueKind {
             ValueKind::Text | ValueKind::SingleName | ValueKind::Folder => json!({ "type": "string" }),
             ValueKind::TextOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
             ValueKind::List | ValueKind::Argv => json!({ "type": "array", "items": { "type": "string" } }),
-            ValueKind::Commands => {
-                let word_list = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
-                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, word_list] } })
-            }
+            ValueKind::Command => command_values::command_schema(),
+            ValueKind::Commands => json!({ "type": "array", "items": command_values::command_schema() }),
+            ValueKind::Checks => command_values::checks_schema(),
             ValueKind::ListOf(allowed_words) => {
                 json!({ "type": "array", "items": { "enum": allowed_words } })
             }
@@ -223,21 +270,9 @@ impl ValueKind {
     }
 }
 
-/// Joins words to a command line that a shell splits into exactly these words.
-fn join_command_line(command_words: &[YamlNode]) -> Result<String, ValueError> {
-    let quote_node = |word_node: &YamlNode| match &word_node.content {
-        YamlContent::Scalar(word_text) => Ok(shell_quote(word_text)),
-        _ => Err(make_value_error("a command with a word that is not text", None)),
-    };
-    match command_words {
-        [] => Err(make_value_error("an empty command", None)),
-        command_words => Ok(command_words.iter().map(quote_node).collect::<Result<Vec<_>, _>>()?.join(" ")),
-    }
-}
-
 /// The error for a value.
 fn make_value_error(written_text: &str, hint: Option<String>) -> ValueError {
-    ValueError { written_text: written_text.to_string(), hint }
+    ValueError { written_text: written_text.to_string(), hint, nested: None }
 }
 
 pub(super) fn parse_whole(number_text: &str) -> Option<u64> {
@@ -284,6 +319,9 @@ impl SettingValue {
             SettingValue::Flag(flag_value) => json!(flag_value),
             SettingValue::Text(text_value) => json!(text_value),
             SettingValue::List(list_items) => json!(list_items),
+            SettingValue::Command(command) => json!(command),
+            SettingValue::Commands(commands) => json!(commands),
+            SettingValue::Checks(checks) => checks.iter().map(command_values::check_to_json).collect(),
         }
     }
 }
@@ -306,6 +344,13 @@ impl fmt::Display for SettingValue {
             SettingValue::Flag(flag_value) => write!(formatter, "{flag_value}"),
             SettingValue::Text(text_value) => formatter.write_str(text_value),
             SettingValue::List(list_items) => write!(formatter, "[{}]", list_items.join(", ")),
+            SettingValue::Command(command) => write!(formatter, "{command}"),
+            SettingValue::Commands(commands) => write_list(formatter, commands.iter().map(ToString::to_string)),
+            SettingValue::Checks(checks) => write_list(formatter, checks.iter().map(command_values::describe_check)),
         }
     }
+}
+
+fn write_list(formatter: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
+    write!(formatter, "[{}]", items.collect::<Vec<_>>().join(", "))
 }

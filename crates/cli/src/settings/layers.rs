@@ -29,6 +29,8 @@ pub(crate) struct SettingSources {
     /// Variables whose names begin with [`VARIABLE_PREFIX`].
     pub variables: Vec<(String, String)>,
     pub flags: Vec<SettingFlag>,
+    /// The user's home directory, which `~` stands for.
+    pub home_dir: Option<PathBuf>,
 }
 
 /// One setting from the command line.
@@ -338,11 +340,7 @@ fn apply_text(
         Err(value_error) => problems.push(SettingProblem {
             place: origin.source_name,
             line_number: None,
-            message: format!(
-                "`{setting_path}` must be {}; found {}",
-                spelling.kind.describe_allowed(),
-                value_error.written_text
-            ),
+            message: value_error.describe(setting_path, spelling.kind),
             source_line: None,
             hint: value_error.hint,
         }),

@@ -9,6 +9,7 @@
 
 mod agents;
 mod codec;
+pub(crate) mod command_values;
 mod drivers;
 mod file_reader;
 mod hints;

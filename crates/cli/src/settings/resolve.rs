@@ -1,9 +1,10 @@
 //! Resolves all layers and the project into the settings of one run.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
+    development::checks::CheckSpec,
     engine::{limits::RunLimits, plan::RunPlan},
     loop_run::order::LoopOrder,
     review::{finding::Severity, order::ReviewOrder, subject::Subject},
@@ -131,6 +132,10 @@ fn resolve_common(project_root: &Path, inputs: &RunInputs) -> Result<CommonSetti
     settings.agents = agents;
     settings.reserves = reserves;
     settings.reviews = resolve_reviews_folder(&effective, &typed_settings.folders)?;
+    // The short form comes first: it is what most projects have.
+    settings.checks.splice(0..0, typed_settings.verify.iter().cloned().map(CheckSpec::new));
+    settings.workspace.root =
+        resolve_workspace_root(&effective, settings.workspace.root, inputs.sources.home_dir.as_deref())?;
     settings.seeds = resolve_seeds(&effective, &settings.seeds)?;
     warnings.extend(effective.ignored_file_warning());
     let resolved = ResolvedSettings {
@@ -186,7 +191,7 @@ fn resolve_reviews_folder(
     }
 }
 
-const SEED_PATH: &str = "copies.seed";
+const SEED_PATH: &str = "workspace.seed";
 
 /// The ignored files that agents need in their workspaces. They need not exist yet: a workspace takes what is there.
 fn resolve_seeds(effective: &EffectiveSettings, written_seeds: &[String]) -> Result<Vec<String>, UserError> {
@@ -210,6 +215,34 @@ fn resolve_seeds(effective: &EffectiveSettings, written_seeds: &[String]) -> Res
         }
     }
     Ok(resolved_seeds)
+}
+
+const ROOT_PATH: &str = "workspace.root";
+
+/// The directory for clones. `~` stands for the home directory; a path that depends on the current directory is refused.
+fn resolve_workspace_root(
+    effective: &EffectiveSettings,
+    written_root: Option<String>,
+    home_dir: Option<&Path>,
+) -> Result<Option<String>, UserError> {
+    let Some(written_root) = written_root else { return Ok(None) };
+    let below_home = match written_root.as_str() {
+        "~" => Some(""),
+        path => path.strip_prefix("~/"),
+    };
+    let root_dir = match (below_home, home_dir) {
+        (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
+        _ => PathBuf::from(&written_root),
+    };
+    match root_dir.to_str() {
+        Some(root_text) if root_dir.is_absolute() => Ok(Some(root_text.trim_end_matches('/').to_string())),
+        _ => Err(UserError::usage(format!(
+            "{}: `{ROOT_PATH}` is `{written_root}`, which is not an absolute path",
+            describe_origin(effective, ROOT_PATH)
+        ))
+        .with_reason("Nothing was started.")
+        .with_step("use a path that begins with `/` or `~/`")),
+    }
 }
 
 /// Returns a path below the project's root, or the error that says why it is not one.

@@ -6,6 +6,7 @@ mod rows;
 use std::fs;
 
 use tribunal_core::{
+    development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
     engine::{
         limits::RunLimits,
         plan::RunPlan,
@@ -89,7 +90,8 @@ fn valid_value(value_kind: ValueKind) -> String {
         ValueKind::Words(allowed_words) => allowed_words[0].into(),
         ValueKind::ListOf(allowed_words) => format!("[{}]", allowed_words[0]),
         ValueKind::Flag => "false".into(),
-        ValueKind::List | ValueKind::Argv | ValueKind::Commands => "[mine]".into(),
+        ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks => "[mine]".into(),
+        ValueKind::Command => "mine".into(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => "\"mine\"".into(),
     }
 }
@@ -112,6 +114,8 @@ fn invalid_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::List | ValueKind::Argv | ValueKind::Commands => {
             ["yes", "mine", "[{a: b}]"].map(String::from).to_vec()
         }
+        ValueKind::Checks => ["yes", "mine", "[{command: []}]", "[{run: a, when: b}]"].map(String::from).to_vec(),
+        ValueKind::Command => ["[]", "{a: b}", "\"\""].map(String::from).to_vec(),
         ValueKind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
             ["[a]", "\"\""].map(String::from).to_vec()
@@ -161,7 +165,7 @@ fn every_setting_out_of_range_is_refused_with_its_line() {
                 spelling.path
             );
             assert_eq!(file_reading.problems[0].line_number, Some(yaml_text.lines().count()), "{yaml_text}");
-            assert!(file_reading.problems[0].message.contains("must be"), "{yaml_text}");
+            assert!(file_reading.problems[0].message.contains("must"), "{yaml_text}");
         }
     }
 }
@@ -174,7 +178,7 @@ fn without_settings_a_run_has_the_defaults_of_core() {
     assert_eq!((&settings.limits, share), (&RunLimits::default(), &None));
     assert_eq!(settings.tasks, TaskSettings::default());
     assert_eq!((settings.tier.number(), order.level, order.goal), (2, None, ReviewGoal::ZeroOpen));
-    assert!(order.fix && settings.verify.is_empty() && settings.seeds.is_empty());
+    assert!(order.fix && settings.checks.is_empty() && settings.seeds.is_empty());
     assert_eq!(settings.reviews, ".tribunal/reviews");
 }
 
@@ -352,12 +356,12 @@ fn seeds_and_approval_can_be_set() {
         user_error.to_string().replace(&directory.path().display().to_string(), "[project]")
     };
     insta::assert_snapshot!(refusal_of("../secrets"), @"
-    error: [project]/tribunal.yaml:3: `copies.seed` is `../secrets`, which is outside the project
+    error: [project]/tribunal.yaml:3: `workspace.seed` is `../secrets`, which is outside the project
       Nothing was started.
-      help: use a path inside the project, here or as `copies.seed` in tribunal.yaml
+      help: use a path inside the project, here or as `workspace.seed` in tribunal.yaml
     ");
     insta::assert_snapshot!(refusal_of(".git/config"), @"
-    error: [project]/tribunal.yaml:3: `copies.seed` contains `.git/config`, which is never copied to a workspace
+    error: [project]/tribunal.yaml:3: `workspace.seed` contains `.git/config`, which is never copied to a workspace
       It holds the project's history. Nothing was started.
       help: remove it from the list
     ");
@@ -511,7 +515,7 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
     insta::assert_snapshot!(lines_from("verify"), @"
     * verify                   [make a very…  tribunal.yaml:2
         a list of commands such as [make test, [cargo, test]]
-      jobs                     3              default
+      checks                   []             default
     ");
     insta::assert_snapshot!(lines_from("max_cost"), @"
     * max_cost                 2.00
@@ -559,8 +563,46 @@ fn folders_stay_inside_the_project() {
 fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
     let yaml_text =
         format!("{AGENT_YAML}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n");
+    let words = ["cargo", "test", "--", "it's a name", ""].map(String::from).to_vec();
     assert_eq!(
-        resolved_plan(&[(SETTINGS_FILE, &yaml_text)]).settings.verify,
-        ["make test && make lint", r"cargo test -- 'it'\''s a name' ''"]
+        resolved_plan(&[(SETTINGS_FILE, &yaml_text)]).settings.checks,
+        [CommandLine::shell("make test && make lint"), CommandLine::Argv(words)].map(CheckSpec::new)
     );
+}
+
+#[test]
+fn the_short_form_of_checks_comes_first() {
+    let yaml_text = format!(
+        "{AGENT_YAML}checks: [a, {{run: b, when: completion, on_failure: fix, timeout: 2}}]\nverify: [make test]\n"
+    );
+    let plain_check = |line: &str| CheckSpec::new(CommandLine::shell(line));
+    let last_check = CheckSpec {
+        when: CheckTime::Completion,
+        on_failure: FailureAction::Fix,
+        timeout_ms: Some(2000),
+        ..plain_check("b")
+    };
+    let plan = resolved_plan(&[(SETTINGS_FILE, &yaml_text)]);
+    assert_eq!(plan.settings.checks, [plain_check("make test"), plain_check("a"), last_check]);
+}
+
+#[test]
+fn the_directory_for_clones_is_absolute_and_may_begin_with_the_home_directory() {
+    let resolve_root = |written_root: &str| {
+        let yaml_text = format!("{AGENT_YAML}workspace: {{root: {written_root:?}, setup: [npm ci]}}\n");
+        let directory = project_with_files(&[(SETTINGS_FILE, &yaml_text)]);
+        let sources = SettingSources { home_dir: Some("/home/me".into()), ..SettingSources::default() };
+        let inputs = RunInputs { sources, ..RunInputs::default() };
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs)
+            .map(|resolved| resolved.plan.settings.workspace)
+            .map_err(|user_error| user_error.message)
+    };
+    let workspace = resolve_root("~/clones/").unwrap();
+    assert_eq!(workspace.root.as_deref(), Some("/home/me/clones"));
+    assert_eq!(workspace.setup, [CommandLine::shell("npm ci")]);
+    assert_eq!(resolve_root("/srv/clones").unwrap().root.as_deref(), Some("/srv/clones"));
+    for refused_root in ["clones", "../clones", "~other/clones"] {
+        let message = resolve_root(refused_root).unwrap_err();
+        assert!(message.contains("which is not an absolute path"), "{message}");
+    }
 }

@@ -2,24 +2,35 @@
 //!
 //! `trust` decides whether it may.
 
-use tribunal_core::engine::{ids::Hash, settings::Settings};
+use tribunal_core::{
+    development::checks::CommandLine,
+    engine::{ids::Hash, settings::Settings},
+};
 
 use super::{
     kind::SettingValue,
     layers::{self, EffectiveSettings},
     origin::SettingLayer,
 };
-use crate::trust::trust_item::{ClientLicence, TrustItem};
+use crate::trust::trust_item::{ClientLicence, CommandPurpose, TrustItem};
 
 /// The items of a run's settings that would run a command and came with the project.
 pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) -> Vec<TrustItem> {
     let is_from_project = |setting_path: &str| {
         effective.origin_of(setting_path).is_some_and(|setting_origin| setting_origin.layer.is_from_project())
     };
+    // A command may be in several settings; it came with the project if one of them did.
+    let is_command_from_project = |purpose: CommandPurpose, command: &CommandLine| {
+        purpose.setting_paths().iter().any(|setting_path| {
+            is_from_project(setting_path)
+                && effective.value_at(setting_path).is_some_and(|value| commands_of_value(value).contains(&command))
+        })
+    };
     let mut trust_list = TrustItem::from_settings(settings);
     // Each item is traced back to the setting that defines it.
     trust_list.retain(|trust_item| {
         is_from_project(&match trust_item {
+            TrustItem::Command { purpose, command } => return is_command_from_project(*purpose, command),
             TrustItem::Agent { agent_name: owner_name, .. } => format!("agents.{owner_name}.argv"),
             TrustItem::Client { agent_name: owner_name, .. } => format!("agents.{owner_name}.program"),
             TrustItem::Licence { agent_name: owner_name, licence: ClientLicence::Bypass } => {
@@ -32,8 +43,8 @@ pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) 
                 format!("agents.{owner_name}.inherit")
             }
             TrustItem::McpServer { server_name: owner_name, .. } => format!("mcp.{owner_name}.argv"),
-            // Hooks come from files, not from settings, so they never get here.
-            TrustItem::Check { .. } | TrustItem::Hook { .. } => "verify".to_string(),
+            // Hooks come from files and not from settings.
+            TrustItem::Hook { .. } => return false,
         })
     });
     trust_list
@@ -66,15 +77,15 @@ fn items_of_setting(setting_path: &str, setting_value: &SettingValue) -> Vec<Tru
         agent_name: owner_name.to_string(),
         licence: licence_kind,
     };
+    if let Some(purpose) = CommandPurpose::of_setting(setting_path) {
+        let commands = commands_of_value(setting_value).into_iter();
+        return commands.map(|command| TrustItem::Command { purpose, command: command.clone() }).collect();
+    }
     // The first part of a path is its section and the last one its key; the name is between them.
     let path_owner = setting_path
         .split_once('.')
         .and_then(|(path_section, owner_path)| Some((path_section, owner_path.rsplit_once('.')?)));
     match (path_owner, setting_value) {
-        (None, SettingValue::List(check_commands)) if setting_path == "verify" => check_commands
-            .iter()
-            .map(|check_command| TrustItem::Check { command_line: check_command.clone() })
-            .collect(),
         (Some(("agents", (owner_name, "argv"))), SettingValue::List(arguments)) => {
             vec![TrustItem::Agent { agent_name: owner_name.to_string(), argv: arguments.clone() }]
         }
@@ -94,6 +105,16 @@ fn items_of_setting(setting_path: &str, setting_value: &SettingValue) -> Vec<Tru
         (Some(("mcp", (owner_name, "argv"))), SettingValue::List(arguments)) => {
             vec![TrustItem::McpServer { server_name: owner_name.to_string(), argv: arguments.clone() }]
         }
+        _ => Vec::new(),
+    }
+}
+
+/// The commands in a value.
+fn commands_of_value(setting_value: &SettingValue) -> Vec<&CommandLine> {
+    match setting_value {
+        SettingValue::Command(command) => vec![command],
+        SettingValue::Commands(commands) => commands.iter().collect(),
+        SettingValue::Checks(checks) => checks.iter().map(|check| &check.command).collect(),
         _ => Vec::new(),
     }
 }

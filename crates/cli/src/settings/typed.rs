@@ -8,7 +8,7 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{
-    development::workspace::TargetBranch,
+    development::{checks::CommandLine, workspace::TargetBranch},
     engine::settings::Settings,
     loop_run::order::LoopOrder,
     review::{finding::Severity, order::ReviewOrder, subject::Subject},
@@ -21,6 +21,8 @@ use tribunal_report::DisplayMode;
 pub(crate) struct TypedSettings {
     /// What every run is pinned to. [`super::resolve`] adds its agents and the directory of its files.
     pub run: Settings,
+    /// Commands of the short form of checks. [`super::resolve`] adds them to the checks of the run.
+    pub verify: Vec<CommandLine>,
     /// What a review is pinned to in addition. [`super::resolve`] adds its subject.
     pub review: ReviewOrder,
     /// What a headless loop is pinned to in addition. The command adds its task and its branch.
@@ -41,6 +43,7 @@ impl Default for TypedSettings {
     fn default() -> Self {
         TypedSettings {
             run: Settings::default(),
+            verify: Vec::new(),
             // The subject is a placeholder; resolving replaces it.
             review: ReviewOrder::new(Subject::from_path("", None)),
             // So are the task and the branch.

@@ -5,6 +5,7 @@
 
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHooks};
 use tribunal_core::{
+    development::checks::CommandLine,
     engine::{
         ids::Hash,
         settings::{DriverSpec, Settings},
@@ -37,14 +38,59 @@ pub(crate) enum TrustItem {
         agent_name: String,
         licence: ClientLicence,
     },
-    Check {
-        command_line: String,
+    /// A command of the settings.
+    Command {
+        purpose: CommandPurpose,
+        command: CommandLine,
     },
     /// A hook that a step's or an agent's file asks for.
     Hook {
         file_name: String,
         command_line: String,
     },
+}
+
+/// What a command of the settings is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandPurpose {
+    Check,
+    Setup,
+    Notice,
+}
+
+impl CommandPurpose {
+    const ALL: [CommandPurpose; 3] = [CommandPurpose::Check, CommandPurpose::Setup, CommandPurpose::Notice];
+
+    /// The settings that have commands for this purpose.
+    pub fn setting_paths(self) -> &'static [&'static str] {
+        match self {
+            CommandPurpose::Check => &["verify", "checks"],
+            CommandPurpose::Setup => &["workspace.setup"],
+            CommandPurpose::Notice => &["notify.command"],
+        }
+    }
+
+    /// What the commands of a setting are for; `None` if it has no commands.
+    pub fn of_setting(setting_path: &str) -> Option<CommandPurpose> {
+        CommandPurpose::ALL.into_iter().find(|purpose| purpose.setting_paths().contains(&setting_path))
+    }
+
+    fn kind_name(self) -> &'static str {
+        match self {
+            CommandPurpose::Check => "check",
+            CommandPurpose::Setup => "setup",
+            CommandPurpose::Notice => "notify",
+        }
+    }
+
+    /// Describes when such a command is run.
+    fn describe_moment(self) -> &'static str {
+        match self {
+            CommandPurpose::Check => "run in a workspace before agents begin and before a patch is applied",
+            CommandPurpose::Setup => "run in every new clone of the project",
+            CommandPurpose::Notice => "run in the project when a run waits for you or has ended",
+        }
+    }
 }
 
 /// A right that a client does not have by itself.
@@ -76,9 +122,15 @@ impl TrustItem {
                 }
             }
         }
-        items.extend(
-            settings.verify.iter().map(|check_command| TrustItem::Check { command_line: check_command.clone() }),
-        );
+        let checks = settings.checks.iter().map(|check| (CommandPurpose::Check, &check.command));
+        let setup = settings.workspace.setup.iter().map(|command| (CommandPurpose::Setup, command));
+        let notice = settings.notify.iter().map(|command| (CommandPurpose::Notice, command));
+        for (purpose, command) in checks.chain(setup).chain(notice) {
+            let command_item = TrustItem::Command { purpose, command: command.clone() };
+            if !items.contains(&command_item) {
+                items.push(command_item);
+            }
+        }
         items
     }
 
@@ -125,7 +177,7 @@ impl TrustItem {
             TrustItem::Client { .. } => "client",
             TrustItem::McpServer { .. } => "server",
             TrustItem::Licence { .. } => "licence",
-            TrustItem::Check { .. } => "check",
+            TrustItem::Command { purpose, .. } => purpose.kind_name(),
             TrustItem::Hook { .. } => "hook",
         }
     }
@@ -138,7 +190,7 @@ impl TrustItem {
             | TrustItem::McpServer { server_name: item_owner, .. }
             | TrustItem::Licence { agent_name: item_owner, .. }
             | TrustItem::Hook { file_name: item_owner, .. } => Some(item_owner),
-            TrustItem::Check { .. } => None,
+            TrustItem::Command { .. } => None,
         }
     }
 
@@ -150,9 +202,11 @@ impl TrustItem {
             }
             TrustItem::Client { program: program_name, .. } => shell_quote(program_name),
             TrustItem::Licence { licence: licence_kind, .. } => licence_kind.describe(),
-            TrustItem::Check { command_line: shell_command } | TrustItem::Hook { command_line: shell_command, .. } => {
-                shell_command.clone()
+            TrustItem::Command { command: CommandLine::Argv(argv), .. } => {
+                argv.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
             }
+            TrustItem::Command { command: CommandLine::Shell(shell_command), .. }
+            | TrustItem::Hook { command_line: shell_command, .. } => shell_command.clone(),
         };
         escape_line(&command_line)
     }
@@ -176,7 +230,7 @@ impl TrustItem {
             TrustItem::Licence { agent_name, .. } => {
                 format!("agent `{}` may {masked_command}", mask_name(agent_name))
             }
-            TrustItem::Check { .. } => format!("check: {masked_command}"),
+            TrustItem::Command { purpose, .. } => format!("{}: {masked_command}", purpose.kind_name()),
             TrustItem::Hook { file_name, .. } => {
                 format!("hook of `{}`: {masked_command}", mask_name(file_name))
             }
@@ -191,14 +245,17 @@ impl TrustItem {
             TrustItem::Client { .. } => "started instead of the installed client whenever this agent is given a task",
             TrustItem::McpServer { .. } => "started by the agent's client, which may then use the tools of this server",
             TrustItem::Licence { licence, .. } => licence.describe_effect(),
-            TrustItem::Check { .. } => "run by the shell in a workspace before a patch is applied",
+            TrustItem::Command { purpose, .. } => purpose.describe_moment(),
             TrustItem::Hook { .. } => "run by the shell in the project when a session reaches this step",
         };
         let mut detail_lines = vec![format!("when: {purpose}")];
         let arguments = match self {
-            TrustItem::Agent { argv, .. } | TrustItem::McpServer { argv, .. } => argv.as_slice(),
+            TrustItem::Agent { argv, .. }
+            | TrustItem::McpServer { argv, .. }
+            | TrustItem::Command { command: CommandLine::Argv(argv), .. } => argv.as_slice(),
             TrustItem::Client { program, .. } => std::slice::from_ref(program),
-            TrustItem::Check { command_line } | TrustItem::Hook { command_line, .. } => {
+            TrustItem::Command { command: CommandLine::Shell(command_line), .. }
+            | TrustItem::Hook { command_line, .. } => {
                 let shell_lines = command_line.split('\n');
                 let shell_lines = shell_lines.map(|line| format!("shell: {}", masker.mask(&escape_line(line))));
                 detail_lines.extend(shell_lines);
@@ -234,8 +291,11 @@ impl TrustItem {
             TrustItem::Licence { agent_name, licence: licence_kind } => {
                 [agent_name.as_str()].into_iter().chain(licence_kind.hashed_words()).collect()
             }
-            TrustItem::Check { command_line: shell_command } | TrustItem::Hook { command_line: shell_command, .. } => {
-                vec![shell_command]
+            TrustItem::Command { command: CommandLine::Shell(shell_command), .. }
+            | TrustItem::Hook { command_line: shell_command, .. } => vec![shell_command],
+            // The first part tells a program from a line for the shell with the same text.
+            TrustItem::Command { command: CommandLine::Argv(argv), .. } => {
+                ["argv"].into_iter().chain(argv.iter().map(String::as_str)).collect()
             }
         };
         let mut hashed_bytes = self.kind_name().as_bytes().to_vec();
@@ -289,6 +349,25 @@ mod tests {
         TrustItem::Agent { agent_name: "mine".into(), argv: argv.iter().map(|argument| argument.to_string()).collect() }
     }
 
+    fn check_item(line: &str) -> TrustItem {
+        TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::shell(line) }
+    }
+
+    #[test]
+    fn a_command_is_trusted_for_its_purpose_and_with_or_without_a_shell() {
+        let argv_item = TrustItem::Command {
+            purpose: CommandPurpose::Check,
+            command: CommandLine::Argv(vec!["make".into(), "a b".into()]),
+        };
+        assert_eq!(argv_item.describe_masked(&Masker::new([])), "check: make 'a b'");
+        assert_eq!(argv_item.describe_details(&Masker::new([]))[1..], ["program: make", "argument 1: a b"]);
+        let setup_item =
+            TrustItem::Command { purpose: CommandPurpose::Setup, command: CommandLine::shell("make 'a b'") };
+        let items = [argv_item, setup_item, check_item("make 'a b'")];
+        let distinct_hashes: BTreeSet<Hash> = items.iter().map(TrustItem::content_hash).collect();
+        assert_eq!(distinct_hashes.len(), 3);
+    }
+
     #[test]
     fn a_hook_is_trusted_by_its_command_in_any_file() {
         let front_matter =
@@ -308,7 +387,7 @@ mod tests {
         );
         assert!(!item_hashes(hook_items("step-1.md", "make lint2")).contains(&lint_item.content_hash()));
         // A check with the same words is another item.
-        assert_ne!(make_item.content_hash(), TrustItem::Check { command_line: "make a".into() }.content_hash());
+        assert_ne!(make_item.content_hash(), check_item("make a").content_hash());
     }
 
     #[test]
@@ -353,7 +432,7 @@ mod tests {
         let expected_text = "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'";
         assert_eq!(trust_item.describe_masked(&Masker::new([])), expected_text);
         for character in "\u{2028}\u{2029}\u{feff}\u{ad}\u{e0041}\u{9b}\u{a0}\u{3164}\u{fe0f}".chars() {
-            let trust_item = TrustItem::Check { command_line: format!("make{character}test") };
+            let trust_item = check_item(&format!("make{character}test"));
             let expected_text = trust_item.describe_masked(&Masker::new([]));
             assert_eq!(expected_text, format!("check: make{}test", character.escape_default()));
         }
@@ -364,9 +443,7 @@ mod tests {
         let masker = Masker::new([]);
         let hides_part = |trust_item: TrustItem| trust_item.hides_part(&masker);
         assert!(hides_part(agent_item(&["sh", "-c", "eval \"$1\"", "password=", "touch here"])));
-        assert!(hides_part(TrustItem::Check {
-            command_line: "curl -H 'Authorization: Bearer 0123456789abcdef'".into()
-        }));
+        assert!(hides_part(check_item("curl -H 'Authorization: Bearer 0123456789abcdef'")));
         assert!(!hides_part(agent_item(&["sh", "-c", "make test"])));
         let token_agent = TrustItem::Agent { agent_name: "token".into(), argv: vec!["sh".into(), "make".into()] };
         assert_eq!(

@@ -6,6 +6,7 @@ mod agents;
 mod bad_input;
 mod change_review;
 mod change_selection;
+mod checks;
 mod child_runs;
 mod ci;
 mod common;

@@ -20,7 +20,7 @@ use crate::{
     decisions::user_request::UserRequest,
     development::{
         changes::{ChangeOutcome, ReadChange},
-        checks::{ChecksOutcome, RunChecks},
+        checks::{CheckResult, CheckSpec, ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
         notices::{NotifyOutcome, NotifyUser},
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
@@ -142,7 +142,7 @@ effects! {
     Notify = "notify": NotifyUser -> NotifyOutcome;
 }
 
-/// Makes one frozen copy of the subject and what it needs, for all reviewers of a round.
+/// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Freeze {
     pub subject: Subject,
@@ -172,21 +172,21 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Lands the patch of the task `by` in the user's tree, if it is allowed and the verify commands pass.
+/// Lands the patch of the task `by` in the user's tree, if it is allowed and no check blocks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Land {
     pub by: Key,
     pub patch: Hash,
     /// The allowed files, and directories with a trailing `/` in which new files may be added.
     pub allowed: Vec<String>,
-    pub verify: Vec<String>,
+    pub checks: Vec<CheckSpec>,
 }
 
-/// Collects what was changed in the subject's files directly, and runs the verify commands on it.
+/// Collects what was changed in the subject's files directly, and runs the checks on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakeIn {
     pub before: Vec<FrozenFile>,
-    pub verify: Vec<String>,
+    pub checks: Vec<CheckSpec>,
 }
 
 /// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
@@ -349,6 +349,9 @@ pub struct LandedChange {
     /// The landed files of a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<LandedFile>,
+    /// The results of the checks that do not block; those that block have passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

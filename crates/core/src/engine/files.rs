@@ -77,7 +77,7 @@ pub enum PatchRefusal {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         theirs: String,
     },
-    /// A verify command failed.
+    /// A check that blocks failed.
     Check { command: String, output: String },
     /// It would remove most of the text.
     Gutted { before: u32, after: u32 },

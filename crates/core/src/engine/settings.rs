@@ -30,9 +30,7 @@ pub struct Settings {
     /// Agents that are used only as the stronger replacement of another agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserves: Vec<AgentSpec>,
-    /// Commands that must pass before a patch lands.
-    pub verify: Vec<String>,
-    /// Commands that must pass before work counts.
+    /// Commands of the user that say whether work is good, such as tests and linters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckSpec>,
     /// A command that is run when something waits for the user or a run has ended; the text is its last argument.

@@ -138,7 +138,7 @@ fn change_severity(
 }
 
 /// Withdraws questions about a finding that the user has settled by other means.
-fn withdraw_questions_about(host: &ReviewHost<'_>, state: &mut ReviewState, finding_id: FindingId) {
+pub(super) fn withdraw_questions_about(host: &ReviewHost<'_>, state: &mut ReviewState, finding_id: FindingId) {
     let note = format!("{finding_id} was settled by the user");
     state.dialog.withdraw_decisions(host.run_host(), &note, |topic| {
         matches!(

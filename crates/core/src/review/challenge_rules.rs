@@ -75,6 +75,8 @@ pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps
     match finding.evidence {
         // An absence is always challenged: what a reviewer misses may be somewhere else in other words.
         Evidence::Absence { .. } => true,
+        // A check that fails is a fact, whatever agents think of it.
+        Evidence::Check { .. } => false,
         Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps),
     }
 }

@@ -75,6 +75,7 @@ impl DismissedFinding {
                 claim_parts.push(heading);
                 claim_parts.extend(terms);
             }
+            FoldedEvidence::Check(command) => claim_parts.push(command),
         }
         let claim_parts: Vec<&str> = claim_parts.iter().map(String::as_str).collect();
         RecordKey::new(format!("{}{}", DismissedFinding::key_prefix(&self.subject), digest_parts(&claim_parts)))
@@ -91,7 +92,12 @@ impl DismissedFinding {
 #[derive(PartialEq, Eq)]
 enum FoldedEvidence {
     Quote(String),
-    Absence { heading: String, terms: Vec<String> },
+    Absence {
+        heading: String,
+        terms: Vec<String>,
+    },
+    /// What a check prints differs from time to time; its command does not.
+    Check(String),
 }
 
 fn fold_evidence(evidence: &Evidence) -> FoldedEvidence {
@@ -104,6 +110,7 @@ fn fold_evidence(evidence: &Evidence) -> FoldedEvidence {
             folded_terms.dedup();
             FoldedEvidence::Absence { heading: fold_case_and_spaces(heading), terms: folded_terms }
         }
+        Evidence::Check { command, .. } => FoldedEvidence::Check(command.clone()),
     }
 }
 

@@ -49,7 +49,7 @@ impl Severity {
     }
 }
 
-/// The evidence that a reviewer gives for its claim.
+/// The evidence for a finding: what a reviewer gives for its claim, or the output of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
 pub enum Evidence {
@@ -57,6 +57,8 @@ pub enum Evidence {
     Quote { text: String },
     /// Something that is missing under a heading.
     Absence { heading: String, terms: Vec<String> },
+    /// A check of the user that fails, with the end of what it printed. It needs no quote: running it is the proof.
+    Check { command: String, output: String },
 }
 
 /// How a quote was found, unless it was found verbatim and in one place only.
@@ -284,6 +286,10 @@ pub enum TransitionCause {
     AwaitsApproval,
     /// The run no longer waits for the session that had it.
     SessionOver,
+    /// A check of the user fails.
+    CheckFailed,
+    /// The check that had failed passes.
+    CheckPassed,
     /// The user decided about it.
     User,
     /// The user gave it another severity.
@@ -371,6 +377,14 @@ impl Finding {
         // The history is append-only; the status is always that of its last step.
         self.history.push(HistoryStep { at: timestamp, status: new_status.clone(), cause, note });
         self.status = new_status;
+    }
+
+    /// Returns the command of the check that the finding is about.
+    pub fn check_command(&self) -> Option<&str> {
+        match &self.evidence {
+            Evidence::Check { command, .. } => Some(command),
+            Evidence::Quote { .. } | Evidence::Absence { .. } => None,
+        }
     }
 
     /// Returns the note of the last step.

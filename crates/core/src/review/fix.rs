@@ -1,7 +1,7 @@
 //! One fix iteration: every open finding is offered once, in waves; the patch of each fixer lands as a whole or not at all.
 //!
-//! What a fixer says is a claim. A finding is fixed when its fixer claimed it, the patch landed through the verify
-//! commands, and the landed change concerns the finding ([`super::land`]).
+//! What a fixer says is a claim. A finding is fixed when its fixer claimed it, no check blocked the patch,
+//! and the landed change concerns the finding ([`super::land`]).
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -18,6 +18,7 @@ use crate::{
     review::{
         FixLogEntry, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
+        checks::describe_checks,
         event::ReviewEvent,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
@@ -243,12 +244,7 @@ fn describe_progress(host: &ReviewHost<'_>, state: &ReviewState, iteration: u32)
         host.order.limits.fix_iterations,
         host.order.goal,
     );
-    if !settings.verify.is_empty() {
-        stable_text.push_str(&format!(
-            " These commands must pass before a change is applied: {}.",
-            settings.verify.join("; ")
-        ));
-    }
+    stable_text.push_str(&describe_checks(&settings.checks));
     stable_text
 }
 

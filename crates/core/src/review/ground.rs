@@ -39,6 +39,8 @@ const NEARBY_LINES: u32 = 10;
 const MAX_GAP_BYTES: usize = 1000;
 /// The shortest part of a shortened quote: a shorter one could occur anywhere.
 const MIN_PART_BYTES: usize = 8;
+/// Why a claim with the output of a check as its evidence is refused: only Tribunal itself runs checks.
+const CHECK_IS_NO_CLAIM: &str = "a reviewer cannot report a check";
 
 /// Folds a quote to what a reader sees: two quotes that fold to the same text quote the same.
 pub(super) fn fold_quote(quote: &str) -> String {
@@ -137,6 +139,7 @@ impl<'a> EvidenceFinder<'a> {
         let mut grounded = match &raised_finding.evidence {
             Evidence::Quote { text: quote_text } => self.find_quote(quote_text, raised_finding.line)?,
             Evidence::Absence { heading, terms } => self.find_absence(heading, terms, raised_finding.line)?,
+            Evidence::Check { .. } => return Err(String::from(CHECK_IS_NO_CLAIM)),
         };
         // A line that uses a changed symbol belongs to the change, however far away it is.
         let is_outside_change = |changed_lines: &Vec<TouchedLines>| {
@@ -164,6 +167,8 @@ impl<'a> EvidenceFinder<'a> {
         match evidence {
             Evidence::Quote { text } => self.find_quote(text, None).is_ok(),
             Evidence::Absence { heading, terms } => self.find_absence(heading, terms, None).is_ok(),
+            // Only running the check again can tell.
+            Evidence::Check { .. } => true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lands patches, and checks which claims a landed change confirms.
 //!
-//! A finding is fixed when its fixer claimed it, the patch landed through the verify commands, and the landed change
+//! A finding is fixed when its fixer claimed it, no check blocked the patch, and the landed change
 //! concerns the finding. If the user wants to see each patch first, the patch waits for approval.
 
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
@@ -15,6 +15,7 @@ use crate::{
     },
     review::{
         FixLogEntry, PendingPatch, ReviewState,
+        checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
         ground::EvidenceScope,
@@ -177,10 +178,10 @@ async fn land_patch(
         by: task_key.clone(),
         patch: patch_hash.clone(),
         allowed: allowed_paths(&state.reviewed_subject(host.order), held_files),
-        verify: settings.verify.clone(),
+        checks: settings.checks.clone(),
     };
     match host.perform(landing_key.clone(), land_effect).await? {
-        LandOutcome::Landed(LandedChange { hunks, text, hash, files }) => {
+        LandOutcome::Landed(LandedChange { hunks, text, hash, files, checks }) => {
             // A single file is reported without its path; from here on both kinds look the same.
             let files = match host.order.subject.file_path() {
                 Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
@@ -193,13 +194,14 @@ async fn land_patch(
                 findings: finding_ids,
                 lines: line_count,
             });
-            // Without verify commands nothing was checked, and the confidence must not count it.
-            state.checked = (!settings.verify.is_empty()).then(|| hash.clone());
+            // The confidence must count only text that checks have seen and found good.
+            state.checked = is_checked(settings, &checks).then(|| hash.clone());
             state.tries.text = Some(hash);
             state.metrics.checkpoints += 1;
             state.add_new_files(&host.order.subject, &files);
             // The last pass was over another text, unless the landing changed nothing.
             state.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
+            apply_check_results(host, state, &CheckedChange { results: &checks, fixed_claims });
             verify_claims(host, state, task_key, fixed_claims, &files);
             Ok(WorkResult::Done)
         }
@@ -278,6 +280,11 @@ pub(super) fn verify_claims(
     let impact = LandingImpact { landed_files, scope: scope.as_ref(), is_one_file: subject.file_path().is_some() };
     for claim in fixed_claims {
         let Some(finding) = state.find_finding(claim.id) else { continue };
+        if finding.check_command().is_some() {
+            // The check has decided already. A check that did not run, because it was removed from the settings, decides nothing.
+            state.reopen_assigned(host, &[claim.id], TransitionCause::NotBorneOut, "its check was not run");
+            continue;
+        }
         if impact.concerns_finding(finding) {
             let repaired_transition =
                 StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, claim.note.as_str());
@@ -350,6 +357,7 @@ impl LandingImpact<'_> {
                 Evidence::Absence { heading, terms } => {
                     self.scope.is_some_and(|scope| scope.has_term_under(heading, terms))
                 }
+                Evidence::Check { .. } => false,
             }
     }
 
@@ -369,6 +377,7 @@ impl LandingImpact<'_> {
             Evidence::Quote { .. } => is_near || self.removed_evidence(finding),
             // A change nearby is not enough: the missing text itself must be there.
             Evidence::Absence { heading, terms } => self.supplies_missing(heading, terms),
+            Evidence::Check { .. } => false,
         }
     }
 }

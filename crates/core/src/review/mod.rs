@@ -25,6 +25,7 @@ use crate::{
 mod amendments;
 mod challenge;
 pub mod challenge_rules;
+mod checks;
 pub mod confidence;
 mod confidence_update;
 pub mod counts;

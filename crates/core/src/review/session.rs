@@ -1,5 +1,5 @@
 //! Repairs by the user's open session. It works directly in the user's files, so there is no workspace and no patch: when
-//! the run continues, its changes are checked by the verify commands and by whether they concern the findings, exactly as
+//! the run continues, its changes are checked by the checks and by whether they concern the findings, exactly as
 //! a landed patch is, and then reviewed again.
 
 use alloc::{format, string::String, vec, vec::Vec};
@@ -15,6 +15,7 @@ use crate::{
     },
     review::{
         ReviewState,
+        checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
@@ -137,7 +138,7 @@ async fn collect_session_edits(
         .filter(|finding| finding.status == FindingStatus::Assigned)
         .map(|finding| finding.id)
         .collect();
-    let edits_effect = TakeIn { before: files_before, verify: settings.verify.clone() };
+    let edits_effect = TakeIn { before: files_before, checks: settings.checks.clone() };
     match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
         LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
             let line_count = count_changed_lines(&landed.files);
@@ -147,19 +148,16 @@ async fn collect_session_edits(
                 lines: line_count,
             });
             // Only checked text may count for the confidence.
-            state.checked = (!settings.verify.is_empty()).then(|| landed.hash.clone());
+            state.checked = is_checked(settings, &landed.checks).then(|| landed.hash.clone());
             state.tries.text = Some(landed.hash);
             // The last pass was over another text.
             state.last_pass.dry = false;
             // A session makes no claims, so it is taken to claim every finding it was given.
             let claim_fixed = |finding_id: &FindingId| FixClaim::new_fixed(*finding_id, "changed in the session");
-            verify_claims(
-                host,
-                state,
-                &session_key,
-                &assigned_ids.iter().map(claim_fixed).collect::<Vec<FixClaim>>(),
-                &landed.files,
-            );
+            let fixed_claims: Vec<FixClaim> = assigned_ids.iter().map(claim_fixed).collect();
+            let checked_change = CheckedChange { results: &landed.checks, fixed_claims: &fixed_claims };
+            apply_check_results(host, state, &checked_change);
+            verify_claims(host, state, &session_key, &fixed_claims, &landed.files);
             Ok(SessionOutcome::Judged)
         }
         LandOutcome::Landed(_) => {

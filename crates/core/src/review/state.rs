@@ -47,7 +47,7 @@ pub struct ReviewState {
     pub metrics: ReviewMetrics,
     /// The number of tracker versions written so far.
     pub tracker_rev: u32,
-    /// The hash of the text that last passed the verify commands.
+    /// The hash of the text that last passed all checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Hash>,
     /// The confidence after the last round.

@@ -30,7 +30,7 @@ pub enum FailureCause {
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         printed: bool,
     },
-    /// A verify command rejected a fix.
+    /// A check rejected a fix.
     Check {
         /// The key of the fixer.
         key: Key,

@@ -138,7 +138,7 @@ fn frozen_change() -> Reply {
 
 fn landed_files(files: Vec<LandedFile>) -> Reply {
     let (hunks, text, hash) = (Vec::new(), String::new(), Hash::new("tree-2"));
-    Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files }))
+    Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files, checks: Vec::new() }))
 }
 
 fn landed_file(path: &str, old_start: u32, text: &str) -> LandedFile {

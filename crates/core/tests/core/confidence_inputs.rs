@@ -85,7 +85,7 @@ fn first_round_confidence(answers: [Reply; 3]) -> String {
 }
 
 fn checked_plan() -> RunPlan<ReviewOrder> {
-    samples::sample_plan().with_change(|plan| plan.settings.verify = vec!["make check".into()])
+    samples::sample_plan().with_change(|plan| plan.settings.checks = samples::sample_checks())
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod approvals;
 mod asking;
 mod challenge;
 mod change_subjects;
+mod checks;
 mod confidence;
 mod confidence_inputs;
 mod dismissals;

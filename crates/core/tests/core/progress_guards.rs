@@ -302,7 +302,7 @@ fn a_fixer_gets_the_state_of_the_run_and_the_results_of_earlier_attempts() {
         .reply_on("round-1/fix-2/fix/1", fixes_reply(vec![(F1, ClaimStatus::Blocked)], false))
         .reply_on("round-2/freeze", frozen_reply(&flawed_text(1)))
         .reply_on("round-2/review/adversarial", findings_reply(vec![]));
-    let plan = single_reviewer_plan().with_change(|plan| plan.settings.verify = vec!["make check".into()]);
+    let plan = single_reviewer_plan().with_change(|plan| plan.settings.checks = samples::sample_checks());
     let (_, _, trial) = live(plan, world);
     let rendered_context = |task: &AgentTask| task.brief.as_review().unwrap().surroundings.context.render(3_000);
     let fixer_tasks = tasks_of_role(&trial, AgentRole::Fixer);

@@ -670,6 +670,9 @@ fn random_trial(seed: u64) -> TrialRun<RandomWorld> {
     if seed.is_multiple_of(5) {
         plan.settings.limits.tokens = 4_000;
     }
+    if seed.is_multiple_of(2) {
+        plan.settings.checks = samples::checks_of_every_action();
+    }
     let first_agent = plan.settings.agents[0].clone();
     let agent_named = |agent_name: &str| AgentSpec { name: AgentName::new(agent_name), ..first_agent.clone() };
     plan.settings.agents.extend(["b", "c"].iter().take(seed as usize % 3).map(|agent_name| agent_named(agent_name)));

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
-use tribunal_core::review::{
-    challenge_rules,
-    finding::{Evidence, Finding},
-    tracker,
+use tribunal_core::{
+    review::{
+        challenge_rules,
+        finding::{Evidence, Finding},
+        tracker,
+    },
+    text::keep_last_chars,
 };
 
 use super::{
@@ -44,6 +47,9 @@ pub fn render_findings<'a>(
             Evidence::Quote { text: quoted_text } => format!("“{quoted_text}”"),
             Evidence::Absence { heading, terms } => {
                 format!("nothing about {} under “{heading}”", terms.join(", "))
+            }
+            Evidence::Check { command, output } => {
+                format!("output of {command}: {}", keep_last_chars(output.trim(), 400))
             }
         };
         let _ = writeln!(rendered, "{}", screen.paint(TextStyle::Dim, &screen.wrap_text(5, &evidence_text)));

@@ -246,12 +246,14 @@ fn a_fingerprint_depends_on_the_evidence_but_not_on_lines_rounds_or_wording() {
         match &mut changed_finding.evidence {
             Evidence::Quote { text: quoted_text } => *quoted_text = quoted_text.replace(' ', "\n  ").to_uppercase(),
             Evidence::Absence { terms, .. } => terms.reverse(),
+            Evidence::Check { output, .. } => output.push('x'),
         }
     });
     assert_eq!(export_fingerprints(&moved_journal), original);
     let other_evidence = change_findings(sample_journal(), |changed_finding| match &mut changed_finding.evidence {
         Evidence::Quote { text: quoted_text } => quoted_text.push('x'),
         Evidence::Absence { heading, .. } => heading.push('x'),
+        Evidence::Check { command, .. } => command.push('x'),
     });
     let other_categories = change_findings(sample_journal(), |changed_finding| changed_finding.category.push('x'));
     for changed_journal in [other_evidence, other_categories] {

@@ -178,6 +178,7 @@ fn fill_finding(finding: &mut Finding, hostile_text: &str) {
         Evidence::Absence { heading, terms } => {
             (*heading, *terms) = (hostile_text.into(), vec![hostile_text.into(), hostile_text.into()])
         }
+        Evidence::Check { command, output } => (*command, *output) = (hostile_text.into(), hostile_text.into()),
     }
 }
 

@@ -1,176 +1,205 @@
-//! Runs one command of the user (a check, a hook, a step of a setup) and describes how it ended.
+//! Runs one command of the user: a check, or a notice.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
-use tokio::time::Instant;
 use tribunal_core::{
     development::checks::{CheckResult, CheckStatus, CommandLine, FailureAction, MAX_SHOWN_OUTPUT_CHARS},
     engine::ids::Hash,
-    tasks::fault::Fault,
+    text::keep_last_chars,
 };
 use tribunal_supervise::{Deadlines, ExitReason, StartError};
 
-use super::{EffectContext, environment_fault};
+use super::EffectContext;
 
-/// A command, and how it is run.
-#[derive(Clone, Debug)]
-pub(crate) struct CommandRequest<'a> {
-    pub command: &'a CommandLine,
-    pub directory: PathBuf,
-    pub timeout: Duration,
+/// What shells report for a program that is not executable, and for one that does not exist.
+const EXIT_NOT_EXECUTABLE: i32 = 126;
+const EXIT_NOT_FOUND: i32 = 127;
+
+/// Why there is no result of a command.
+#[derive(Debug)]
+pub(super) enum CommandFailure {
+    /// The user stopped it, so it counts as never run.
+    Stopped,
+    /// It could not be supervised, which says nothing about the command.
+    Lost(io::Error),
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct FinishedCommand {
+    pub status: CheckStatus,
+    /// Everything that it printed, masked.
+    pub output: String,
+    pub elapsed_ms: u64,
+}
+
+/// A program and its arguments.
+#[derive(Debug)]
+pub(super) struct ProgramCall {
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
     /// Variables that are added to the environment of every process.
     pub extra_env: BTreeMap<String, OsString>,
 }
 
-/// A command that ended, by itself or because of one of its limits.
-#[derive(Debug)]
-pub(crate) struct FinishedCommand {
-    pub result: CheckResult,
-    /// The whole output, masked, if the result names it as a blob.
-    pub log_blob: Option<Vec<u8>>,
-}
-
-/// Why nothing is known about a command.
-#[derive(Debug)]
-pub(crate) enum CommandInterruption {
-    /// The user stopped the run, so the command counts as never run.
-    Stopped,
-    Faulted(Fault),
-}
-
-/// Runs a command. A program that cannot be started is a result, too, with the exit code that a shell would have used.
-pub(crate) async fn run_command(
-    context: &EffectContext,
-    request: CommandRequest<'_>,
-) -> Result<FinishedCommand, CommandInterruption> {
-    let CommandRequest { command: command_line, directory, timeout, extra_env } = request;
-    let (program, arguments): (OsString, Vec<OsString>) = match command_line {
-        CommandLine::Shell(line) => ("sh".into(), vec!["-c".into(), line.into()]),
-        CommandLine::Argv(words) => match words.split_first() {
-            Some((program, arguments)) => (program.into(), arguments.iter().map(OsString::from).collect()),
-            None => return Err(CommandInterruption::Faulted(environment_fault("a command without a program"))),
-        },
-    };
-    let mut process = context.new_command(program, arguments, directory);
-    // A variable that is set here is meant to be there, even if it is removed for agents.
-    process.removed_env.retain(|variable_name| !extra_env.contains_key(variable_name));
-    process.extra_env.extend(extra_env);
-    // A check may print nothing for a long time, so the idle limit equals the total one.
-    process.deadlines = Deadlines { total: timeout, idle: timeout };
-    let started_at = Instant::now();
-    let ended = tribunal_supervise::run_process(process).await;
-    let elapsed_ms = u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (status, output_text) = match ended {
-        Ok(process_end) => {
-            let output_text = format!("{}{}", process_end.stdout.to_text(), process_end.stderr.to_text());
-            (classify_exit(process_end.exit_reason, command_line, timeout)?, output_text)
+impl ProgramCall {
+    pub fn from_command(command_line: &CommandLine) -> ProgramCall {
+        match command_line {
+            CommandLine::Shell(line) => ProgramCall::new("sh".into(), vec!["-c".into(), line.into()]),
+            CommandLine::Argv(words) => {
+                let mut words = words.iter().map(OsString::from);
+                ProgramCall::new(words.next().unwrap_or_default(), words.collect())
+            }
         }
-        Err(cause) => (classify_start_error(&cause)?, cause.to_string()),
-    };
-    let masked_output = context.masker.mask(&output_text).into_owned();
-    let shown_output = last_chars(&masked_output, MAX_SHOWN_OUTPUT_CHARS).to_string();
-    let log_blob = (shown_output.len() < masked_output.len()).then(|| masked_output.into_bytes());
-    let result = CheckResult {
-        command: command_line.clone(),
-        status,
-        on_failure: FailureAction::default(),
-        output: shown_output,
-        log: log_blob.as_deref().map(Hash::digest_of),
-        elapsed_ms,
-    };
-    Ok(FinishedCommand { result, log_blob })
-}
+    }
 
-fn classify_exit(
-    exit_reason: ExitReason,
-    command_line: &CommandLine,
-    timeout: Duration,
-) -> Result<CheckStatus, CommandInterruption> {
-    Ok(match exit_reason {
-        ExitReason::Exited(0) => CheckStatus::Passed,
-        ExitReason::Exited(exit_code @ (126 | 127)) => CheckStatus::CannotRun { exit_code },
-        ExitReason::Exited(exit_code) => CheckStatus::Failed { exit_code },
-        ExitReason::Killed(signal) => CheckStatus::Killed { signal },
-        ExitReason::TimedOut | ExitReason::Silent => {
-            CheckStatus::TimedOut { after_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) }
-        }
-        ExitReason::Flooded => CheckStatus::Flooded,
-        ExitReason::Stopped => return Err(CommandInterruption::Stopped),
-        ExitReason::Lost => {
-            let detail = format!("`{command_line}` was lost: its supervisor process was killed");
-            return Err(CommandInterruption::Faulted(environment_fault(detail)));
-        }
-    })
-}
-
-/// Returns the exit codes of shells for programs that are missing or not executable. Other causes concern this machine.
-fn classify_start_error(cause: &StartError) -> Result<CheckStatus, CommandInterruption> {
-    match cause {
-        StartError::NotFound { .. } => Ok(CheckStatus::CannotRun { exit_code: 127 }),
-        StartError::NotExecutable { .. } => Ok(CheckStatus::CannotRun { exit_code: 126 }),
-        StartError::NoRoom { .. } | StartError::Other { .. } => {
-            Err(CommandInterruption::Faulted(environment_fault(cause.to_string())))
-        }
+    pub fn new(program: OsString, arguments: Vec<OsString>) -> ProgramCall {
+        ProgramCall { program, arguments, extra_env: BTreeMap::new() }
     }
 }
 
-/// Returns the end of a text: what a command prints last usually says why it failed.
-fn last_chars(text: &str, max_chars: usize) -> &str {
-    match text.char_indices().rev().nth(max_chars.saturating_sub(1)) {
-        Some((start, _)) => &text[start..],
-        None => text,
+/// Runs a command in a directory, for at most this long.
+pub(super) async fn run_command(
+    context: &EffectContext,
+    command_line: &CommandLine,
+    directory: PathBuf,
+    timeout_ms: u64,
+) -> Result<FinishedCommand, CommandFailure> {
+    run_program(context, ProgramCall::from_command(command_line), directory, timeout_ms).await
+}
+
+/// Runs a program in a directory, for at most this long. A program that does not exist is a result, as it is for a shell.
+pub(super) async fn run_program(
+    context: &EffectContext,
+    program_call: ProgramCall,
+    directory: PathBuf,
+    timeout_ms: u64,
+) -> Result<FinishedCommand, CommandFailure> {
+    let started_at = Instant::now();
+    let ProgramCall { program, arguments, extra_env } = program_call;
+    let mut command = context.new_command(program, arguments, directory);
+    // A variable that is set here is meant to be there, even if it is removed for agents.
+    command.removed_env.retain(|variable_name| !extra_env.contains_key(variable_name));
+    command.extra_env.extend(extra_env);
+    // A command may print nothing for a long time, so the idle limit equals the total one.
+    let time_limit = Duration::from_millis(timeout_ms);
+    command.deadlines = Deadlines { total: time_limit, idle: time_limit };
+    let (status, output) = match tribunal_supervise::run_process(command).await {
+        Ok(process_end) => {
+            let status = match process_end.exit_reason {
+                ExitReason::Stopped => return Err(CommandFailure::Stopped),
+                ExitReason::Lost => {
+                    return Err(CommandFailure::Lost(io::Error::other("its supervisor process was killed")));
+                }
+                ExitReason::Exited(0) => CheckStatus::Passed,
+                ExitReason::Exited(exit_code @ (EXIT_NOT_EXECUTABLE | EXIT_NOT_FOUND)) => {
+                    CheckStatus::CannotRun { exit_code }
+                }
+                ExitReason::Exited(exit_code) => CheckStatus::Failed { exit_code },
+                ExitReason::Killed(signal) => CheckStatus::Killed { signal },
+                ExitReason::TimedOut | ExitReason::Silent => CheckStatus::TimedOut { after_ms: timeout_ms },
+                ExitReason::Flooded => CheckStatus::Flooded,
+            };
+            (status, format!("{}{}", process_end.stdout.to_text(), process_end.stderr.to_text()))
+        }
+        Err(cause @ StartError::NotFound { .. }) => {
+            (CheckStatus::CannotRun { exit_code: EXIT_NOT_FOUND }, cause.to_string())
+        }
+        Err(cause @ StartError::NotExecutable { .. }) => {
+            (CheckStatus::CannotRun { exit_code: EXIT_NOT_EXECUTABLE }, cause.to_string())
+        }
+        Err(cause @ (StartError::NoRoom { .. } | StartError::Other { .. })) => {
+            return Err(CommandFailure::Lost(io::Error::other(cause)));
+        }
+    };
+    Ok(FinishedCommand {
+        status,
+        output: context.masker.mask(&output).into_owned(),
+        elapsed_ms: u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+impl FinishedCommand {
+    /// Makes the result of a check, and the blob with its whole output if the result does not show all of it.
+    pub fn into_check_result(self, command: CommandLine, on_failure: FailureAction) -> (CheckResult, Option<Vec<u8>>) {
+        let shown_output = keep_end(&self.output);
+        let full_output = (shown_output != self.output).then(|| self.output.into_bytes());
+        let log = full_output.as_deref().map(Hash::digest_of);
+        let (status, elapsed_ms) = (self.status, self.elapsed_ms);
+        (CheckResult { command, status, on_failure, output: shown_output, log, elapsed_ms }, full_output)
+    }
+}
+
+/// Returns the end of a text, where programs say what went wrong.
+fn keep_end(text: &str) -> String {
+    match text.chars().count() {
+        0..=MAX_SHOWN_OUTPUT_CHARS => text.to_string(),
+        // The mark in front counts, too.
+        _ => keep_last_chars(text, MAX_SHOWN_OUTPUT_CHARS - 1),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tribunal_testkit::samples;
+    use tribunal_core::review::{order::ReviewOrder, subject::Subject};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};
 
-    async fn run_in_temp_dir(command: &CommandLine) -> FinishedCommand {
-        let temp_dir = tempfile::tempdir().unwrap();
-        let context = new_effect_context(Project::from_root(temp_dir.path()), samples::sample_plan().order);
-        let request = CommandRequest {
-            command,
-            directory: temp_dir.path().to_path_buf(),
-            timeout: Duration::from_secs(60),
-            extra_env: BTreeMap::from([("ADDED".to_string(), "value".into())]),
-        };
-        run_command(&context, request).await.unwrap()
+    fn run_in_temp_dir(command_line: &CommandLine, timeout_ms: u64) -> FinishedCommand {
+        let directory = tempfile::tempdir().unwrap();
+        let order = ReviewOrder::new(Subject::from_path("plan.md", None));
+        let context = new_effect_context(Project::from_root(directory.path()), order);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(run_command(&context, command_line, directory.path().to_path_buf(), timeout_ms)).unwrap()
     }
 
-    #[tokio::test]
-    async fn the_status_says_how_a_command_ended() {
-        for (line, status) in [
-            ("true", CheckStatus::Passed),
-            ("test \"$ADDED\" = value", CheckStatus::Passed),
-            ("exit 3", CheckStatus::Failed { exit_code: 3 }),
-            ("no-such-program-anywhere", CheckStatus::CannotRun { exit_code: 127 }),
-            ("kill -9 $$", CheckStatus::Killed { signal: 9 }),
-        ] {
-            assert_eq!(run_in_temp_dir(&CommandLine::shell(line)).await.result.status, status, "{line}");
-        }
-        let missing = CommandLine::Argv(vec!["no-such-program-anywhere".into()]);
-        assert_eq!(run_in_temp_dir(&missing).await.result.status, CheckStatus::CannotRun { exit_code: 127 });
-    }
-
-    #[tokio::test]
-    async fn the_end_of_a_long_output_is_shown_and_all_of_it_is_a_blob() {
-        let finished = run_in_temp_dir(&CommandLine::shell("seq 1 2000; echo last >&2; exit 1")).await;
-        assert!(finished.result.output.ends_with("2000\nlast\n"), "{}", finished.result.output);
-        assert_eq!(finished.result.output.chars().count(), MAX_SHOWN_OUTPUT_CHARS);
-        let log = finished.log_blob.unwrap();
-        assert!(log.starts_with(b"1\n2\n") && finished.result.log == Some(Hash::digest_of(&log)));
-        let short = run_in_temp_dir(&CommandLine::shell("echo short")).await;
-        assert_eq!((short.result.output.as_str(), short.log_blob), ("short\n", None));
+    fn argv(words: &[&str]) -> CommandLine {
+        CommandLine::Argv(words.iter().map(|word| word.to_string()).collect())
     }
 
     #[test]
-    fn the_end_of_a_text_is_cut_between_characters() {
-        assert_eq!(last_chars("aäö", 2), "äö");
-        assert_eq!(last_chars("aäö", 3), "aäö");
-        assert_eq!(last_chars("", 3), "");
+    fn a_text_is_run_by_a_shell_and_a_list_is_not() {
+        let finished = run_in_temp_dir(&CommandLine::shell("echo $((1 + 1)); echo no >&2; exit 3"), 60_000);
+        assert_eq!((finished.status, finished.output.as_str()), (CheckStatus::Failed { exit_code: 3 }, "2\nno\n"));
+        let finished = run_in_temp_dir(&argv(&["echo", "$((1 + 1))", "a  b; exit 3"]), 60_000);
+        assert_eq!((finished.status, finished.output.as_str()), (CheckStatus::Passed, "$((1 + 1)) a  b; exit 3\n"));
+    }
+
+    #[test]
+    fn a_missing_program_is_the_fault_of_the_environment_with_and_without_a_shell() {
+        for command_line in [CommandLine::shell("no-such-program-here"), argv(&["no-such-program-here"])] {
+            let finished = run_in_temp_dir(&command_line, 60_000);
+            assert_eq!(finished.status, CheckStatus::CannotRun { exit_code: 127 }, "{command_line}");
+            assert!(finished.output.contains("no-such-program-here"), "{}", finished.output);
+        }
+    }
+
+    #[test]
+    fn a_command_is_ended_after_its_time() {
+        let finished = run_in_temp_dir(&CommandLine::shell("echo begun; exec sleep 1000"), 50);
+        assert_eq!(finished.status, CheckStatus::TimedOut { after_ms: 50 });
+    }
+
+    #[test]
+    fn of_a_long_output_the_end_is_shown_and_the_whole_is_a_blob() {
+        let finish_with = |output: String| {
+            let finished = FinishedCommand { status: CheckStatus::Passed, output, elapsed_ms: 1 };
+            finished.into_check_result(CommandLine::shell("make"), FailureAction::Block)
+        };
+        let (result, full_output) = finish_with("é".repeat(MAX_SHOWN_OUTPUT_CHARS));
+        assert_eq!((result.log, full_output), (None, None));
+        let long_output = format!("{}the end", "é".repeat(MAX_SHOWN_OUTPUT_CHARS));
+        let (result, full_output) = finish_with(long_output.clone());
+        assert_eq!(result.output.chars().count(), MAX_SHOWN_OUTPUT_CHARS);
+        assert!(result.output.starts_with("…é") && result.output.ends_with("the end"));
+        assert_eq!(result.log, Some(Hash::digest_of(long_output.as_bytes())));
+        assert_eq!(full_output, Some(long_output.into_bytes()));
     }
 }

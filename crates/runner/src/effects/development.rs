@@ -4,15 +4,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 use tribunal_core::{
     development::{
-        checks::{CheckStatus, CommandLine},
+        checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
         commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
@@ -21,7 +21,7 @@ use tribunal_core::{
 
 use super::{
     EffectContext, PerformedEffect,
-    commands::{CommandInterruption, CommandRequest, FinishedCommand, run_command},
+    commands::{CommandFailure, ProgramCall, run_program},
     environment_fault, stray_edits,
 };
 use crate::project::atomic_files::write_atomically;
@@ -62,9 +62,25 @@ impl EffectContext {
         self.find_development_workspace(workspace_name).map(|workspace| workspace.agent_dir())
     }
 
-    fn command_timeout(&self) -> Duration {
-        Duration::from_millis(self.settings.tasks.check_timeout_ms)
+    /// Runs a command of the user with the time limit of checks.
+    async fn run_user_command(
+        &self,
+        command: &CommandLine,
+        directory: PathBuf,
+        extra_env: BTreeMap<String, OsString>,
+    ) -> Result<FinishedCheck, CommandFailure> {
+        let program_call = ProgramCall { extra_env, ..ProgramCall::from_command(command) };
+        let finished = run_program(self, program_call, directory, self.settings.tasks.check_timeout_ms).await?;
+        let (result, log_blob) = finished.into_check_result(command.clone(), FailureAction::default());
+        Ok(FinishedCheck { result, log_blob })
     }
+}
+
+/// A command of the user that ended.
+struct FinishedCheck {
+    result: CheckResult,
+    /// The whole output, if the result names it as a blob.
+    log_blob: Option<Vec<u8>>,
 }
 
 /// Runs work on files and git on a thread of its own.
@@ -98,19 +114,20 @@ pub(super) async fn open_workspace(
     // The user's own checkout is set up by the user.
     for command in setup_commands.iter().filter(|_| !in_place) {
         let directory = unfinished.workspace().agent_dir();
-        let timeout = context.command_timeout();
-        let command_request = CommandRequest { command, directory, timeout, extra_env: BTreeMap::new() };
-        match run_command(&context, command_request).await {
+        match context.run_user_command(command, directory, BTreeMap::new()).await {
             Ok(finished) if finished.result.status.is_passed() => {}
             Ok(finished) => {
                 // Whether the rest could be removed does not matter: the next attempt begins with that.
                 let _ = run_work(&context, move |_| Ok(unfinished.discard()?)).await;
-                let FinishedCommand { result, log_blob } = finished;
+                let FinishedCheck { result, log_blob } = finished;
                 let blobs = log_blob.into_iter().collect();
                 return Some(PerformedEffect { reply: OpenOutcome::SetupFailed(result), blobs });
             }
-            Err(CommandInterruption::Stopped) => return None,
-            Err(CommandInterruption::Faulted(fault)) => return Some(OpenOutcome::from(fault).into()),
+            Err(CommandFailure::Stopped) => return None,
+            Err(CommandFailure::Lost(cause)) => {
+                let fault = environment_fault(format!("could not run `{command}`: {cause}"));
+                return Some(OpenOutcome::from(fault).into());
+            }
         }
     }
     let completed = run_work(&context, move |_| Ok(unfinished.complete()?)).await;
@@ -217,7 +234,7 @@ pub(super) async fn integrate(context: Arc<EffectContext>, request: Integrate) -
 /// Why a commit is not made.
 enum CommitFailure {
     Stopped,
-    Refused(FinishedCommand),
+    Refused(FinishedCheck),
     Faulted(Fault),
 }
 
@@ -227,11 +244,13 @@ impl From<Fault> for CommitFailure {
     }
 }
 
-impl From<CommandInterruption> for CommitFailure {
-    fn from(interruption: CommandInterruption) -> CommitFailure {
-        match interruption {
-            CommandInterruption::Stopped => CommitFailure::Stopped,
-            CommandInterruption::Faulted(fault) => CommitFailure::Faulted(fault),
+impl From<CommandFailure> for CommitFailure {
+    fn from(failure: CommandFailure) -> CommitFailure {
+        match failure {
+            CommandFailure::Stopped => CommitFailure::Stopped,
+            CommandFailure::Lost(cause) => {
+                CommitFailure::Faulted(environment_fault(format!("could not run a commit hook: {cause}")))
+            }
         }
     }
 }
@@ -247,7 +266,7 @@ pub(super) async fn commit_work(
         Ok(outcome) => outcome.into(),
         Err(CommitFailure::Stopped) => return None,
         Err(CommitFailure::Faulted(fault)) => CommitOutcome::from(fault).into(),
-        Err(CommitFailure::Refused(FinishedCommand { result, log_blob })) => {
+        Err(CommitFailure::Refused(FinishedCheck { result, log_blob })) => {
             PerformedEffect { reply: CommitOutcome::Refused(result), blobs: log_blob.into_iter().collect() }
         }
     })
@@ -356,16 +375,11 @@ impl CommitHooks<'_> {
     }
 
     /// Runs a hook that must pass.
-    async fn run_hook(&self, hook: &std::path::Path, arguments: &[PathBuf]) -> Result<FinishedCommand, CommitFailure> {
+    async fn run_hook(&self, hook: &std::path::Path, arguments: &[PathBuf]) -> Result<FinishedCheck, CommitFailure> {
         let words = [hook].into_iter().chain(arguments.iter().map(PathBuf::as_path));
         let command = CommandLine::Argv(words.map(|word| word.display().to_string()).collect());
-        let request = CommandRequest {
-            command: &command,
-            directory: self.workspace.hook_dir(),
-            timeout: self.context.command_timeout(),
-            extra_env: self.workspace.hook_env(),
-        };
-        let finished = run_command(self.context, request).await?;
+        let (directory, hook_env) = (self.workspace.hook_dir(), self.workspace.hook_env());
+        let finished = self.context.run_user_command(&command, directory, hook_env).await?;
         if finished.result.status.is_passed() { Ok(finished) } else { Err(CommitFailure::Refused(finished)) }
     }
 

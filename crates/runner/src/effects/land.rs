@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
+    development::checks::{CheckResult, CheckSpec},
     engine::{
         effect::{LandOutcome, LandedChange},
         files::{Hunk, LandedFile, PatchRefusal},
@@ -18,7 +19,10 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use super::{EffectContext, environment_fault, verify_commands};
+use super::{
+    EffectContext, environment_fault,
+    verify_commands::{self, CheckVerdict},
+};
 use crate::{
     engine::{kill_points, locks},
     landing::{
@@ -43,13 +47,15 @@ pub(super) struct LandingRequest {
     pub patch: Hash,
     /// Files that may change; a directory with a `/` at its end allows new files in it.
     pub allowed: Vec<String>,
-    pub verify: Vec<String>,
+    pub checks: Vec<CheckSpec>,
 }
 
 /// What is about to land. It is written before the first file is replaced.
 #[derive(Serialize, Deserialize)]
 struct LandingIntent {
     files: BTreeMap<String, IntendedFile>,
+    /// What the checks said that do not block. A process that only reports the landing does not run them again.
+    checks: Vec<CheckResult>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -102,13 +108,13 @@ async fn attempt_landing(
         |cause: io::Error| LandOutcome::from(environment_fault(format!("could not apply the patch: {cause}")));
     let context = effect_context.clone();
     let search =
-        run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.verify))).await;
-    let (candidate, commands) = match search {
-        Ok((Ok(candidate), commands)) => (Arc::new(candidate), commands),
+        run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.checks))).await;
+    let (candidate, checks) = match search {
+        Ok((Ok(candidate), checks)) => (Arc::new(candidate), checks),
         Ok((Err(refusal), _)) => return Some(refused_outcome(refusal)),
         Err(cause) => return Some(landing_fault(cause)),
     };
-    match merge_check_and_put(effect_context, &candidate, &commands).await {
+    match merge_check_and_put(effect_context, &candidate, &checks).await {
         Ok(outcome) => Some(outcome),
         // A stopped check is no fault: the next process asks for the landing again.
         Err(cause) if verify_commands::is_stop_error(&cause) => None,
@@ -143,7 +149,7 @@ fn report_partial_landing(context: &EffectContext, candidate: &LandingCandidate)
             });
         }
     }
-    Ok((!landed_files.is_empty()).then(|| landed_outcome(context, &landed_files)))
+    Ok((!landed_files.is_empty()).then(|| landed_outcome(context, &landed_files, intent.checks)))
 }
 
 fn refused_outcome(refusal: PatchRefusal) -> LandOutcome {
@@ -160,7 +166,7 @@ pub(super) async fn run_file_work<T: Send + 'static>(
 async fn merge_check_and_put(
     effect_context: &Arc<EffectContext>,
     candidate: &Arc<LandingCandidate>,
-    commands: &[String],
+    checks: &[CheckSpec],
 ) -> io::Result<LandOutcome> {
     // The checks can take minutes, so the files are merged again if the user edits them meanwhile.
     for _ in 0..MAX_LANDING_ATTEMPTS {
@@ -169,16 +175,20 @@ async fn merge_check_and_put(
             LandingAttempt::Decided(outcome) => return Ok(*outcome),
             LandingAttempt::Merged(merged_files) => merged_files,
         };
-        if let Some(refusal) =
-            verify_commands::verify_candidate(effect_context, candidate, commands, &merged_files).await?
-        {
-            // An earlier process may have replaced some of the files already; a refused patch must not stay there in part.
-            let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
-            run_file_work(move || take_back_partial_landing(&context, &shared_candidate)).await?;
-            return Ok(refused_outcome(refusal));
-        }
+        let check_results =
+            match verify_commands::verify_candidate(effect_context, candidate, checks, &merged_files).await? {
+                CheckVerdict::Passed(check_results) => check_results,
+                CheckVerdict::Refused(refusal) => {
+                    // An earlier process may have replaced some of the files already; a refused patch must not stay there
+                    // in part.
+                    let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
+                    run_file_work(move || take_back_partial_landing(&context, &shared_candidate)).await?;
+                    return Ok(refused_outcome(refusal));
+                }
+            };
         let (context, shared_candidate) = (effect_context.clone(), candidate.clone());
-        if let Some(outcome) = run_file_work(move || replace_files(&context, &shared_candidate, merged_files)).await? {
+        let replace_files = move || replace_files(&context, &shared_candidate, merged_files, check_results);
+        if let Some(outcome) = run_file_work(replace_files).await? {
             return Ok(outcome);
         }
     }
@@ -224,7 +234,8 @@ fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io:
     // Nothing is left to do, but the crash may have come before git got its commit.
     if merged_files.iter().all(|merged_file| merged_file.landed_hunks.is_some()) {
         record_in_git(context, candidate);
-        return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files))));
+        let check_results = intent.map(|intent| intent.checks).unwrap_or_default();
+        return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files, check_results))));
     }
     Ok(LandingAttempt::Merged(merged_files))
 }
@@ -317,6 +328,7 @@ fn replace_files(
     context: &EffectContext,
     candidate: &LandingCandidate,
     mut merged_files: Vec<MergedFile>,
+    check_results: Vec<CheckResult>,
 ) -> io::Result<Option<LandOutcome>> {
     // Files that an earlier process had already replaced are not written again.
     let due_indexes: Vec<usize> =
@@ -338,7 +350,7 @@ fn replace_files(
     // The checkpoint comes first: everything that is found to have landed can then be undone.
     let record_number = candidate.checkpoints.record_landing(&candidate.checkpoint_key, &recorded_changes)?;
     // The intent comes before the first rename: a later process tells from it which files have landed.
-    write_intent(&candidate.workspace, &merged_files)?;
+    write_intent(&candidate.workspace, &merged_files, &check_results)?;
     // All replacements are prepared before the first rename, so that a full disk cannot stop the landing halfway.
     let mut replacements = Vec::new();
     for index in &due_indexes {
@@ -360,7 +372,7 @@ fn replace_files(
     kill_points::kill_if_requested("landing", "after");
     drop(tree_lock);
     record_in_git(context, candidate);
-    Ok(Some(landed_outcome(context, &merged_files)))
+    Ok(Some(landed_outcome(context, &merged_files, check_results)))
 }
 
 /// Keeps the original of a file and prepares its new text, without changing the file yet.
@@ -391,14 +403,24 @@ fn record_in_git(context: &EffectContext, candidate: &LandingCandidate) {
 }
 
 /// Reports what landed in the form in which the workflow knows its subject: one text, or files.
-fn landed_outcome(context: &EffectContext, merged_files: &[MergedFile]) -> LandOutcome {
+fn landed_outcome(
+    context: &EffectContext,
+    merged_files: &[MergedFile],
+    check_results: Vec<CheckResult>,
+) -> LandOutcome {
     if let ([merged_file], Some(_)) =
         (merged_files, context.order.as_review().and_then(|order| order.subject.file_path()))
     {
         let content_hash = Hash::digest_of(merged_file.merged_text.as_bytes());
         let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
         let merged_text = merged_file.merged_text.clone();
-        return LandOutcome::Landed(LandedChange { hunks, hash: content_hash, text: merged_text, files: Vec::new() });
+        return LandOutcome::Landed(LandedChange {
+            hunks,
+            hash: content_hash,
+            text: merged_text,
+            files: Vec::new(),
+            checks: check_results,
+        });
     }
     let mut hash_input = String::new();
     for merged_file in merged_files {
@@ -418,6 +440,7 @@ fn landed_outcome(context: &EffectContext, merged_files: &[MergedFile]) -> LandO
         text: String::new(),
         hash: Hash::digest_of(hash_input.as_bytes()),
         files: landed_files.collect(),
+        checks: check_results,
     })
 }
 
@@ -426,7 +449,11 @@ fn intent_file(workspace: &TaskWorkspace) -> PathBuf {
 }
 
 /// Records what is about to land.
-fn write_intent(workspace: &TaskWorkspace, merged_files: &[MergedFile]) -> io::Result<()> {
+fn write_intent(
+    workspace: &TaskWorkspace,
+    merged_files: &[MergedFile],
+    check_results: &[CheckResult],
+) -> io::Result<()> {
     let intended_files = merged_files.iter().map(|merged_file| {
         let hunks = merged_file.landed_hunks.clone().unwrap_or_default();
         (
@@ -434,8 +461,8 @@ fn write_intent(workspace: &TaskWorkspace, merged_files: &[MergedFile]) -> io::R
             IntendedFile { after: Hash::digest_of(merged_file.merged_text.as_bytes()), hunks },
         )
     });
-    let intent_json =
-        serde_json::to_vec(&LandingIntent { files: intended_files.collect() }).map_err(io::Error::other)?;
+    let intent = LandingIntent { files: intended_files.collect(), checks: check_results.to_vec() };
+    let intent_json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
     write_atomically(&intent_file(workspace), &intent_json)
 }
 

@@ -5,11 +5,13 @@
 mod ask;
 mod change_diff;
 mod change_listing;
+mod checks;
 mod commands;
 mod decision_files;
 mod development;
 mod freeze;
 mod land;
+mod notify;
 mod own_files;
 mod stray_edits;
 mod take_in;
@@ -200,17 +202,17 @@ pub(crate) async fn perform_effect(
                 .await
                 .map(PerformedEffect::into_reply);
         }
-        Effect::Land(Land { by: task_key, patch, allowed, verify }) => {
+        Effect::Land(Land { by: task_key, patch, allowed, checks }) => {
             let request = land::LandingRequest {
                 checkpoint_key: CheckpointKey { stretch: stretch_number, task_key },
                 patch,
                 allowed,
-                verify,
+                checks,
             };
             Reply::Land(land::land_patch(context, request).await?)
         }
-        Effect::TakeIn(TakeIn { before: frozen_files, verify }) => {
-            Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, verify).await?)
+        Effect::TakeIn(TakeIn { before: frozen_files, checks }) => {
+            Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, checks).await?)
         }
         Effect::Freeze(freeze) => {
             Reply::Freeze(run_blocking(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await)
@@ -246,7 +248,10 @@ pub(crate) async fn perform_effect(
             return Some(PerformedEffect { reply: Reply::OpenWorkspace(reply), blobs });
         }
         Effect::CloseWorkspace(request) => Reply::CloseWorkspace(development::close_workspace(context, request).await),
-        Effect::Checks(_) => Reply::Checks(environment_fault("not implemented").into()),
+        Effect::Checks(request) => {
+            let PerformedEffect { reply, blobs } = checks::run_checks(context, effect_key, request).await?;
+            return Some(PerformedEffect { reply: Reply::Checks(reply), blobs });
+        }
         Effect::ReadChange(read_change) => {
             Reply::ReadChange(run_blocking(move || change_listing::list_change(&context, &read_change)).await)
         }
@@ -258,7 +263,7 @@ pub(crate) async fn perform_effect(
         }
         Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
         Effect::Integrate(request) => Reply::Integrate(development::integrate(context, request).await),
-        Effect::Notify(_) => Reply::Notify(environment_fault("not implemented").into()),
+        Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
     };
     Some(reply.into())
 }

@@ -3,16 +3,19 @@
 
 use std::{io, sync::Arc};
 
-use tribunal_core::engine::{
-    effect::{LandOutcome, LandedChange},
-    files::{FrozenFile, LandedFile, PatchRefusal},
-    ids::{Hash, Key},
+use tribunal_core::{
+    development::checks::CheckSpec,
+    engine::{
+        effect::{LandOutcome, LandedChange},
+        files::{FrozenFile, LandedFile, PatchRefusal},
+        ids::{Hash, Key},
+    },
 };
 
 use super::{
     EffectContext, environment_fault,
     land::{detect_gutting, run_file_work},
-    verify_commands,
+    verify_commands::{self, CheckVerdict},
 };
 use crate::{landing::merging::diff_hunks, project::subject, workspaces::TaskWorkspace};
 
@@ -21,7 +24,7 @@ pub(super) async fn take_in_edits(
     context: Arc<EffectContext>,
     effect_key: Key,
     frozen_files: Vec<FrozenFile>,
-    commands: Vec<String>,
+    checks: Vec<CheckSpec>,
 ) -> Option<LandOutcome> {
     let shared_context = context.clone();
     let landed_files = match run_file_work(move || Ok(read_edited_files(&shared_context, &frozen_files))).await {
@@ -30,19 +33,26 @@ pub(super) async fn take_in_edits(
         Err(cause) => return Some(take_in_fault(&cause)),
     };
     // Without a change there is nothing to verify.
+    let mut check_results = Vec::new();
     let has_changes = landed_files.iter().any(|landed_file| !landed_file.hunks.is_empty());
     if has_changes {
         let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
         let paths: Vec<String> = landed_files.iter().map(|landed_file| landed_file.path.clone()).collect();
-        match verify_commands::run_verify_commands(&context, workspace, paths, &commands, Vec::new()).await {
-            Ok(None) => {}
-            Ok(Some(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
+        match verify_commands::run_verify_commands(&context, workspace, paths, &checks, Vec::new()).await {
+            Ok(CheckVerdict::Passed(other_results)) => check_results = other_results,
+            Ok(CheckVerdict::Refused(refusal)) => return Some(LandOutcome::Refused { why: refusal }),
             Err(cause) if verify_commands::is_stop_error(&cause) => return None,
             Err(cause) => return Some(take_in_fault(&cause)),
         }
     }
     let (hunks, text, landed_hash) = (Vec::new(), String::new(), hash_landed_files(&landed_files));
-    Some(LandOutcome::Landed(LandedChange { hunks, text, hash: landed_hash, files: landed_files }))
+    Some(LandOutcome::Landed(LandedChange {
+        hunks,
+        text,
+        hash: landed_hash,
+        files: landed_files,
+        checks: check_results,
+    }))
 }
 
 fn take_in_fault(cause: &io::Error) -> LandOutcome {

@@ -1,12 +1,15 @@
-//! Runs verify commands on the merged files, in a workspace of their own, before they land.
+//! Runs checks on the merged files, in a workspace of their own, before they land.
 
-use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, io, sync::Arc};
 
-use tribunal_core::{engine::files::PatchRefusal, text::truncate_chars};
-use tribunal_supervise::{Deadlines, ExitReason};
+use tribunal_core::{
+    development::checks::{CheckResult, CheckSpec, CheckStatus, FailureAction},
+    engine::files::PatchRefusal,
+};
 
 use super::{
     EffectContext,
+    commands::{CommandFailure, run_command},
     land::{LandingCandidate, MergedFile, run_file_work},
 };
 use crate::workspaces::{TaskWorkspace, WorkspaceSource};
@@ -20,29 +23,37 @@ pub(super) fn is_stop_error(cause: &io::Error) -> bool {
     cause.get_ref().is_some_and(|inner| inner.is::<StoppedByUser>())
 }
 
-/// Runs the verify commands on what would land. Returns a refusal if one of them fails.
+/// What checks say about files that would land.
+#[derive(Debug)]
+pub(super) enum CheckVerdict {
+    /// The files may land. These are the results of the checks that do not block.
+    Passed(Vec<CheckResult>),
+    Refused(PatchRefusal),
+}
+
+/// Runs the checks on what would land.
 pub(super) async fn verify_candidate(
     context: &Arc<EffectContext>,
     candidate: &Arc<LandingCandidate>,
-    commands: &[String],
+    checks: &[CheckSpec],
     merged_files: &[MergedFile],
-) -> io::Result<Option<PatchRefusal>> {
+) -> io::Result<CheckVerdict> {
     let verify_workspace = TaskWorkspace::from_directory(candidate.workspace.directory().with_extension("verify"));
-    run_verify_commands(context, verify_workspace, candidate.file_paths().collect(), commands, merged_files.to_vec())
+    run_verify_commands(context, verify_workspace, candidate.file_paths().collect(), checks, merged_files.to_vec())
         .await
 }
 
-/// Runs the commands on a copy of the tree, created at `verify_workspace`, that contains these texts.
+/// Runs the checks on a copy of the tree, created at `verify_workspace`, that contains these texts.
 pub(super) async fn run_verify_commands(
     effect_context: &Arc<EffectContext>,
     verify_workspace: TaskWorkspace,
     files: Vec<String>,
-    commands: &[String],
+    checks: &[CheckSpec],
     merged_texts: Vec<MergedFile>,
-) -> io::Result<Option<PatchRefusal>> {
-    // Without commands there is no need to create a workspace.
-    if commands.is_empty() {
-        return Ok(None);
+) -> io::Result<CheckVerdict> {
+    // Without checks there is no need to create a workspace.
+    if checks.is_empty() {
+        return Ok(CheckVerdict::Passed(Vec::new()));
     }
     let (context, target) = (effect_context.clone(), verify_workspace.clone());
     run_file_work(move || {
@@ -63,54 +74,72 @@ pub(super) async fn run_verify_commands(
         Ok(())
     })
     .await?;
-    let mut refusal = Ok(None);
-    for command in commands {
-        refusal = run_verify_command(effect_context, command, verify_workspace.tree_dir()).await;
-        if !matches!(refusal, Ok(None)) {
-            break;
-        }
-    }
+    let verdict = run_until_refused(effect_context, checks, &verify_workspace).await;
     // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
     let directory = verify_workspace.directory().to_path_buf();
     let _ = run_file_work(move || fs::remove_dir_all(directory)).await;
-    refusal
+    verdict
 }
 
-async fn run_verify_command(
+/// Runs the checks up to the first one that refuses the files.
+async fn run_until_refused(
     context: &EffectContext,
-    command_line: &str,
-    directory: PathBuf,
-) -> io::Result<Option<PatchRefusal>> {
-    let mut command = context.new_command("sh".into(), vec!["-c".into(), command_line.into()], directory);
-    // A check may print nothing for a long time, so the idle limit equals the total one.
-    let time_limit = Duration::from_millis(context.settings.tasks.check_timeout_ms);
-    command.deadlines = Deadlines { total: time_limit, idle: time_limit };
-    let process_end = tribunal_supervise::run_process(command).await.map_err(io::Error::other)?;
-    if process_end.exit_reason == ExitReason::Stopped {
-        return Err(io::Error::other(StoppedByUser));
-    }
-    let combined_output = format!("{}{}", process_end.stdout.to_text(), process_end.stderr.to_text());
-    let mut output = truncate_chars(&context.masker.mask(&combined_output), 2000);
-    if process_end.exit_reason == ExitReason::TimedOut {
-        output = format!("timed out after {} s (`tasks.check_timeout`) {output}", time_limit.as_secs());
-    } else if output.trim().is_empty() {
-        // A refusal without any output would tell neither the fixer nor the user what happened.
-        output = match process_end.exit_reason {
-            ExitReason::Exited(code) => format!("exit code {code}, no output"),
-            ExitReason::Killed(signal) => format!("killed by signal {signal}"),
-            ExitReason::Flooded => "printed too much output".to_string(),
-            ExitReason::TimedOut | ExitReason::Silent | ExitReason::Stopped | ExitReason::Lost => "stopped".to_string(),
-        };
-    }
-    match process_end.exit_reason {
-        ExitReason::Exited(0) => Ok(None),
-        ExitReason::Lost => {
-            Err(io::Error::other(format!("`{command_line}` was lost: its supervisor process was killed")))
+    checks: &[CheckSpec],
+    verify_workspace: &TaskWorkspace,
+) -> io::Result<CheckVerdict> {
+    let mut other_results = Vec::new();
+    for check in checks {
+        let result = run_check(context, check, verify_workspace).await?;
+        // Its program is missing, which says nothing about the patch. Only a check that warns may be without it.
+        if result.status.is_environment() && check.on_failure != FailureAction::Warn {
+            return Err(io::Error::other(format!("could not run `{}`: {}", result.command, result.output.trim())));
         }
-        // The command itself is missing or not executable, which says nothing about the patch.
-        ExitReason::Exited(126 | 127) => {
-            Err(io::Error::other(format!("could not run `{command_line}`: {}", output.trim())))
+        match check.on_failure {
+            FailureAction::Block if result.status.is_passed() => {}
+            FailureAction::Block => {
+                let (command, output) = (result.command.to_string(), describe_refusal_output(&result));
+                return Ok(CheckVerdict::Refused(PatchRefusal::Check { command, output }));
+            }
+            FailureAction::Warn | FailureAction::Fix => other_results.push(result),
         }
-        _ => Ok(Some(PatchRefusal::Check { command: command_line.to_string(), output })),
+    }
+    Ok(CheckVerdict::Passed(other_results))
+}
+
+async fn run_check(
+    context: &EffectContext,
+    check: &CheckSpec,
+    verify_workspace: &TaskWorkspace,
+) -> io::Result<CheckResult> {
+    let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
+    match run_command(context, &check.command, verify_workspace.tree_dir(), timeout_ms).await {
+        Ok(finished) => {
+            let (mut result, _) = finished.into_check_result(check.command.clone(), check.on_failure);
+            // A landing has no blobs, so the end of the output has to do.
+            result.log = None;
+            if result.status.is_passed() {
+                result.output.clear();
+            }
+            Ok(result)
+        }
+        Err(CommandFailure::Stopped) => Err(io::Error::other(StoppedByUser)),
+        Err(CommandFailure::Lost(cause)) => Err(io::Error::other(format!("`{}` was lost: {cause}", check.command))),
+    }
+}
+
+/// Returns the output with what it does not say itself: a refusal without any output would tell neither the fixer nor the
+/// user what happened.
+fn describe_refusal_output(result: &CheckResult) -> String {
+    let output = &result.output;
+    match result.status {
+        CheckStatus::TimedOut { after_ms } => {
+            format!("timed out after {} s (`tasks.check_timeout`) {output}", after_ms / 1000)
+        }
+        _ if !output.trim().is_empty() => output.clone(),
+        CheckStatus::Failed { exit_code } | CheckStatus::CannotRun { exit_code } => {
+            format!("exit code {exit_code}, no output")
+        }
+        CheckStatus::Killed { signal } => format!("killed by signal {signal}"),
+        CheckStatus::Passed | CheckStatus::Flooded => result.status.to_string(),
     }
 }

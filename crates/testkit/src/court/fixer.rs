@@ -174,6 +174,8 @@ impl Courtroom {
                 edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Plain });
                 Some(first_line)
             }
+            // The simulated court has no checks.
+            Evidence::Check { .. } => None,
         }
     }
 }

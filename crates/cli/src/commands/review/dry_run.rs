@@ -23,7 +23,7 @@ use crate::{
         json_documents::{self, PlanLimits, PlannedSeat, ReviewPlan},
         user_errors::UserError,
     },
-    settings::ThroughputLimits,
+    settings::{ThroughputLimits, command_values::describe_check},
 };
 
 /// At most this many files of a change are named; `--json` names all.
@@ -63,8 +63,8 @@ pub(super) fn print_plan(
         limits.cost,
         limits.tokens
     )?;
-    for verify_command in &settings.verify {
-        writeln!(output, "  verify:   {}", escape_line(verify_command))?;
+    for check in &settings.checks {
+        writeln!(output, "  check:    {}", escape_line(&describe_check(check)))?;
     }
     Ok(0)
 }
@@ -91,7 +91,7 @@ fn build_plan(plan: &RunPlan<ReviewOrder>, material: &ReviewMaterial, share: Thr
         estimated_input_tokens: roles.iter().map(|role| estimate_tokens(order, *role, material)).sum(),
         panel,
         limits: PlanLimits { review: order.limits.clone(), run: settings.limits.clone() },
-        verify: settings.verify.clone(),
+        checks: settings.checks.clone(),
         fix: order.fix,
         diff_bytes: match material {
             ReviewMaterial::Diff(diff_bytes) => Some(*diff_bytes),

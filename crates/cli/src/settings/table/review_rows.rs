@@ -34,8 +34,10 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Whether to fix findings; false only reviews"),
     field_row("approve", ValueKind::Words(APPROVE), field!(Approve, review.fixers.approve_each),
         "Whether you approve each patch before it is applied"),
-    field_row("verify", ValueKind::Commands, field!(Plain, run.verify),
+    field_row("verify", ValueKind::Commands, field!(Plain, verify),
         "Checks that must pass before a fix is applied, run in a workspace: a string for `sh -c`, or a list of words"),
+    field_row("checks", ValueKind::Checks, field!(Plain, run.checks),
+        "Checks with more to say: `command`, `when` (step or completion), `on_failure` (warn, block or fix), `timeout` in seconds"),
     field_row("jobs", AT_ONCE_KIND, field!(Plain, share.jobs),
         "Maximum number of runs of one command at the same time; 1 means one after the other"),
     field_row("output_folder", ValueKind::Folder, field!(Maybe<Plain>, folders.output),
@@ -160,8 +162,13 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Pause before a failed task is retried once"),
 
     // Workspaces of agents.
-    field_row("copies.seed", ValueKind::List, field!(Plain, run.seeds),
-        "Ignored files and directories that agents and checks need in their workspaces, relative to the project"),
+    field_row("workspace.seed", ValueKind::List, field!(Plain, run.seeds),
+        "Ignored files and directories that agents and checks need in their workspaces, relative to the project")
+        .with_aliases(&[same_kind("copies.seed")]),
+    field_row("workspace.root", ValueKind::Text, field!(Maybe<Plain>, run.workspace.root),
+        "Directory for the clones in which software is developed; by default, one in your cache directory"),
+    field_row("workspace.setup", ValueKind::Commands, field!(Plain, run.workspace.setup),
+        "Commands that prepare a new clone, once: a string for `sh -c`, or a list of words"),
 
     // Hooks in sessions of coding clients; `settings::hooks` reads only these.
     field_row("hooks.guard_paths", ValueKind::Words(GUARD_PATHS), field!(GuardPaths, hooks.guard.paths),
@@ -172,6 +179,9 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Whether to prevent agents from running commands that cannot be undone"),
     field_row("hooks.stale_after", ValueKind::Whole { minimum: 1, maximum: 8760 }, field!(Hours, hooks.stale_after),
         "Hours without activity after which a session is given up"),
+
+    field_row("notify.command", ValueKind::Command, field!(Maybe<Plain>, run.notify),
+        "Command that tells you that a run waits or has ended; the text is its last argument, or `$1` for `sh -c`"),
 
     // The display. It is not pinned to a run.
     field_row("progress.mode", ValueKind::Words(&["silent", "summary", "streaming", "verbose"]), field!(Plain, progress),

@@ -59,7 +59,8 @@ fn allowed_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::Cost => &["2.50"],
         ValueKind::Flag => &["true", "false"],
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => &["other"],
-        ValueKind::List | ValueKind::Argv | ValueKind::Commands => &["[other]"],
+        ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks => &["[other]"],
+        ValueKind::Command => &["other", "[other, word]"],
     };
     value_texts.iter().map(ToString::to_string).collect()
 }
@@ -110,6 +111,7 @@ fn different_value(setting_row: &SettingRow, default: Option<&SettingValue>) -> 
         "agents.NAME.driver" => "codex".to_string(),
         "agents.NAME.script" => "other.yaml".to_string(),
         "agents.NAME.allow" => "[Read]".to_string(),
+        "workspace.root" => "/srv/clones".to_string(),
         _ => {
             let mut value_texts = allowed_values(setting_row.kind).into_iter();
             let other_text = value_texts.find(|text| Some(&parse_value(setting_row.kind, text)) != default);

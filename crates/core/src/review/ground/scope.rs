@@ -11,7 +11,7 @@ use alloc::{
 };
 
 use super::{
-    EvidenceFinder, GroundedEvidence,
+    CHECK_IS_NO_CLAIM, EvidenceFinder, GroundedEvidence,
     diff::{RemovedLines, TouchedLines, is_place_touched, parse_diff},
 };
 use crate::{
@@ -117,6 +117,7 @@ impl<'a> EvidenceScope<'a> {
                 let (finder, heading_text) = self.file_of_heading(heading_text, raised_finding);
                 self.find_absence(finder, heading_text, terms, raised_finding.line)
             }
+            Evidence::Check { .. } => Err(String::from(CHECK_IS_NO_CLAIM)),
         }
     }
 

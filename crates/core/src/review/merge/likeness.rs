@@ -153,6 +153,7 @@ fn evidence_concepts(evidence: &Evidence) -> BTreeSet<String> {
     match evidence {
         Evidence::Quote { text } => text_concepts(text),
         Evidence::Absence { heading, .. } => text_concepts(heading),
+        Evidence::Check { command, .. } => text_concepts(command),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         order::ReviewOrder,
         state::ReviewState,
     },
-    text::sanitize_to_line,
+    text::{keep_last_chars, sanitize_to_line},
 };
 
 /// Renders the whole file without its last line. `revision` grows with every version.
@@ -168,6 +168,9 @@ fn write_summary(rendered: &mut String, finding_counts: &FindingCounts) -> core:
     writeln!(rendered)
 }
 
+/// The most characters of a check's output that one line of the tracker shows.
+const MAX_OUTPUT_CHARS: usize = 400;
+
 fn write_issue(rendered: &mut String, finding: &Finding, remarks: &[UserRemark]) -> core::fmt::Result {
     let status_text = format_status(&finding.status);
     // The body is rendered first, because the comment below it contains its hash.
@@ -195,6 +198,12 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
             let terms = escape_line(&terms.join(", "));
             writeln!(rendered, "- Missing under “{}”: {terms}", escape_line(heading))?;
         }
+        Evidence::Check { command, output } => {
+            writeln!(rendered, "- Check: `{}`", escape_line(command).replace('`', "'"))?;
+            if !output.trim().is_empty() {
+                writeln!(rendered, "- Output: {}", escape_line(&keep_last_chars(output.trim(), MAX_OUTPUT_CHARS)))?;
+            }
+        }
     }
     writeln!(rendered, "- Category: {}", escape_line(&finding.category))?;
     if !finding.suggested_fix.is_empty() {
@@ -202,7 +211,11 @@ fn write_issue_body(rendered: &mut String, finding: &Finding, remarks: &[UserRem
     }
     let raiser_names: alloc::vec::Vec<String> =
         finding.raisers.iter().map(|raiser| format!("{} (round {})", raiser.role, raiser.round)).collect();
-    let raised_by = if raiser_names.is_empty() { String::from("the user") } else { raiser_names.join(", ") };
+    let raised_by = match raiser_names.is_empty() {
+        true if finding.check_command().is_some() => String::from("a check"),
+        true => String::from("the user"),
+        false => raiser_names.join(", "),
+    };
     writeln!(rendered, "- Raised by: {raised_by}")?;
     if let Some(earlier_id) = finding.maybe_same_as {
         writeln!(rendered, "- Possible duplicate of: {earlier_id}")?;

@@ -183,6 +183,9 @@ fn describe_failure(finding: &Finding, status_text: &str) -> String {
         Evidence::Absence { heading, terms } => {
             format!("nothing about {} under “{}”", clean_line(&terms.join(", ")), clean_line(heading))
         }
+        Evidence::Check { command, output } => {
+            format!("output of {}:\n{}", clean_line(command), clean_block(output.trim()).replace("\r\n", "\n"))
+        }
     };
     let labelled_lines = [
         ("severity", finding.severity.to_string()),

@@ -153,6 +153,7 @@ fn render_evidence(finding: &Finding, is_document: bool) -> String {
         Evidence::Absence { heading, terms } => {
             format!("> Nothing about {} under “{}”\n", escape_prose(&terms.join(", ")), escape_prose(heading))
         }
+        Evidence::Check { command, output } => fenced_block(&format!("$ {command}\n{}", output.trim_end())),
     }
 }
 

@@ -200,6 +200,8 @@ fn evidence_fingerprint(rule_key: &str, evidence: &Evidence) -> String {
             terms.dedup();
             [vec![rule_key.to_string(), "absence".into(), fold_plain(heading)], terms].concat()
         }
+        // What a check prints differs from run to run.
+        Evidence::Check { command, .. } => vec![rule_key.to_string(), "check".into(), fold_plain(command)],
     };
     // Folded text has no line breaks, so the parts cannot run into each other.
     Hash::digest_of(hashed_parts.join("\n").as_bytes()).as_str().to_string()
@@ -234,6 +236,9 @@ fn collect_properties(finding: &Finding, export: &FindingsExport<'_>) -> Value {
         Evidence::Absence { heading, terms } => {
             let terms: Vec<String> = terms.iter().map(|absent_term| clean_line(absent_term)).collect();
             json!({ "heading": clean_line(heading), "terms": terms })
+        }
+        Evidence::Check { command, output } => {
+            json!({ "command": clean_line(command), "output": clean_block(output) })
         }
     };
     property_bag.insert("evidence".into(), evidence_json);

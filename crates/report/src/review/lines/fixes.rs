@@ -78,7 +78,10 @@ impl ReviewLines {
         let StatusTransition { to: new_status, cause, note } = transition;
         match new_status {
             // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
-            FindingStatus::Fixed if cause.is_by_user() || *cause == TransitionCause::RepairedAlong => {
+            FindingStatus::Fixed
+                if cause.is_by_user()
+                    || matches!(cause, TransitionCause::RepairedAlong | TransitionCause::CheckPassed) =>
+            {
                 let line_text = lines.screen.fit_text(16, note);
                 lines.write_line(4, &format!("  {finding_id} fixed: {line_text}"));
             }

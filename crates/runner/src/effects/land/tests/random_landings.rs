@@ -148,7 +148,7 @@ impl LandingScene {
             checkpoint_key: checkpoint_key(),
             patch: hash_changes(&changed_files),
             allowed: allowed_paths(),
-            verify: Vec::new(),
+            checks: Vec::new(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(land_patch(self.context.clone(), landing)).unwrap()

@@ -1,0 +1,167 @@
+//! Checks of the user in a review: a check that fails warns, blocks, or becomes a finding.
+
+use tribunal_core::{
+    development::checks::{CheckResult, CheckSpec, CheckStatus, CommandLine, FailureAction},
+    engine::{
+        effect::{LandOutcome, Reply},
+        event::RunEvent,
+        files::Hunk,
+        ids::FindingId,
+        plan::RunPlan,
+        reason::RunReason,
+        view::RunView,
+    },
+    review::{
+        finding::{Evidence, Finding, FindingStatus, Severity, TransitionCause},
+        level::{AgentRole, ReviewLevel},
+        order::ReviewOrder,
+    },
+    tasks::brief::{AgentTask, ClaimStatus, RaisedFinding},
+};
+use tribunal_testkit::{
+    ScriptedWorld,
+    samples::{self, findings_reply, fixes_reply, flawed_text, frozen_reply, landed_reply, raised_flaw},
+    trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
+};
+
+const F1: FindingId = FindingId(1);
+const F2: FindingId = FindingId(2);
+
+fn plan_with_check(on_failure: FailureAction) -> RunPlan<ReviewOrder> {
+    samples::sample_plan().with_change(|plan| {
+        plan.order.level = Some(ReviewLevel::Minimal);
+        plan.settings.checks = vec![CheckSpec { on_failure, ..CheckSpec::new(CommandLine::shell("make lint")) }];
+    })
+}
+
+fn lint_result(on_failure: FailureAction, status: CheckStatus, output: &str) -> CheckResult {
+    CheckResult {
+        command: CommandLine::shell("make lint"),
+        status,
+        on_failure,
+        output: output.into(),
+        log: None,
+        elapsed_ms: 7,
+    }
+}
+
+const RED: CheckStatus = CheckStatus::Failed { exit_code: 2 };
+
+/// A landing that changes the line of the flaw, with what a check that does not block says about it.
+fn checked_landing(result: CheckResult) -> Reply {
+    let repaired_text = flawed_text(1).replace("flaw 1", "repaired");
+    let mut reply = landed_reply(&repaired_text, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]);
+    if let Reply::Land(LandOutcome::Landed(landed)) = &mut reply {
+        landed.checks = vec![result];
+    }
+    reply
+}
+
+/// One flaw is found and its repair lands; the second panel finds nothing.
+fn world_with_landing(result: CheckResult) -> ScriptedWorld {
+    let repaired_text = flawed_text(1).replace("flaw 1", "repaired");
+    ScriptedWorld::default()
+        .reply_on("round-1/freeze", frozen_reply(&flawed_text(1)))
+        .reply_on("round-1/review/adversarial", findings_reply(vec![raised_flaw(1, Severity::High)]))
+        .reply_on("round-1/fix-1/fix/1", fixes_reply(vec![(F1, ClaimStatus::Fixed)], true))
+        .reply_on("round-1/fix-1/fix/1/land", checked_landing(result))
+        .reply_on("round-2/freeze", frozen_reply(&repaired_text))
+        .reply_on("round-2/review/adversarial", findings_reply(vec![]))
+        .reply_on("end/look", frozen_reply(&repaired_text))
+}
+
+fn run_to_end(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> (RunReason, TrialRun<ScriptedWorld>) {
+    let mut trial = TrialRun::new(plan, world, 1);
+    match trial.run_workflow(workflow, None) {
+        TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => {
+            assert!(!ending.detail.contains("no scripted reply"), "{}", ending.detail);
+            (ending.reason, trial)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn findings(trial: &TrialRun<ScriptedWorld>) -> Vec<Finding> {
+    RunView::from_entries(&trial.journal).all_findings().cloned().collect()
+}
+
+fn warnings(trial: &TrialRun<ScriptedWorld>) -> Vec<&str> {
+    let warned = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::Warned { text } => Some(text.as_str()),
+        _ => None,
+    });
+    warned.collect()
+}
+
+fn fixer_tasks(trial: &TrialRun<ScriptedWorld>) -> Vec<AgentTask> {
+    let asked = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::EffectStarted { effect: tribunal_core::engine::effect::Effect::Ask(asked), .. } => Some(&asked.task),
+        _ => None,
+    });
+    asked.filter(|task| task.brief.as_review().is_some_and(|brief| brief.role == AgentRole::Fixer)).cloned().collect()
+}
+
+#[test]
+fn a_check_that_warns_lets_the_patch_land_with_a_warning() {
+    let result = lint_result(FailureAction::Warn, RED, "line too long\n");
+    let (reason, trial) = run_to_end(plan_with_check(FailureAction::Warn), world_with_landing(result));
+    assert_eq!(reason, RunReason::GoalMet);
+    assert_eq!(warnings(&trial), ["check `make lint` failed with exit code 2: line too long"]);
+    let [finding] = findings(&trial).try_into().unwrap();
+    assert_eq!(finding.status, FindingStatus::Fixed);
+}
+
+#[test]
+fn a_check_to_fix_becomes_a_finding_that_is_fixed_when_the_check_passes() {
+    let red = lint_result(FailureAction::Fix, RED, "line too long\n");
+    let green = lint_result(FailureAction::Fix, CheckStatus::Passed, "");
+    let world = world_with_landing(red.clone())
+        .reply_on("round-1/fix-2/fix/1", fixes_reply(vec![(F2, ClaimStatus::Fixed)], true))
+        .reply_on("round-1/fix-2/fix/1/land", checked_landing(CheckResult { output: "still".into(), ..red }))
+        .reply_on("round-1/fix-3/fix/1", fixes_reply(vec![(F2, ClaimStatus::Fixed)], true))
+        .reply_on("round-1/fix-3/fix/1/land", checked_landing(green));
+    let (reason, trial) = run_to_end(plan_with_check(FailureAction::Fix), world);
+    assert_eq!(reason, RunReason::GoalMet);
+    let [repaired, check_finding] = findings(&trial).try_into().unwrap();
+    assert_eq!(repaired.status, FindingStatus::Fixed, "a red check does not refuse a patch");
+    assert_eq!((check_finding.severity, check_finding.category.as_str()), (Severity::High, "check"));
+    let evidence = Evidence::Check { command: "make lint".into(), output: "line too long\n".into() };
+    assert_eq!((&check_finding.evidence, check_finding.place.as_ref()), (&evidence, None));
+    let causes: Vec<&TransitionCause> = check_finding.history.iter().map(|step| &step.cause).collect();
+    use TransitionCause::{Assigned, CheckFailed, CheckPassed};
+    assert_eq!(causes, [&CheckFailed, &Assigned, &CheckFailed, &Assigned, &CheckPassed]);
+    let challenged = trial.journal.iter().any(|entry| {
+        format!("{:?}", entry.event).contains("F2") && format!("{:?}", entry.event).contains("Challenger")
+    });
+    assert!(!challenged, "a fact is not challenged");
+    // The fixer gets the output, and on its second attempt the newest one.
+    let [_, second_task, third_task] = fixer_tasks(&trial).try_into().unwrap();
+    assert_eq!(second_task.brief.as_review().unwrap().assigned[0].evidence, evidence);
+    let last_try = &third_task.brief.as_review().unwrap().assigned[0].last_try;
+    assert_eq!(last_try, "`make lint` failed with exit code 2: still");
+}
+
+#[test]
+fn a_check_that_was_fixed_and_fails_again_is_open_again() {
+    let result_with = |status| lint_result(FailureAction::Fix, status, "");
+    let raised_again =
+        RaisedFinding { evidence: Evidence::Quote { text: "repaired".into() }, ..raised_flaw(2, Severity::High) };
+    let claim_fixed = |finding_number: u32| fixes_reply(vec![(FindingId(finding_number), ClaimStatus::Fixed)], true);
+    let world = world_with_landing(result_with(RED))
+        .reply_on("round-1/fix-2/fix/1", claim_fixed(2))
+        .reply_on("round-1/fix-2/fix/1/land", checked_landing(result_with(CheckStatus::Passed)))
+        .reply_on("round-2/review/adversarial", findings_reply(vec![raised_again]))
+        .reply_on("round-2/fix-1/fix/1", claim_fixed(3))
+        .reply_on("round-2/fix-1/fix/1/land", checked_landing(result_with(RED)))
+        .reply_on("round-2/fix-2/fix/1", claim_fixed(2))
+        .reply_on("round-2/fix-2/fix/1/land", checked_landing(result_with(RED)))
+        .reply_on("round-2/fix-3/fix/1", claim_fixed(2))
+        .reply_on("round-2/fix-3/fix/1/land", checked_landing(result_with(RED)));
+    let (reason, trial) = run_to_end(plan_with_check(FailureAction::Fix), world);
+    assert_eq!(reason, RunReason::FixIterations);
+    let check_finding = findings(&trial).into_iter().find(|finding| finding.check_command().is_some()).unwrap();
+    assert_eq!(check_finding.status, FindingStatus::Open);
+    let causes: Vec<&TransitionCause> = check_finding.history.iter().map(|step| &step.cause).collect();
+    use TransitionCause::{Assigned, CheckFailed, CheckPassed};
+    assert_eq!(causes[..4], [&CheckFailed, &Assigned, &CheckPassed, &CheckFailed]);
+}

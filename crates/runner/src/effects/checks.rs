@@ -1,0 +1,260 @@
+//! Runs checks, all of them, one after the other: in a copy of the project, or in a workspace for development.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tribunal_core::{
+    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    engine::ids::Key,
+    review::subject::Subject,
+};
+
+use super::{
+    EffectContext, PerformedEffect,
+    commands::{CommandFailure, run_command},
+    environment_fault,
+    land::run_file_work,
+};
+use crate::workspaces::{TaskWorkspace, WorkspaceSource};
+
+/// The most names of missing files that are reported.
+const MAX_DIFFERENCES: usize = 10;
+
+/// Runs the checks. Returns `None` if the user ended one of them.
+pub(super) async fn run_checks(
+    context: Arc<EffectContext>,
+    effect_key: Key,
+    request: RunChecks,
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    let RunChecks { place, checks } = request;
+    match place {
+        CheckPlace::Workspace { workspace } => match context.development_dir(&workspace) {
+            Ok(directory) => {
+                let outcome = run_all(&context, &checks, &directory).await;
+                add_differences(&context, outcome, directory).await
+            }
+            Err(fault) => Some(ChecksOutcome::from(fault).into()),
+        },
+        CheckPlace::Copy { subject } => {
+            let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
+            if let Err(cause) = create_copy(&context, &workspace, &subject).await {
+                return Some(failed_outcome(&format!("could not create a workspace for the checks: {cause}")));
+            }
+            let outcome = run_all(&context, &checks, &workspace.tree_dir()).await;
+            let outcome = add_differences(&context, outcome, workspace.tree_dir()).await;
+            // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
+            let _ = run_file_work(move || workspace.remove()).await;
+            outcome
+        }
+    }
+}
+
+/// Adds what the workspace lacks, if a check failed in it.
+async fn add_differences(
+    context: &EffectContext,
+    mut outcome: Option<PerformedEffect<ChecksOutcome>>,
+    tree_dir: PathBuf,
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    let project_root = context.project.root().to_path_buf();
+    // In place the workspace is the checkout itself.
+    if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome
+        && report.failures().next().is_some()
+        && tree_dir != project_root
+    {
+        let list_missing = move || Ok(list_missing_files(&project_root, &tree_dir));
+        report.differences = run_file_work(list_missing).await.unwrap_or_default();
+    }
+    outcome
+}
+
+async fn create_copy(
+    effect_context: &Arc<EffectContext>,
+    workspace: &TaskWorkspace,
+    subject: &Subject,
+) -> io::Result<()> {
+    let (context, workspace) = (effect_context.clone(), workspace.clone());
+    let subject_files: Vec<String> = subject.file_paths().into_iter().map(String::from).collect();
+    run_file_work(move || {
+        workspace
+            .create(&WorkspaceSource {
+                project_root: context.project.root(),
+                subject_files: &subject_files,
+                stored_tree: None,
+                seed_paths: &context.seed_paths(),
+            })
+            .map(drop)
+    })
+    .await
+}
+
+async fn run_all(
+    context: &EffectContext,
+    checks: &[CheckSpec],
+    directory: &Path,
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    let (mut report, mut blobs) = (ChecksReport::default(), Vec::new());
+    for check in checks {
+        let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
+        match run_command(context, &check.command, directory.to_path_buf(), timeout_ms).await {
+            Ok(finished) => {
+                let (result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
+                report.results.push(result);
+                blobs.extend(full_output);
+            }
+            Err(CommandFailure::Stopped) => return None,
+            Err(CommandFailure::Lost(cause)) => {
+                return Some(failed_outcome(&format!("could not run `{}`: {cause}", check.command)));
+            }
+        }
+    }
+    Some(PerformedEffect { reply: ChecksOutcome::Ran(report), blobs })
+}
+
+fn failed_outcome(detail: &str) -> PerformedEffect<ChecksOutcome> {
+    ChecksOutcome::from(environment_fault(detail)).into()
+}
+
+/// Lists what the two top levels of the project have and the copy does not. These are mostly files that git ignores, and
+/// they may be why a check fails only in the copy.
+fn list_missing_files(project_root: &Path, tree_dir: &Path) -> Vec<String> {
+    let mut missing_files = missing_names(project_root, tree_dir);
+    for dir_entry in fs::read_dir(project_root).into_iter().flatten().flatten() {
+        let (directory, directory_name) = (dir_entry.path(), dir_entry.file_name());
+        let copied_dir = tree_dir.join(&directory_name);
+        let is_directory = dir_entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+        if is_directory && !is_own_name(&directory_name.to_string_lossy()) && copied_dir.is_dir() {
+            let names = missing_names(&directory, &copied_dir);
+            missing_files.extend(names.into_iter().map(|name| format!("{}/{name}", directory_name.to_string_lossy())));
+        }
+    }
+    missing_files.sort();
+    let excess_count = missing_files.len().saturating_sub(MAX_DIFFERENCES);
+    missing_files.truncate(MAX_DIFFERENCES);
+    if excess_count > 0 {
+        missing_files.push(format!("{excess_count} more"));
+    }
+    missing_files
+}
+
+/// Returns the names in one directory that another one lacks; the names of directories end with a slash.
+fn missing_names(original_dir: &Path, copied_dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for dir_entry in fs::read_dir(original_dir).into_iter().flatten().flatten() {
+        let name = dir_entry.file_name().to_string_lossy().into_owned();
+        if is_own_name(&name) || fs::symlink_metadata(copied_dir.join(&name)).is_ok() {
+            continue;
+        }
+        let is_directory = dir_entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+        // An empty directory explains nothing.
+        let is_empty = is_directory && fs::read_dir(dir_entry.path()).is_ok_and(|mut entries| entries.next().is_none());
+        if !is_empty {
+            names.push(if is_directory { format!("{name}/") } else { name });
+        }
+    }
+    names
+}
+
+/// Whether a file belongs to git or to Tribunal, which are never copied.
+fn is_own_name(name: &str) -> bool {
+    name == ".git" || name == ".tribunal"
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::{
+        development::checks::{CheckStatus, CommandLine, FailureAction},
+        review::order::ReviewOrder,
+    };
+
+    use super::*;
+    use crate::{effects::test_context::new_effect_context, project::Project};
+
+    fn subject() -> Subject {
+        Subject::from_path("plan.md", None)
+    }
+
+    fn run_in_copy(project_root: &Path, checks: Vec<CheckSpec>) -> PerformedEffect<ChecksOutcome> {
+        let project = Project::from_root(project_root);
+        project.prepare_home().unwrap();
+        let context = Arc::new(new_effect_context(project, ReviewOrder::new(subject())));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let request = RunChecks { place: CheckPlace::Copy { subject: subject() }, checks };
+        let outcome = runtime.block_on(run_checks(context.clone(), Key::new("baseline"), request)).unwrap();
+        assert!(!context.project.task_dir(&context.run_id, &Key::new("baseline")).exists(), "the copy is gone");
+        outcome
+    }
+
+    fn report_of(outcome: PerformedEffect<ChecksOutcome>) -> ChecksReport {
+        match outcome.reply {
+            ChecksOutcome::Ran(report) => report,
+            ChecksOutcome::Failed { fault } => panic!("{fault}"),
+        }
+    }
+
+    fn shell_check(line: &str) -> CheckSpec {
+        CheckSpec::new(CommandLine::shell(line))
+    }
+
+    fn write_file(root: &Path, path: &str) {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), "x\n").unwrap();
+    }
+
+    #[test]
+    fn all_checks_run_in_a_copy_and_leave_the_project_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        write_file(directory.path(), "plan.md");
+        let warning_check = CheckSpec { on_failure: FailureAction::Warn, ..shell_check("test -f made; exit 4") };
+        let report = report_of(run_in_copy(
+            directory.path(),
+            vec![shell_check("echo no; exit 2"), shell_check("test -f plan.md && touch made"), warning_check],
+        ));
+        let statuses: Vec<CheckStatus> = report.results.iter().map(|result| result.status).collect();
+        assert_eq!(
+            statuses,
+            [CheckStatus::Failed { exit_code: 2 }, CheckStatus::Passed, CheckStatus::Failed { exit_code: 4 }]
+        );
+        assert_eq!(report.results[0].output, "no\n");
+        assert_eq!(report.results[2].on_failure, FailureAction::Warn);
+        assert!(!directory.path().join("made").exists());
+    }
+
+    #[test]
+    fn a_long_output_is_a_blob_of_the_reply() {
+        let directory = tempfile::tempdir().unwrap();
+        write_file(directory.path(), "plan.md");
+        let outcome = run_in_copy(directory.path(), vec![shell_check("yes line | head -1000; echo the end")]);
+        let blobs = outcome.blobs.clone();
+        let report = report_of(outcome);
+        let [blob] = blobs.try_into().unwrap();
+        assert_eq!(report.results[0].log, Some(tribunal_core::engine::ids::Hash::digest_of(&blob)));
+        assert!(report.results[0].output.ends_with("the end\n"));
+    }
+
+    #[test]
+    fn what_the_copy_lacks_is_named_where_a_check_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in ["plan.md", "node_modules/a/index.js", "web/node_modules/b.js", "web/app.js"] {
+            write_file(directory.path(), path);
+        }
+        fs::create_dir(directory.path().join("target")).unwrap();
+        let failing = report_of(run_in_copy(directory.path(), vec![shell_check("false")]));
+        assert_eq!(failing.differences, ["node_modules/", "web/node_modules/"]);
+        let passing = report_of(run_in_copy(directory.path(), vec![shell_check("true")]));
+        assert_eq!(passing.differences, [""; 0]);
+    }
+
+    #[test]
+    fn of_many_missing_files_ten_are_named() {
+        let [original, copy] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        for number in 10..22 {
+            write_file(original.path(), &format!("ignored-{number}"));
+        }
+        let missing_files = list_missing_files(original.path(), copy.path());
+        assert_eq!((missing_files.len(), missing_files[0].as_str()), (11, "ignored-10"));
+        assert_eq!(missing_files[10], "2 more");
+    }
+}
