@@ -105,10 +105,6 @@ impl KindReporter for LoopReporter {
         }
     }
 
-    fn describe_effort(summary: &LoopSummary) -> String {
-        format_count(summary.iterations, "iteration")
-    }
-
     fn describe_remaining(remaining: &RemainingLimits) -> String {
         let iterations = remaining.counts.get("iterations").copied().unwrap_or_default();
         format!("{}, {}", format_count(iterations, "iteration"), phrases::describe_remaining(remaining))
