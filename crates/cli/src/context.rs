@@ -220,6 +220,11 @@ impl CommandContext {
         env::var_os(variable_name)
     }
 
+    /// All environment variables whose names and values are text.
+    pub fn text_variables(&self) -> std::collections::BTreeMap<String, String> {
+        env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    }
+
     /// The directory for what belongs to the user and to no project.
     pub fn state_home(&self) -> Result<PathBuf, UserError> {
         base_directory("XDG_STATE_HOME", ".local/state").map(|state_base| state_base.join("tribunal")).ok_or_else(

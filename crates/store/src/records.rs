@@ -26,13 +26,17 @@ pub(crate) fn write_change(
                 i64::try_from(entry.timestamp.wall_ms).unwrap_or(i64::MAX),
             ])?;
         }
-        RecordChange::Remove { kind, key } => {
-            connection
-                .prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?
-                .execute(params![kind.as_str(), key.as_str()])?;
-        }
+        RecordChange::Remove { kind, key } => remove_record(connection, *kind, key)?,
     }
     Ok(())
+}
+
+/// Removes a record; does nothing if there is none.
+pub(crate) fn remove_record(connection: &Connection, kind: RecordKind, key: &RecordKey) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?
+        .execute(params![kind.as_str(), key.as_str()])
+        .map(drop)
 }
 
 /// Selects the records of a kind whose keys begin with a prefix.

@@ -9,12 +9,16 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tribunal_core::engine::{
     event::{EVENT_VERSION, EntryDraft, JournalEntry},
-    ids::{Hash, RunId},
-    records::RecordChange,
+    ids::{Hash, RecordKey, RunId},
+    records::{RecordChange, RecordKind},
     timestamp::Timestamp,
 };
 
-use crate::{error::StoreError, file_system::FileId, records::write_change};
+use crate::{
+    error::StoreError,
+    file_system::FileId,
+    records::{remove_record, write_change},
+};
 
 /// The longest entry in bytes that is stored in its row; a longer one becomes a blob.
 const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -39,6 +43,8 @@ pub struct EntryBatch {
     /// Changes of project records. They are written with the first entry of the batch, which tells the run and the time; so a
     /// record never changes without an entry that says so.
     pub record_changes: Vec<RecordChange>,
+    /// A project record that the user removes, whether or not the run that wrote it still has a journal.
+    pub removed_record: Option<(RecordKind, RecordKey)>,
 }
 
 type BatchCallback = Box<dyn FnOnce(Result<Vec<JournalEntry>, StoreError>) + Send>;
@@ -169,6 +175,9 @@ fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<Journa
     }
     for inbox_id in &batch.taken_requests {
         connection.prepare_cached("UPDATE inbox SET taken = 1 WHERE id = ?1")?.execute([inbox_id])?;
+    }
+    if let Some((kind, key)) = &batch.removed_record {
+        remove_record(connection, *kind, key)?;
     }
     if let Some((run_id, request_json)) = &batch.new_request {
         connection

@@ -48,6 +48,7 @@ use crate::{
 };
 
 pub(crate) use headless::LoopRunArguments;
+pub(super) use ralph_project::loop_trust_items;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LoopCommand {

@@ -2,6 +2,7 @@
 //! neighbour, declare it here and give it an arm in [`run_command`].
 
 mod board;
+mod breaker;
 mod completions;
 mod decisions;
 mod demo;
@@ -74,9 +75,11 @@ pub(crate) enum CliCommand {
     Trust(trust::TrustArguments),
     /// Check clients, agents, settings and git, and show how to fix what is missing; costs nothing
     Doctor(doctor::DoctorArguments),
-    /// Keep an agent session working until it is done or a limit is reached
+    /// Work on a task again and again until it is done and the checks pass
     #[command(subcommand, name = "loop")]
     Loop(loops::LoopCommand),
+    /// Show the circuit breaker that stops loops without progress, or reset it
+    Breaker(breaker::BreakerArguments),
     /// Explain how Tribunal reads a file or an agent's output
     #[command(subcommand)]
     Inspect(inspect::InspectCommand),
@@ -118,6 +121,7 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         CliCommand::Doctor(arguments) => doctor::run(&arguments, context),
         CliCommand::Inspect(subcommand) => inspect::run(subcommand, context),
         CliCommand::Loop(subcommand) => loops::run(subcommand, context),
+        CliCommand::Breaker(arguments) => breaker::run(&arguments, context),
         // A hook never fails; it answers before the parser is reached, and this arm is only for completeness.
         CliCommand::Hook(arguments) => Ok(hook::run(&arguments)),
         CliCommand::Gc(arguments) => gc::run(&arguments, context),

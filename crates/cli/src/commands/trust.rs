@@ -11,7 +11,7 @@ use tribunal_core::engine::view::RunPhase;
 use tribunal_report::escape_line;
 use tribunal_runner::Project;
 
-use super::runs;
+use super::{loops::loop_trust_items, runs};
 use crate::{
     context::CommandContext,
     messages::{
@@ -106,6 +106,7 @@ fn collect_trust_items(
     step_files: &[PathBuf],
 ) -> Result<Vec<TrustItem>, UserError> {
     let mut all_found = all_project_items(&gather_settings(project.root(), &SettingSources::from_environment())?);
+    all_found.extend(loop_trust_items(project, context));
     if let Some(store) = context.open_journal(project)? {
         for (run_view, _) in runs::list_runs(&store, project)? {
             // Finished runs never start anything again.

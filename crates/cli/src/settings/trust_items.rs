@@ -44,7 +44,7 @@ pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) 
             }
             TrustItem::McpServer { server_name: owner_name, .. } => format!("mcp.{owner_name}.argv"),
             // Hooks come from files and not from settings.
-            TrustItem::Hook { .. } => return false,
+            TrustItem::Hook { .. } | TrustItem::CommitHook { .. } => return false,
         })
     });
     trust_list

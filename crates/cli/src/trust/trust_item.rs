@@ -3,6 +3,8 @@
 //! Each item is shown and trusted by its content. `trust` decides whether it may run; `settings` knows which items came with
 //! the project.
 
+use std::path::Path;
+
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHooks};
 use tribunal_core::{
     development::checks::CommandLine,
@@ -47,6 +49,11 @@ pub(crate) enum TrustItem {
     Hook {
         file_name: String,
         command_line: String,
+    },
+    /// A commit hook of git. The consent is to its content.
+    CommitHook {
+        file_name: String,
+        content_hash: Hash,
     },
 }
 
@@ -149,6 +156,17 @@ impl TrustItem {
         items
     }
 
+    /// Collects the commit hooks that git would run in a project.
+    pub fn from_commit_hooks(project_root: &Path) -> Vec<TrustItem> {
+        let hook_files = tribunal_runner::list_commit_hooks(project_root).into_iter();
+        hook_files
+            .map(|hook_file| TrustItem::CommitHook {
+                file_name: hook_file.path.display().to_string(),
+                content_hash: hook_file.content_hash,
+            })
+            .collect()
+    }
+
     /// Collects the items of one client.
     fn from_client(agent_name: &str, client_spec: &ClientSpec) -> Vec<TrustItem> {
         let make_licence =
@@ -179,6 +197,7 @@ impl TrustItem {
             TrustItem::Licence { .. } => "licence",
             TrustItem::Command { purpose, .. } => purpose.kind_name(),
             TrustItem::Hook { .. } => "hook",
+            TrustItem::CommitHook { .. } => "commit-hook",
         }
     }
 
@@ -189,7 +208,8 @@ impl TrustItem {
             | TrustItem::Client { agent_name: item_owner, .. }
             | TrustItem::McpServer { server_name: item_owner, .. }
             | TrustItem::Licence { agent_name: item_owner, .. }
-            | TrustItem::Hook { file_name: item_owner, .. } => Some(item_owner),
+            | TrustItem::Hook { file_name: item_owner, .. }
+            | TrustItem::CommitHook { file_name: item_owner, .. } => Some(item_owner),
             TrustItem::Command { .. } => None,
         }
     }
@@ -207,6 +227,9 @@ impl TrustItem {
             }
             TrustItem::Command { command: CommandLine::Shell(shell_command), .. }
             | TrustItem::Hook { command_line: shell_command, .. } => shell_command.clone(),
+            TrustItem::CommitHook { file_name, content_hash } => {
+                format!("{} (content {})", shell_quote(file_name), content_hash.short_hex())
+            }
         };
         escape_line(&command_line)
     }
@@ -231,6 +254,7 @@ impl TrustItem {
                 format!("agent `{}` may {masked_command}", mask_name(agent_name))
             }
             TrustItem::Command { purpose, .. } => format!("{}: {masked_command}", purpose.kind_name()),
+            TrustItem::CommitHook { .. } => format!("commit hook {masked_command}"),
             TrustItem::Hook { file_name, .. } => {
                 format!("hook of `{}`: {masked_command}", mask_name(file_name))
             }
@@ -247,6 +271,7 @@ impl TrustItem {
             TrustItem::Licence { licence, .. } => licence.describe_effect(),
             TrustItem::Command { purpose, .. } => purpose.describe_moment(),
             TrustItem::Hook { .. } => "run by the shell in the project when a session reaches this step",
+            TrustItem::CommitHook { .. } => "run in the workspace before the result of a loop is committed",
         };
         let mut detail_lines = vec![format!("when: {purpose}")];
         let arguments = match self {
@@ -261,7 +286,7 @@ impl TrustItem {
                 detail_lines.extend(shell_lines);
                 &[]
             }
-            TrustItem::Licence { .. } => &[],
+            TrustItem::Licence { .. } | TrustItem::CommitHook { .. } => &[],
         };
         for (argument_index, argument) in arguments.iter().enumerate() {
             let masked_argument = masker.mask(&escape_line(argument)).into_owned();
@@ -293,6 +318,8 @@ impl TrustItem {
             }
             TrustItem::Command { command: CommandLine::Shell(shell_command), .. }
             | TrustItem::Hook { command_line: shell_command, .. } => vec![shell_command],
+            // A hook that moved is the same hook.
+            TrustItem::CommitHook { content_hash, .. } => vec![content_hash.as_str()],
             // The first part tells a program from a line for the shell with the same text.
             TrustItem::Command { command: CommandLine::Argv(argv), .. } => {
                 ["argv"].into_iter().chain(argv.iter().map(String::as_str)).collect()

@@ -13,7 +13,7 @@ use tribunal_runner::{
     git::heads::{self, FileTracking, HeadState},
 };
 
-use super::{check_promise, check_prompt, ralph_project::RalphProject};
+use super::{check_promise, check_prompt, ralph_project::LoopProject};
 use crate::{
     commands::{
         decisions::{StoppedRun, answer_in_place},
@@ -29,7 +29,7 @@ use crate::{
     },
     settings::{ResolvedLoop, RunInputs, resolve_loop_settings},
     terminal::progress_display::ProgressArgs,
-    trust,
+    trust::{self, trust_item::TrustItem},
 };
 
 #[derive(Debug, clap::Args)]
@@ -120,9 +120,17 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
         .with_flag("--agent", "agents.use", arguments.agent.clone())
         .with_set_flags(&arguments.set)?;
     silence_if_asked(arguments.progress, &run_inputs.sources, context);
-    let task = find_task(&project, &arguments, context)?;
-    let ralph_project = RalphProject::read_project(&project, task.prompt_file.as_deref(), context)?;
-    let mut resolved = resolve_loop_settings(project.root(), &ralph_project.add_flags(run_inputs))?;
+    let loop_project = LoopProject::read_project(&project, context);
+    let default_file = loop_project.as_ref().and_then(LoopProject::prompt_file);
+    let task = find_task(&project, &arguments, default_file, context)?;
+    let run_inputs = match &loop_project {
+        Some(loop_project) => {
+            loop_project.print_problems(context)?;
+            loop_project.choose_agent(&project, run_inputs)?
+        }
+        None => run_inputs,
+    };
+    let mut resolved = resolve_loop_settings(project.root(), &run_inputs)?;
     let order = &mut resolved.settings.plan.order;
     order.prompt = task.prompt;
     order.prompt_file = task.prompt_file;
@@ -132,7 +140,10 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     if resolved.choices.accepts_checkbox {
         order.completion.checkbox_file.clone_from(&order.prompt_file);
     }
-    ralph_project.apply_to(&mut resolved)?;
+    if let Some(loop_project) = &loop_project {
+        loop_project.apply_to(&mut resolved);
+    }
+    resolved.settings.items.extend(TrustItem::from_commit_hooks(project.root()));
     check_workspace_files(&project, &resolved.settings.plan.order)?;
     start_loop(&project, resolved, &arguments, context)
 }
@@ -169,11 +180,13 @@ struct LoopTask {
     prompt_file: Option<String>,
 }
 
-/// The places where a project has its task, in the order in which they are looked for.
-const PROMPT_FILES: [&str; 2] = [".ralph/PROMPT.md", "PROMPT.md"];
-
 /// Finds the task: on the command line, in the named file, or in the project's own prompt file.
-fn find_task(project: &Project, arguments: &LoopRunArguments, context: &CommandContext) -> Result<LoopTask, UserError> {
+fn find_task(
+    project: &Project,
+    arguments: &LoopRunArguments,
+    default_file: Option<&str>,
+    context: &CommandContext,
+) -> Result<LoopTask, UserError> {
     if let Some(typed_prompt) = &arguments.prompt {
         let prompt = super::read_prompt(std::slice::from_ref(typed_prompt))?;
         check_prompt(&prompt)?;
@@ -181,16 +194,12 @@ fn find_task(project: &Project, arguments: &LoopRunArguments, context: &CommandC
     }
     let typed_file = match &arguments.prompt_file {
         Some(typed_file) => context.resolve_path(typed_file),
-        None => PROMPT_FILES
-            .iter()
-            .map(|prompt_file| project.root().join(prompt_file))
-            .find(|prompt_file| prompt_file.is_file())
-            .ok_or_else(|| {
-                UserError::usage("no task for the loop")
-                    .with_reason("There is neither .ralph/PROMPT.md nor PROMPT.md in this project.")
-                    .with_step("name a file: `tribunal loop run TASK.md`")
-                    .with_step("or type the task: `tribunal loop run -p \"Make all tests pass\"`")
-            })?,
+        None => default_file.map(|default_file| project.root().join(default_file)).ok_or_else(|| {
+            UserError::usage("no task for the loop")
+                .with_reason("There is neither .ralph/PROMPT.md nor PROMPT.md in this project.")
+                .with_step("name a file: `tribunal loop run TASK.md`")
+                .with_step("or type the task: `tribunal loop run -p \"Make all tests pass\"`")
+        })?,
     };
     read_task_file(project, &typed_file)
 }

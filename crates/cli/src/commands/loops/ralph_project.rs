@@ -1,50 +1,217 @@
-//! Projects of bmalph and ralph-orchestrator: their plan, their settings and their notes, as far as a loop uses them.
+//! Projects of bmalph and ralph-orchestrator run as they are: their prompt, their plan, their notes and their settings. What
+//! they set is weaker than everything that the user sets for Tribunal.
 
-use tribunal_runner::Project;
+use std::collections::BTreeMap;
+
+use tribunal_bmad::{
+    problem::ProblemWeight,
+    project_files::ProjectFiles,
+    ralph::{
+        project::{RalphProject, RalphProjectKind, find_ralph_project},
+        settings::{RalphPlatform, RalphReviewMode, RalphSettings, RalphValue, read_ralph_settings},
+    },
+};
+use tribunal_core::{
+    development::checks::CheckSpec,
+    engine::settings::DriverSpec,
+    loop_run::order::{LoopOrder, ReviewMode},
+};
+use tribunal_report::escape_line;
+use tribunal_runner::{Project, project::project_files::ProjectDirectory};
 
 use crate::{
     context::CommandContext,
     messages::user_errors::UserError,
-    settings::{ResolvedLoop, RunInputs},
+    settings::{ResolvedLoop, RunInputs, SettingLayer, gather_settings},
+    trust::trust_item::{ClientLicence, CommandPurpose, TrustItem},
 };
 
-/// What such a project says about its loops. Everything is empty for other projects.
-#[derive(Debug, Default)]
-pub(super) struct RalphProject {
-    plan_file: Option<String>,
-    scratchpad: Option<String>,
+/// What such a project says about its loops.
+#[derive(Debug)]
+pub(super) struct LoopProject {
+    files: RalphProject,
+    settings: RalphSettings,
 }
 
-/// The places of a plan, in the order in which they are looked for.
-const PLAN_FILES: [&str; 3] = [".ralph/@fix_plan.md", ".ralph/fix_plan.md", "@fix_plan.md"];
-/// The notes of ralph-orchestrator.
-const SCRATCHPAD: &str = ".agent/scratchpad.md";
-
-impl RalphProject {
-    /// Reads the files of the project. A task that was typed, or that is in another file, has no plan.
-    pub fn read_project(
-        project: &Project,
-        prompt_file: Option<&str>,
-        _: &CommandContext,
-    ) -> Result<RalphProject, UserError> {
-        let is_plan_prompt =
-            prompt_file.is_some_and(|prompt_file| matches!(prompt_file, ".ralph/PROMPT.md" | "PROMPT.md"));
-        let exists = |relative_path: &&&str| project.root().join(relative_path).is_file();
-        let plan_file = PLAN_FILES.iter().find(exists).filter(|_| is_plan_prompt).map(|plan| (*plan).to_string());
-        let scratchpad = Some(SCRATCHPAD).filter(|scratchpad| project.root().join(scratchpad).is_file());
-        Ok(RalphProject { plan_file, scratchpad: scratchpad.map(String::from) })
+impl LoopProject {
+    /// Reads the files; `None` if this is another kind of project.
+    pub fn read_project(project: &Project, context: &CommandContext) -> Option<LoopProject> {
+        let directory = ProjectDirectory::open_project(project);
+        let files = find_ralph_project(&directory)?;
+        let settings_path = files.settings.clone().unwrap_or_default();
+        let settings_text = match settings_path.as_str() {
+            "" => String::new(),
+            settings_path => directory.read_file(settings_path).ok().flatten().unwrap_or_default(),
+        };
+        // The environment counts only where the project has such settings: a variable like `REVIEW_MODE` may mean something else.
+        let environment = match &files.settings {
+            Some(_) => context.text_variables(),
+            None => BTreeMap::new(),
+        };
+        let settings = read_ralph_settings(&settings_text, &settings_path, &environment);
+        Some(LoopProject { files, settings })
     }
 
-    /// Adds what the project sets, below everything that the user sets.
-    pub fn add_flags(&self, run_inputs: RunInputs) -> RunInputs {
-        run_inputs
+    /// The file with the task, if the user names none.
+    pub fn prompt_file(&self) -> Option<&str> {
+        self.files.prompt.as_deref()
     }
 
-    /// Adds what no setting has.
-    pub fn apply_to(&self, resolved: &mut ResolvedLoop) -> Result<(), UserError> {
-        let order = &mut resolved.settings.plan.order;
-        order.completion.plan_file.clone_from(&self.plan_file);
-        order.scratchpad.clone_from(&self.scratchpad);
+    /// Whether a task from this file is the task of the project.
+    fn has_prompt(&self, prompt_file: Option<&str>) -> bool {
+        prompt_file.is_some() && prompt_file == self.files.prompt.as_deref()
+    }
+
+    /// Prints what cannot be used, each with its line.
+    pub fn print_problems(&self, context: &CommandContext) -> Result<(), UserError> {
+        for problem in self.files.problems.iter().chain(&self.settings.problems) {
+            let text = escape_line(&problem.to_string());
+            match problem.weight {
+                ProblemWeight::Note => context.print_note(&text)?,
+                ProblemWeight::Warning | ProblemWeight::Error => context.print_warning(&text)?,
+            }
+        }
         Ok(())
     }
+
+    /// Adds the agent of the project, unless the user has chosen one.
+    pub fn choose_agent(&self, project: &Project, run_inputs: RunInputs) -> Result<RunInputs, UserError> {
+        let effective = gather_settings(project.root(), &run_inputs.sources)?;
+        let has_agents = effective.values.keys().any(|path| path.starts_with("agents.") && path.ends_with(".driver"));
+        let is_chosen = effective.origin_of("agents.use").is_some_and(|origin| origin.layer != SettingLayer::Default);
+        let wanted_agent = match (&self.settings.platform, self.files.config.agent.as_deref()) {
+            _ if has_agents || is_chosen => None,
+            (Some(platform), _) => Some(platform_agent(platform.value).to_string()),
+            (None, Some("claude" | "claude-code")) => Some("claude-code".to_string()),
+            (None, Some(agent @ ("codex" | "gemini" | "opencode" | "copilot" | "cursor"))) => Some(agent.to_string()),
+            // `auto` and unknown names leave the choice to Tribunal; unknown ones are named as problems.
+            (None, _) => None,
+        };
+        Ok(run_inputs.with_flag("the project's loop settings", "agents.use", wanted_agent))
+    }
+
+    /// Applies everything that the user has not set.
+    pub fn apply_to(&self, resolved: &mut ResolvedLoop) {
+        let is_default =
+            |path: &str| resolved.effective.origin_of(path).is_none_or(|origin| origin.layer == SettingLayer::Default);
+        let plan = &mut resolved.settings.plan;
+        if !self.has_prompt(plan.order.prompt_file.as_deref()) {
+            return;
+        }
+        plan.order.completion.plan_file.clone_from(&self.files.plan);
+        plan.order.scratchpad.clone_from(&self.files.scratchpad);
+        self.apply_order(&mut plan.order, &is_default);
+        let limits = &mut plan.settings.limits;
+        if let (Some(seconds), true) = (self.files.config.max_runtime_seconds, is_default("limits.max_runtime_minutes"))
+        {
+            limits.runtime_ms = seconds.saturating_mul(1_000);
+        }
+        if let (Some(max_cost), true) = (self.files.config.max_cost, is_default("limits.max_cost")) {
+            limits.cost = max_cost;
+        }
+        if let (Some(calls), true) = (&self.settings.max_calls_per_hour, is_default("limits.calls_per_hour"))
+            && let Some(calls) = std::num::NonZeroUsize::new(calls.value as usize)
+        {
+            resolved.settings.share.calls = calls;
+        }
+        let checks = self.settings.to_check_specs();
+        if is_default("checks") && is_default("verify") && plan.settings.checks.is_empty() {
+            plan.settings.checks = checks;
+        }
+        for agent in &mut plan.settings.agents {
+            let DriverSpec::Client(client) = &mut agent.driver else { continue };
+            if client.client.as_str() == platform_agent(RalphPlatform::ClaudeCode) && client.allow.is_empty() {
+                client.allow = self.allowed_tools();
+                client.bypass |= self.is_bypassed();
+            }
+        }
+        resolved.settings.items.extend(self.trust_items());
+    }
+
+    fn apply_order(&self, order: &mut LoopOrder, is_default: &dyn Fn(&str) -> bool) {
+        let (config, settings, breaker) = (&self.files.config, &self.settings, &self.settings.breaker);
+        if let (Some(max_iterations), true) = (config.max_iterations, is_default("loop.max_iterations")) {
+            order.max_iterations = max_iterations.max(1);
+        }
+        if let (Some(promise), true) = (&config.completion_promise, is_default("loop.promise")) {
+            // ralph-orchestrator looks for the bare word in the answer.
+            order.completion.accepts_word = promise == "LOOP_COMPLETE";
+            order.completion.promise.clone_from(promise);
+        }
+        let is_orchestrator = self.files.kind == RalphProjectKind::Orchestrator;
+        if is_orchestrator && is_default("loop.accept_task_complete") {
+            order.completion.checkbox_file.clone_from(&order.prompt_file);
+        }
+        if is_orchestrator && is_default("loop.accept_loop_complete") && config.completion_promise.is_none() {
+            order.completion.accepts_word = true;
+        }
+        if let (Some(mode), true) = (&settings.review_mode, is_default("loop.review")) {
+            order.review.mode = match mode.value {
+                RalphReviewMode::Off => ReviewMode::Off,
+                RalphReviewMode::Enhanced => ReviewMode::Enhanced,
+                RalphReviewMode::Ultimate => ReviewMode::Ultimate,
+            };
+        }
+        if let (Some(minutes), true) = (&settings.timeout_minutes, is_default("loop.iteration_timeout")) {
+            order.timeout_ms = u64::from(minutes.value) * 60_000;
+        }
+        if let (Some(continuity), true) = (&settings.session.continuity, is_default("loop.continue")) {
+            order.continue_session = continuity.value;
+        }
+        if let (Some(minutes), true) = (&breaker.cooldown_minutes, is_default("loop.breaker.cooldown_minutes")) {
+            order.breaker.cooldown_ms = u64::from(minutes.value) * 60_000;
+        }
+        if let (Some(interval), true) = (config.checkpoint_interval, is_default("loop.checkpoint_interval")) {
+            order.checkpoint_interval = interval.max(1);
+        }
+        let set_count = |path: &str, value: &Option<RalphValue<u32>>, field: &mut u32| {
+            if let (Some(value), true) = (value, is_default(path)) {
+                *field = value.value.max(1);
+            }
+        };
+        set_count("loop.review_interval", &settings.review_interval, &mut order.review.interval);
+        set_count("loop.breaker.no_progress", &breaker.no_progress, &mut order.breaker.no_progress);
+        set_count("loop.breaker.same_error", &breaker.same_error, &mut order.breaker.same_error);
+        set_count("loop.breaker.output_decline", &breaker.output_decline_percent, &mut order.breaker.output_decline);
+        set_count("loop.breaker.denials", &breaker.permission_denials, &mut order.breaker.denials);
+    }
+
+    fn allowed_tools(&self) -> Vec<String> {
+        self.settings.allowed_tools.as_ref().map(|tools| tools.value.clone()).unwrap_or_default()
+    }
+
+    fn is_bypassed(&self) -> bool {
+        self.settings.permission_mode.as_ref().is_some_and(|mode| mode.value == "bypassPermissions")
+    }
+
+    /// What the project's settings would run, or which rights they give: the user has to agree to it.
+    pub fn trust_items(&self) -> Vec<TrustItem> {
+        let to_item = |check: CheckSpec| TrustItem::Command { purpose: CommandPurpose::Check, command: check.command };
+        let agent_name = || platform_agent(RalphPlatform::ClaudeCode).to_string();
+        let tools = self
+            .allowed_tools()
+            .into_iter()
+            .map(|tool| TrustItem::Licence { agent_name: agent_name(), licence: ClientLicence::Tool(tool) });
+        let bypass =
+            self.is_bypassed().then(|| TrustItem::Licence { agent_name: agent_name(), licence: ClientLicence::Bypass });
+        self.settings.to_check_specs().into_iter().map(to_item).chain(tools).chain(bypass).collect()
+    }
+}
+
+/// The agent that a platform of bmalph stands for.
+fn platform_agent(platform: RalphPlatform) -> &'static str {
+    match platform {
+        RalphPlatform::ClaudeCode => "claude-code",
+        RalphPlatform::Codex => "codex",
+        RalphPlatform::OpenCode => "opencode",
+        RalphPlatform::Copilot => "copilot",
+        RalphPlatform::Cursor => "cursor",
+    }
+}
+
+/// What loops of a project would run besides its settings: the commands of `.ralphrc` and the commit hooks.
+pub(crate) fn loop_trust_items(project: &Project, context: &CommandContext) -> Vec<TrustItem> {
+    let loop_project = LoopProject::read_project(project, context);
+    let project_items = loop_project.iter().flat_map(LoopProject::trust_items);
+    project_items.chain(TrustItem::from_commit_hooks(project.root())).collect()
 }

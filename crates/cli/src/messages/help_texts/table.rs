@@ -19,7 +19,7 @@ const fn example(purpose: &'static str, command_line: &'static str) -> CommandEx
 }
 
 /// The help of every command, in the order of `tribunal --help`.
-pub(super) const COMMAND_HELP: [CommandHelp; 39] = [
+pub(super) const COMMAND_HELP: [CommandHelp; 41] = [
     command_row(
         "",
         example("Try it without an account, with scripted agents in a sample project", "tribunal demo"),
@@ -174,6 +174,18 @@ pub(super) const COMMAND_HELP: [CommandHelp; 39] = [
         "loop cancel",
         example("Release every session that is held in this project", "tribunal loop cancel"),
         example("Cancel one loop", "tribunal loop cancel loop-k3f9"),
+        Answer,
+    ),
+    command_row(
+        "breaker",
+        example("Show whether loops may run here", "tribunal breaker"),
+        example("Let them run again at once", "tribunal breaker reset"),
+        Answer,
+    ),
+    command_row(
+        "breaker reset",
+        example("Let loops run again at once", "tribunal breaker reset"),
+        example("The same, for scripts", "tribunal breaker reset --json"),
         Answer,
     ),
     command_row(

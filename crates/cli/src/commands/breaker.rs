@@ -1,0 +1,129 @@
+//! `tribunal breaker [reset]`: shows the circuit breaker of this project's loops, and closes it.
+
+use std::io::{Write, stdout};
+
+use serde::Serialize;
+use tribunal_core::{
+    engine::{
+        event::{EntryDraft, RunEvent},
+        ids::RunId,
+        records::{ProjectRecord, RecordKind, StoredRecord},
+        timestamp::Timestamp,
+    },
+    loop_run::{
+        breaker::{BreakerPhase, CircuitBreaker},
+        event::LoopEvent,
+    },
+};
+use tribunal_report::escape_line;
+use tribunal_runner::{Project, session};
+use tribunal_store::{EntryBatch, NewEntry, Store};
+
+use crate::{
+    context::CommandContext,
+    messages::{json_documents, user_errors::UserError},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BreakerArguments {
+    #[command(subcommand)]
+    action: Option<BreakerAction>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BreakerAction {
+    /// Close the circuit breaker, so that loops may run again at once
+    Reset,
+}
+
+/// The breaker for JSON.
+#[derive(Debug, Serialize)]
+struct BreakerDocument {
+    schema: &'static str,
+    phase: BreakerPhase,
+    /// The run that moved it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunId>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    why: String,
+    #[serde(flatten)]
+    breaker: CircuitBreaker,
+}
+
+pub(crate) fn run(arguments: &BreakerArguments, context: &CommandContext) -> Result<u8, UserError> {
+    let project = context.current_project();
+    if matches!(arguments.action, Some(BreakerAction::Reset)) {
+        reset_breaker(&project, context)?;
+    }
+    let stored = read_breaker(&project, context)?;
+    let breaker = stored.as_ref().map(|(_, breaker)| breaker.clone()).unwrap_or_default();
+    if context.wants_json {
+        let run = stored.map(|(stored, _)| stored.run);
+        let why = if breaker.phase == BreakerPhase::Open { breaker.describe_cause() } else { String::new() };
+        let phase = breaker.phase;
+        json_documents::print_document(&BreakerDocument { schema: "tribunal.breaker/1", phase, run, why, breaker })?;
+        return Ok(0);
+    }
+    let mut output = stdout();
+    match (breaker.phase, stored) {
+        (BreakerPhase::Open, Some((stored, _))) => {
+            writeln!(output, "open: {}", escape_line(&breaker.describe_cause()))?;
+            let closes_at = Timestamp { wall_ms: breaker.closes_ms.unwrap_or_default(), awake_ms: 0 }.format_utc();
+            writeln!(
+                output,
+                "  opened by {}; one iteration may try from {closes_at} UTC on",
+                escape_line(stored.run.as_str())
+            )?;
+            writeln!(output, "  to let loops run at once: {} breaker reset", context.program_name())?;
+        }
+        (BreakerPhase::HalfOpen, _) => {
+            writeln!(
+                output,
+                "half-open: {} iterations in a row changed nothing; the next one decides",
+                breaker.idle_count
+            )?;
+        }
+        (BreakerPhase::Closed | BreakerPhase::Open, _) => writeln!(output, "closed: loops may run")?,
+    }
+    Ok(0)
+}
+
+fn read_breaker(
+    project: &Project,
+    context: &CommandContext,
+) -> Result<Option<(StoredRecord, CircuitBreaker)>, UserError> {
+    let Some(store) = context.open_journal(project)? else { return Ok(None) };
+    let records = store.read_records(RecordKind::CircuitBreaker, CircuitBreaker::record_key().as_str())?;
+    Ok(records.into_iter().find_map(|stored| match &stored.record {
+        ProjectRecord::CircuitBreaker(breaker) => {
+            let breaker = breaker.clone();
+            Some((stored, breaker))
+        }
+        ProjectRecord::DismissedFinding(_) => None,
+    }))
+}
+
+/// Removes the record, and says so in the journal of the loop that wrote it, if that is still there.
+fn reset_breaker(project: &Project, context: &CommandContext) -> Result<(), UserError> {
+    let Some((stored, _)) = read_breaker(project, context)? else { return Ok(()) };
+    let store = Store::open(&project.home_dir())?;
+    let now_ms = session::current_wall_ms();
+    let entries = store.last_timestamp(&stored.run)?.map(|last_timestamp| NewEntry {
+        run_id: stored.run.clone(),
+        timestamp: Timestamp { wall_ms: now_ms, ..last_timestamp },
+        draft: EntryDraft {
+            id: format!("breaker_reset:{now_ms}"),
+            event: RunEvent::from_workflow(LoopEvent::BreakerMoved {
+                phase: BreakerPhase::Closed,
+                cause: None,
+                detail: "you reset it".to_string(),
+            }),
+        },
+    });
+    store.append(EntryBatch {
+        entries: entries.into_iter().collect(),
+        removed_record: Some((RecordKind::CircuitBreaker, CircuitBreaker::record_key())),
+        ..EntryBatch::default()
+    })?;
+    Ok(())
+}
