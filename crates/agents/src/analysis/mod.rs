@@ -10,7 +10,7 @@
 //! [`crate::answer`].
 
 pub(crate) mod agent_response;
-mod keywords;
+pub(crate) mod keywords;
 mod output_shape;
 pub(crate) mod status_block;
 
@@ -18,7 +18,6 @@ use serde::Serialize;
 use tribunal_core::tasks::status_report::{StatusReport, WorkStatus};
 
 pub use agent_response::AgentResponse;
-pub(crate) use keywords::has_many_errors;
 pub use output_shape::OutputShape;
 
 /// What is known besides the response itself.

@@ -9,7 +9,7 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use crate::analysis::{self, status_block};
+use crate::analysis::{keywords, status_block};
 
 /// Reads a status block. An agent may quote the form or the block of an earlier pass, so the last block that says something
 /// counts.
@@ -51,7 +51,7 @@ pub(super) fn read_turn(answer_text: &str) -> AnswerContent {
         text: trimmed_text.chars().skip(skipped_chars).collect(),
         status: status_block::find_last_block(trimmed_text).filter(StatusReport::is_conclusive),
         length: answer_text.len() as u64,
-        stuck: analysis::has_many_errors(trimmed_text),
+        stuck: keywords::has_many_errors(trimmed_text),
         // Denials are reported by the client and not by the answer.
         denied: Vec::new(),
     }))

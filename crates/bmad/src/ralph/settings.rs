@@ -333,7 +333,10 @@ impl SettingsReader<'_> {
     }
 
     fn take_gate_mode(&mut self) -> Option<RalphValue<RalphGateMode>> {
-        let names_breaker = |value: &RalphValue<ShellValue>| matches!(&value.value, ShellValue::Text(text) if text.trim().eq_ignore_ascii_case(CIRCUIT_BREAKER_MODE));
+        let names_breaker = |value: &RalphValue<ShellValue>| match &value.value {
+            ShellValue::Text(text) => text.trim().eq_ignore_ascii_case(CIRCUIT_BREAKER_MODE),
+            ShellValue::List(_) | ShellValue::OwnDefault(_) => false,
+        };
         if let Some(RalphValue { origin, .. }) =
             self.values.get("QUALITY_GATE_MODE").filter(|value| names_breaker(value)).cloned()
         {

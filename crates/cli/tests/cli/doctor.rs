@@ -72,7 +72,7 @@ impl FakeMachine {
     }
 }
 
-/// A git that ignores these files, whatever the project says.
+/// A git that ignores these two files in every project.
 const IGNORING_GIT: &str = r#"case "$*" in
     *check-ignore*) while read -r _; do :; done; printf '.env\0.nvmrc\0';;
     *) echo git version 2.40.1;;

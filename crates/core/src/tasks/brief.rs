@@ -262,7 +262,7 @@ impl AgentTask {
     }
 
     /// Returns what the agent may do: its job must be to write, and the workspace must be its own.
-    pub fn access(&self) -> AgentAccess {
+    pub fn workspace_access(&self) -> AgentAccess {
         match self.place {
             _ if self.job.duty_group() != JobKind::Fix => AgentAccess::Read,
             WorkspaceKind::Frozen { .. } => AgentAccess::Read,
@@ -273,12 +273,12 @@ impl AgentTask {
 
     /// Whether the agent may change its workspace.
     pub fn can_write(&self) -> bool {
-        self.access() >= AgentAccess::Write
+        self.workspace_access() >= AgentAccess::Write
     }
 
     /// Whether the agent may run commands in its workspace.
     pub fn can_run_commands(&self) -> bool {
-        self.access() >= AgentAccess::Develop
+        self.workspace_access() >= AgentAccess::Develop
     }
 
     /// Returns a name for the agent by what it does: its role in a review, else its job.
@@ -574,7 +574,7 @@ mod tests {
         ] {
             let purpose = TaskPurpose { job, expects: ExpectedAnswer::Turn };
             let task = AgentTask::new(AgentName::new("a"), purpose, InstructionBrief::new("x"), place.clone(), 1);
-            assert_eq!(task.access(), expected, "{job} {place:?}");
+            assert_eq!(task.workspace_access(), expected, "{job} {place:?}");
             assert_eq!(task.can_write(), expected != AgentAccess::Read);
             assert_eq!(task.can_run_commands(), expected == AgentAccess::Develop);
         }

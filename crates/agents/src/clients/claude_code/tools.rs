@@ -81,7 +81,7 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, access: AgentAccess) ->
         })
         .map(|tool_prefix| format!("{tool_prefix}*"))
         .collect();
-    // `acceptEdits` allows a few harmless commands by itself; nobody is there to be asked about the others.
+    // `acceptEdits` allows a few harmless commands by itself, and no user can be asked about the others.
     allowed_tools.extend(developing_tools.iter().map(|known_tool| (*known_tool).to_string()));
     for allow_entry in &client_spec.allow {
         let entry_tool = tool_name(allow_entry);

@@ -164,7 +164,9 @@ fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> R
         TaskBrief::Instructions(brief) if is_continued => {
             prompt::render_instruction_follow_up(brief, agent_task.expects)
         }
-        TaskBrief::Instructions(brief) => prompt::render_instructions(brief, agent_task.expects, agent_task.access()),
+        TaskBrief::Instructions(brief) => {
+            prompt::render_instructions(brief, agent_task.expects, agent_task.workspace_access())
+        }
     };
     rendered.map_err(|problem| {
         let worker = agent_task.worker_name();
@@ -377,7 +379,7 @@ fn build_command(
         prompt,
         expects: agent_task.expects,
         job: agent_task.job,
-        access: agent_task.access(),
+        access: agent_task.workspace_access(),
         size: agent_task.size,
         budget: agent_task.budget,
         scratch_dir: &context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR),
