@@ -350,7 +350,7 @@ mod tests {
         assert!(!trust_store.is_trusted(&this_project, &agent_item(&["a", "b", "c"])));
         assert!(!trust_store.is_trusted(
             &this_project,
-            &TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::shell("a b") }
+            &TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::from_shell_line("a b") }
         ));
         assert_eq!(fs::metadata(&trust_path).unwrap().permissions().mode() & 0o777, 0o600);
     }

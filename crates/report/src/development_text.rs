@@ -79,7 +79,7 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
 }
 
 fn describe_checks(report: &ChecksReport) -> String {
-    let failures: Vec<String> = report.failures().map(|result| result.describe()).collect();
+    let failures: Vec<String> = report.list_failures().map(|result| result.describe()).collect();
     if failures.is_empty() {
         return format!("{} passed", phrases::format_count(report.results.len() as u32, "check"));
     }

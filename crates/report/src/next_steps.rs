@@ -44,7 +44,10 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
     let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
-    let is_waiting_child = |standing: &ChildStanding| matches!(&standing.outcome, Some(ChildOutcome::Waiting(report)) if report.outcome == Some(RunOutcome::Waiting));
+    let is_waiting_child = |standing: &ChildStanding| match &standing.outcome {
+        Some(ChildOutcome::Waiting(report)) => report.outcome == Some(RunOutcome::Waiting),
+        _ => false,
+    };
     if run_view.children.values().any(is_waiting_child) {
         steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
     }

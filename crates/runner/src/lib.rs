@@ -24,4 +24,4 @@ pub use engine::stop_level::StopLevel;
 pub use engine::updates::{RunUpdate, UpdateCallback, UpdateSink};
 pub use landing::merging::LineRange;
 pub use project::Project;
-pub use workspaces::development::hooks::{CommitHook, HookFile, list_commit_hooks};
+pub use workspaces::development::hooks::{CommitHook, CommitHookFile, list_commit_hooks};

@@ -101,13 +101,19 @@ pub struct LoopWorld {
     pub prompts: Vec<String>,
     pub opened: u32,
     pub closed: u32,
+    work: WorldProgress,
+    open_decision: Option<Decision>,
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+struct WorldProgress {
     content: u32,
     ticked: u32,
     commits: u32,
     committed_content: u32,
     check_runs: usize,
     integrations: usize,
-    open_decision: Option<Decision>,
 }
 
 impl LoopWorld {
@@ -119,12 +125,7 @@ impl LoopWorld {
             prompts: Vec::new(),
             opened: 0,
             closed: 0,
-            content: 0,
-            ticked: 0,
-            commits: 0,
-            committed_content: 0,
-            check_runs: 0,
-            integrations: 0,
+            work: WorldProgress::default(),
             open_decision: None,
         }
     }
@@ -135,15 +136,15 @@ impl LoopWorld {
 
     fn workspace_state(&self, collected: &[String]) -> WorkspaceState {
         let boxes = CheckboxCounts {
-            done: self.ticked,
+            done: self.work.ticked,
             total: self.script.plan_total,
-            first_open: format!("task {}", self.ticked + 1),
+            first_open: format!("task {}", self.work.ticked + 1),
             says_complete: false,
         };
         WorkspaceState {
-            fingerprint: Some(Hash::new(format!("content {}", self.content))),
+            fingerprint: Some(Hash::new(format!("content {}", self.work.content))),
             changed: Vec::new(),
-            changed_count: self.content.min(9),
+            changed_count: self.work.content.min(9),
             files: collected
                 .iter()
                 .map(|path| CollectedFile { path: path.clone(), boxes: Some(boxes.clone()) })
@@ -174,9 +175,9 @@ impl LoopWorld {
         self.prompts.push(text);
         let turn = self.next_turn();
         if turn.changes {
-            self.content += 1;
+            self.work.content += 1;
         }
-        self.ticked = (self.ticked + turn.ticks).min(self.script.plan_total);
+        self.work.ticked = (self.work.ticked + turn.ticks).min(self.script.plan_total);
         let workspace = Some(Box::new(self.workspace_state(&task.collect)));
         let usage = AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() };
         if turn.fails {
@@ -212,8 +213,8 @@ impl LoopWorld {
     }
 
     fn run_checks(&mut self, run_checks: &RunChecks) -> Reply {
-        let scripted = nth_or_last(&self.script.checks, self.check_runs).copied();
-        self.check_runs += 1;
+        let scripted = nth_or_last(&self.script.checks, self.work.check_runs).copied();
+        self.work.check_runs += 1;
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
         let status = if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } };
         let results = run_checks.checks.iter().map(|check| CheckResult {
@@ -231,7 +232,7 @@ impl LoopWorld {
         if run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
             return Reply::Commit(CommitOutcome::Refused(CheckResult {
-                command: tribunal_core::development::checks::CommandLine::shell("pre-commit"),
+                command: tribunal_core::development::checks::CommandLine::from_shell_line("pre-commit"),
                 status: CheckStatus::Failed { exit_code: 1 },
                 on_failure: Default::default(),
                 output: "trailing spaces".into(),
@@ -239,12 +240,14 @@ impl LoopWorld {
                 elapsed_ms: 1,
             }));
         }
-        if self.committed_content == self.content {
-            return Reply::Commit(CommitOutcome::Unchanged { tip: CommitId::new(format!("commit{}", self.commits)) });
+        if self.work.committed_content == self.work.content {
+            return Reply::Commit(CommitOutcome::Unchanged {
+                tip: CommitId::new(format!("commit{}", self.work.commits)),
+            });
         }
-        self.committed_content = self.content;
-        self.commits += 1;
-        let commit = CommitId::new(format!("commit{}", self.commits));
+        self.work.committed_content = self.work.content;
+        self.work.commits += 1;
+        let commit = CommitId::new(format!("commit{}", self.work.commits));
         Reply::Commit(CommitOutcome::Committed(CommittedWork { commit, rewritten: Vec::new() }))
     }
 
@@ -257,8 +260,8 @@ impl LoopWorld {
                 _ => IntegrateOutcome::Integrated { checkout_moved: true },
             });
         }
-        let scripted = nth_or_last(&self.script.integrations, self.integrations).cloned();
-        self.integrations += 1;
+        let scripted = nth_or_last(&self.script.integrations, self.work.integrations).cloned();
+        self.work.integrations += 1;
         Reply::Integrate(scripted.unwrap_or(IntegrateOutcome::Integrated { checkout_moved: true }))
     }
 

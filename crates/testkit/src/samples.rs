@@ -83,14 +83,16 @@ pub fn raised_flaw(flaw_number: usize, severity: Severity) -> RaisedFinding {
 
 /// Returns one check that blocks.
 pub fn sample_checks() -> Vec<CheckSpec> {
-    vec![CheckSpec::new(CommandLine::shell("make check"))]
+    vec![CheckSpec::new(CommandLine::from_shell_line("make check"))]
 }
 
 /// Returns one check for each thing that can follow from a failure.
 pub fn checks_of_every_action() -> Vec<CheckSpec> {
     let actions = [FailureAction::Warn, FailureAction::Block, FailureAction::Fix];
-    let make_check =
-        |action: FailureAction| CheckSpec { on_failure: action, ..CheckSpec::new(CommandLine::shell(action.as_str())) };
+    let make_check = |action: FailureAction| CheckSpec {
+        on_failure: action,
+        ..CheckSpec::new(CommandLine::from_shell_line(action.as_str()))
+    };
     actions.map(make_check).to_vec()
 }
 

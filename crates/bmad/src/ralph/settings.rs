@@ -164,7 +164,7 @@ impl RalphSettings {
             when,
             on_failure,
             timeout_ms,
-            ..CheckSpec::new(CommandLine::shell(command.as_str()))
+            ..CheckSpec::new(CommandLine::from_shell_line(command.as_str()))
         };
         commands.iter().map(to_check).collect()
     }

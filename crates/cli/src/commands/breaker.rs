@@ -96,7 +96,7 @@ fn read_breaker(
     let records = store.read_records(RecordKind::CircuitBreaker, CircuitBreaker::record_key().as_str())?;
     Ok(records.into_iter().find_map(|stored| match &stored.record {
         ProjectRecord::CircuitBreaker(breaker) => {
-            let breaker = breaker.clone();
+            let breaker = CircuitBreaker::clone(breaker);
             Some((stored, breaker))
         }
         ProjectRecord::DismissedFinding(_) => None,

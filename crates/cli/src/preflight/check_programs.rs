@@ -130,7 +130,7 @@ mod tests {
         let mut plan = tribunal_testkit::samples::sample_plan();
         plan.order.fix = true;
         plan.settings.checks = ["./out/first", "no-such-program-here", "./out/second"]
-            .map(|line| CheckSpec::new(CommandLine::shell(line)))
+            .map(|line| CheckSpec::new(CommandLine::from_shell_line(line)))
             .to_vec();
         let directory = tempfile::tempdir().unwrap();
         let env_variable = |name: &str| std::env::var_os(name);

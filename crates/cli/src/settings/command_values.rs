@@ -17,7 +17,9 @@ const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
 /// Reads one command.
 pub(super) fn read_command(yaml_node: &YamlNode) -> Result<CommandLine, ValueError> {
     match &yaml_node.content {
-        YamlContent::Scalar(line) if is_usable_text(line) && !line.trim().is_empty() => Ok(CommandLine::shell(line)),
+        YamlContent::Scalar(line) if is_usable_text(line) && !line.trim().is_empty() => {
+            Ok(CommandLine::from_shell_line(line))
+        }
         YamlContent::Scalar(_) | YamlContent::Null => Err(nested_error(yaml_node, "a command must not be empty", None)),
         YamlContent::Sequence(word_nodes) => read_argv(yaml_node, word_nodes),
         YamlContent::Mapping(_) => Err(nested_error(yaml_node, "a command must be text or a list of words", None)),
@@ -46,7 +48,7 @@ fn is_usable_text(text: &str) -> bool {
 /// Reads one check.
 pub(super) fn read_check(yaml_node: &YamlNode) -> Result<CheckSpec, ValueError> {
     let YamlContent::Mapping(entries) = &yaml_node.content else { return read_command(yaml_node).map(CheckSpec::new) };
-    let mut check = CheckSpec::new(CommandLine::shell(""));
+    let mut check = CheckSpec::new(CommandLine::from_shell_line(""));
     let mut command_key: Option<&str> = None;
     for entry in entries {
         match entry.key.as_str() {

@@ -566,7 +566,7 @@ fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
     let words = ["cargo", "test", "--", "it's a name", ""].map(String::from).to_vec();
     assert_eq!(
         resolved_plan(&[(SETTINGS_FILE, &yaml_text)]).settings.checks,
-        [CommandLine::shell("make test && make lint"), CommandLine::Argv(words)].map(CheckSpec::new)
+        [CommandLine::from_shell_line("make test && make lint"), CommandLine::Argv(words)].map(CheckSpec::new)
     );
 }
 
@@ -575,7 +575,7 @@ fn the_short_form_of_checks_comes_first() {
     let yaml_text = format!(
         "{AGENT_YAML}checks: [a, {{run: b, when: completion, on_failure: fix, timeout: 2}}]\nverify: [make test]\n"
     );
-    let plain_check = |line: &str| CheckSpec::new(CommandLine::shell(line));
+    let plain_check = |line: &str| CheckSpec::new(CommandLine::from_shell_line(line));
     let last_check = CheckSpec {
         when: CheckTime::Completion,
         on_failure: FailureAction::Fix,
@@ -599,7 +599,7 @@ fn the_directory_for_clones_is_absolute_and_may_begin_with_the_home_directory() 
     };
     let workspace = resolve_root("~/clones/").unwrap();
     assert_eq!(workspace.root.as_deref(), Some("/home/me/clones"));
-    assert_eq!(workspace.setup, [CommandLine::shell("npm ci")]);
+    assert_eq!(workspace.setup, [CommandLine::from_shell_line("npm ci")]);
     assert_eq!(resolve_root("/srv/clones").unwrap().root.as_deref(), Some("/srv/clones"));
     for refused_root in ["clones", "../clones", "~other/clones"] {
         let message = resolve_root(refused_root).unwrap_err();

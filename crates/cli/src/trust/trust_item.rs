@@ -377,7 +377,7 @@ mod tests {
     }
 
     fn check_item(line: &str) -> TrustItem {
-        TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::shell(line) }
+        TrustItem::Command { purpose: CommandPurpose::Check, command: CommandLine::from_shell_line(line) }
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(argv_item.describe_masked(&Masker::new([])), "check: make 'a b'");
         assert_eq!(argv_item.describe_details(&Masker::new([]))[1..], ["program: make", "argument 1: a b"]);
         let setup_item =
-            TrustItem::Command { purpose: CommandPurpose::Setup, command: CommandLine::shell("make 'a b'") };
+            TrustItem::Command { purpose: CommandPurpose::Setup, command: CommandLine::from_shell_line("make 'a b'") };
         let items = [argv_item, setup_item, check_item("make 'a b'")];
         let distinct_hashes: BTreeSet<Hash> = items.iter().map(TrustItem::content_hash).collect();
         assert_eq!(distinct_hashes.len(), 3);

@@ -26,7 +26,7 @@ pub enum CommandLine {
 }
 
 impl CommandLine {
-    pub fn shell(line: impl Into<String>) -> CommandLine {
+    pub fn from_shell_line(line: impl Into<String>) -> CommandLine {
         CommandLine::Shell(line.into())
     }
 }
@@ -149,18 +149,18 @@ pub struct ChecksReport {
 }
 
 impl ChecksReport {
-    pub fn failures(&self) -> impl Iterator<Item = &CheckResult> {
+    pub fn list_failures(&self) -> impl Iterator<Item = &CheckResult> {
         self.results.iter().filter(|result| !result.status.is_passed())
     }
 
     /// Returns the failures that count: all but those that only warn.
     pub fn counting_failures(&self) -> impl Iterator<Item = &CheckResult> {
-        self.failures().filter(|result| result.on_failure != FailureAction::Warn)
+        self.list_failures().filter(|result| result.on_failure != FailureAction::Warn)
     }
 
     /// Returns the failures that only warn.
-    pub fn warnings(&self) -> impl Iterator<Item = &CheckResult> {
-        self.failures().filter(|result| result.on_failure == FailureAction::Warn)
+    pub fn list_warnings(&self) -> impl Iterator<Item = &CheckResult> {
+        self.list_failures().filter(|result| result.on_failure == FailureAction::Warn)
     }
 
     /// Returns the first check that could not be run at all: an environment that lacks a program says nothing about the work.
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_check_with_defaults_is_only_its_command() {
-        let check = CheckSpec::new(CommandLine::shell("make test"));
+        let check = CheckSpec::new(CommandLine::from_shell_line("make test"));
         assert_eq!(serde_json::to_string(&check).unwrap(), r#"{"command":"make test"}"#);
         let check: CheckSpec = serde_json::from_str(r#"{"command":["npm","test"],"on_failure":"fix"}"#).unwrap();
         assert_eq!(check.command, CommandLine::Argv(vec!["npm".into(), "test".into()]));

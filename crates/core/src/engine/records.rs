@@ -4,6 +4,7 @@
 //! writes them with an effect: the store writes them together with the entry that ends it. To add a kind of record: its type,
 //! a variant of [`RecordKind`] and one of [`ProjectRecord`].
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ pub enum ProjectRecord {
     /// A finding that the user dismissed.
     DismissedFinding(DismissedFinding),
     /// Whether loops may run in this project.
-    CircuitBreaker(CircuitBreaker),
+    CircuitBreaker(Box<CircuitBreaker>),
 }
 
 impl ProjectRecord {

@@ -20,9 +20,9 @@ use crate::{
     loop_run::{
         breaker::BreakerPhase,
         landing,
+        loop_host::LoopHost,
         order::LoopTopic,
         state::{LoopStage, LoopState},
-        workflow::LoopHost,
     },
 };
 
@@ -41,7 +41,7 @@ pub(super) async fn halt_loop(
             let _ = landing::commit_checkpoint(host, state, &halt_key.child_key("commit"), message).await?;
         }
         let limits = &host.host.settings().limits;
-        let allowed_iterations = host.order.max_iterations.saturating_mul(state.spent.granted_shares());
+        let allowed_iterations = host.order.pacing.max_iterations.saturating_mul(state.spent.granted_shares());
         let remaining = RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms);
         ending.left = Some(remaining.with_count("iterations", allowed_iterations.saturating_sub(state.iteration)));
         offer_choices(host, state, &halt_key, &ending).await?;

@@ -4,24 +4,16 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::checks::{CheckSpec, CheckTime},
-    engine::{
-        effect::{AwaitReset, Sleep, WaitCause, WriteRecords},
-        event::RunEvent,
-        host::ParkedRun,
-        ids::Key,
-        limits::backoff_ms,
-        reason::{RunEnding, RunReason},
-        records::{ProjectRecord, RecordChange},
-    },
+    engine::{effect::Sleep, event::RunEvent, host::ParkedRun, ids::Key, limits::backoff_ms, reason::RunEnding},
     loop_run::{
-        breaker::{BreakerPhase, CircuitBreaker, IterationSigns, OpenAction},
+        breaker::{BreakerPhase, IterationSigns},
+        breaker_gate::{note_breaker, pass_breaker},
         completion::{CompletionClaim, find_claim},
         event::{IterationReport, LoopEvent},
         landing,
-        preparation::{environment_ending, run_checks},
+        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
         prompt, review_pass,
         state::{LoopStage, LoopState},
-        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
     },
     tasks::{
         asking::{AgentConsultation, consult_agent},
@@ -61,60 +53,12 @@ pub(super) async fn run_iteration(
         return Ok(StageEnd::Halted(environment_ending(fault)));
     }
     state.iteration += 1;
-    state.session = outcome.session.clone().filter(|_| host.order.continue_session);
+    state.session = outcome.session.clone().filter(|_| host.order.pacing.continue_session);
     for stray in &outcome.strayed {
         let warning = format!("{} was changed outside the workspace while the agent worked", stray.path);
         host.host.note_event(RunEvent::Warned { text: warning });
     }
     evaluate_turn(host, state, stage_key, &outcome, report).await
-}
-
-/// Returns the ending if the breaker lets no iteration start. It may wait for the end of the cool-down.
-pub(super) async fn pass_breaker(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    stage_key: &Key,
-) -> Result<Option<RunEnding>, ParkedRun> {
-    if state.breaker.phase != BreakerPhase::Open {
-        return Ok(None);
-    }
-    let closes_ms = state.breaker.closes_ms.unwrap_or_default();
-    if host.order.breaker.on_open == OpenAction::Wait && closes_ms > host.host.last_timestamp().wall_ms {
-        let from_ms = host.host.last_timestamp().awake_ms;
-        let wait = AwaitReset {
-            agent: selection::agent_for_seat(host.host.settings(), JobKind::Loop, 0, 0),
-            until_ms: closes_ms,
-            why: format!("the circuit breaker is open: {}", state.breaker.describe_cause()),
-            cause: WaitCause::CircuitBreaker,
-        };
-        host.host.perform(stage_key.child_key("cooldown"), wait).await?;
-        state.spent.waited.add_interval(from_ms, host.host.last_timestamp().awake_ms);
-    }
-    if state.breaker.cool_down(host.host.last_timestamp().wall_ms) {
-        note_breaker(host, state, stage_key, "half-open", "the cool-down is over; one iteration may try").await?;
-        return Ok(None);
-    }
-    let detail = format!("{}; to try again at once: `tribunal breaker reset`", state.breaker.describe_cause());
-    Ok(Some(RunEnding::new(RunReason::BreakerOpen, detail)))
-}
-
-/// Records a change of the breaker for users and for later loops.
-async fn note_breaker(
-    host: LoopHost<'_>,
-    state: &LoopState,
-    stage_key: &Key,
-    record_name: &str,
-    detail: &str,
-) -> Result<(), ParkedRun> {
-    host.host.note_event(RunEvent::from_workflow(LoopEvent::BreakerMoved {
-        phase: state.breaker.phase,
-        cause: state.breaker.cause,
-        detail: String::from(detail),
-    }));
-    let record = ProjectRecord::CircuitBreaker(state.breaker.clone());
-    let changes = alloc::vec![RecordChange::Put { key: CircuitBreaker::record_key(), record }];
-    host.host.perform(stage_key.child_key("breaker").child_key(record_name), WriteRecords { changes }).await?;
-    Ok(())
 }
 
 async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
@@ -127,8 +71,8 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
         Some(work) => prompt::build_brief(host.order, settings, state, work),
         None => Default::default(),
     };
-    let mut task = AgentTask::new(agent, purpose, brief, place, host.order.timeout_ms);
-    task.recent.clone_from(&state.recent_outputs);
+    let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
+    task.recent.clone_from(&state.feedback.recent_outputs);
     task.collect = host.order.completion.watched_files();
     if let Some(session) = &state.session {
         session.continue_in(&mut task);
@@ -229,12 +173,12 @@ fn apply_turn(
     let repeats = !has_progress
         && last_reply.and_then(|reply| reply.repeats).is_some_and(|permille| permille >= SIMILAR_PERMILLE);
     if has_progress {
-        state.recent_outputs.clear();
+        state.feedback.recent_outputs.clear();
     }
     if let Some(reply) = last_reply {
-        state.recent_outputs.push(reply.output.clone());
-        let surplus = state.recent_outputs.len().saturating_sub(MAX_RECENT_OUTPUTS);
-        state.recent_outputs.drain(..surplus);
+        state.feedback.recent_outputs.push(reply.output.clone());
+        let surplus = state.feedback.recent_outputs.len().saturating_sub(MAX_RECENT_OUTPUTS);
+        state.feedback.recent_outputs.drain(..surplus);
     }
     TurnResult { has_progress, repeats, claim }
 }
@@ -280,7 +224,7 @@ async fn verify_turn(
             Err(ending) => return Ok(Err(ending)),
         };
         state.feedback.failed_checks = report.counting_failures().cloned().collect();
-        for result in report.warnings() {
+        for result in report.list_warnings() {
             host.host.note_event(RunEvent::Warned { text: result.describe() });
         }
         let is_whole = report.results.len() == all_checks.len();
@@ -332,7 +276,7 @@ async fn record_work(
     is_answered: bool,
 ) -> Result<Option<RunEnding>, ParkedRun> {
     let is_review_due = is_answered && review_pass::is_due(host.order, state);
-    let is_checkpoint_due = state.iteration.is_multiple_of(host.order.checkpoint_interval.max(1));
+    let is_checkpoint_due = state.iteration.is_multiple_of(host.order.pacing.checkpoint_interval.max(1));
     let has_uncommitted = state.work.as_ref().is_some_and(|work| work.has_uncommitted_work());
     if has_uncommitted && (is_checkpoint_due || is_review_due) {
         let message = landing::checkpoint_message(host.order, state.iteration);

@@ -19,10 +19,9 @@ use crate::{
     },
     loop_run::{
         event::LoopEvent,
+        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
         order::{LoopOrder, LoopTopic},
-        preparation::{environment_ending, run_checks},
         state::{LoopStage, LoopState},
-        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
     },
     tasks::fault::Fault,
     text::format_count,

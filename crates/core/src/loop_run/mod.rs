@@ -6,11 +6,13 @@
 //! [`landing`]. [`breaker`] stops a loop that makes no progress.
 
 pub mod breaker;
+mod breaker_gate;
 mod completion;
 pub mod event;
 mod halting;
 mod iteration;
 mod landing;
+mod loop_host;
 pub mod order;
 mod preparation;
 mod prompt;

@@ -32,14 +32,8 @@ pub struct LoopOrder {
     pub completion: CompletionRule,
     pub place: DevelopmentPlace,
     pub branch: TargetBranch,
-    pub max_iterations: u32,
-    /// How long one iteration may take.
-    pub timeout_ms: u64,
-    /// Whether an iteration continues the client's session of the last one; if not, each begins a new one.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub continue_session: bool,
-    /// A commit is made after so many iterations.
-    pub checkpoint_interval: u32,
+    #[serde(flatten)]
+    pub pacing: LoopPacing,
     /// Whether the checks are not run before the first iteration.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub skip_baseline: bool,
@@ -61,14 +55,35 @@ impl LoopOrder {
             completion: CompletionRule::default(),
             place: DevelopmentPlace::Clone,
             branch,
-            max_iterations: DEFAULT_MAX_ITERATIONS,
-            timeout_ms: 60 * 60_000,
-            continue_session: false,
-            checkpoint_interval: 5,
+            pacing: LoopPacing::default(),
             skip_baseline: false,
             scratchpad: None,
             breaker: BreakerSettings::default(),
             review: LoopReview::default(),
+        }
+    }
+}
+
+/// How many iterations there are, and how they follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopPacing {
+    pub max_iterations: u32,
+    /// How long one iteration may take.
+    pub timeout_ms: u64,
+    /// Whether an iteration continues the client's session of the last one; if not, each begins a new one.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub continue_session: bool,
+    /// A commit is made after so many iterations.
+    pub checkpoint_interval: u32,
+}
+
+impl Default for LoopPacing {
+    fn default() -> Self {
+        LoopPacing {
+            max_iterations: DEFAULT_MAX_ITERATIONS,
+            timeout_ms: 60 * 60_000,
+            continue_session: false,
+            checkpoint_interval: 5,
         }
     }
 }

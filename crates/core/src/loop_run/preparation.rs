@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
-        checks::{CheckPlace, CheckResult, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
+        checks::{CheckResult, ChecksReport, FailureAction},
         workspace::{OpenOutcome, OpenWorkspace},
     },
     engine::{
@@ -17,12 +17,11 @@ use crate::{
     },
     loop_run::{
         breaker::CircuitBreaker,
+        breaker_gate::pass_breaker,
         event::LoopEvent,
-        iteration::pass_breaker,
+        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
         state::{LoopStage, LoopState, LoopWork},
-        workflow::{LoopHost, StageEnd, WORKSPACE_NAME},
     },
-    tasks::fault::Fault,
 };
 
 /// Opens the workspace and reads the breaker that earlier loops left behind.
@@ -72,14 +71,10 @@ async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBrea
     };
     let list = host.host.perform(stage_key.child_key("breaker"), read).await?;
     let breaker = list.records.into_iter().find_map(|stored| match stored.record {
-        ProjectRecord::CircuitBreaker(breaker) => Some(breaker),
+        ProjectRecord::CircuitBreaker(breaker) => Some(*breaker),
         ProjectRecord::DismissedFinding(_) => None,
     });
     Ok(breaker.unwrap_or_default())
-}
-
-pub(super) fn environment_ending(fault: &Fault) -> RunEnding {
-    RunEnding::new(RunReason::Environment, fault.detail.clone())
 }
 
 /// Runs all checks on the untouched workspace: a check that fails already would let no iteration succeed.
@@ -106,12 +101,12 @@ pub(super) async fn check_baseline(
         differences: differences.clone(),
     }));
     let blocking: Vec<&CheckResult> =
-        report.failures().filter(|result| result.on_failure == FailureAction::Block).collect();
+        report.list_failures().filter(|result| result.on_failure == FailureAction::Block).collect();
     let Some(first_failure) = blocking.first() else {
         // A check that agents have to repair is what the first iteration begins with.
         state.feedback.failed_checks =
-            report.failures().filter(|result| result.on_failure == FailureAction::Fix).cloned().collect();
-        for result in report.warnings() {
+            report.list_failures().filter(|result| result.on_failure == FailureAction::Fix).cloned().collect();
+        for result in report.list_warnings() {
             host.host.note_event(RunEvent::Warned { text: result.describe() });
         }
         if report.counting_failures().next().is_none()
@@ -129,21 +124,4 @@ pub(super) async fn check_baseline(
     // The user repairs the cause and resumes the run, which then checks again.
     state.stage = LoopStage::Baseline;
     Ok(StageEnd::Halted(RunEnding::new(RunReason::Baseline, detail)))
-}
-
-/// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
-/// environment.
-pub(super) async fn run_checks(
-    host: LoopHost<'_>,
-    checks_key: Key,
-    checks: Vec<CheckSpec>,
-) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
-    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) }, checks };
-    Ok(match host.host.perform(checks_key, run_checks).await? {
-        ChecksOutcome::Ran(report) => match report.find_unrunnable() {
-            Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
-            None => Ok(report),
-        },
-        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
-    })
 }

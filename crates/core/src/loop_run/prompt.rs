@@ -32,7 +32,10 @@ pub(super) fn build_brief(
         text: join_parts(&[order.prompt.trim_end(), &notes, &news]),
         // The session knows the task and the rules; only the number and the news are new.
         follow_up: Some(join_parts(&[
-            &format!("This is iteration {iteration} of at most {}. Continue with the task.", order.max_iterations),
+            &format!(
+                "This is iteration {iteration} of at most {}. Continue with the task.",
+                order.pacing.max_iterations
+            ),
             &describe_next_task(work),
             &news,
         ])),
@@ -53,7 +56,7 @@ fn describe_loop(order: &LoopOrder, settings: &Settings, work: &LoopWork, iterat
     lines.push(format!(
         "This is iteration {iteration} of at most {} of a loop over this task. Earlier iterations worked in the same directory. \
          Do the next useful step, then end your turn.",
-        order.max_iterations
+        order.pacing.max_iterations
     ));
     lines.push(format!(
         "Keep notes for later iterations in {} (progress, decisions, blockers); read them first if they exist.",
@@ -167,8 +170,10 @@ mod tests {
 
     #[test]
     fn the_task_comes_first_and_what_is_added_is_short() {
-        let settings =
-            Settings { checks: alloc::vec![CheckSpec::new(CommandLine::shell("make test"))], ..Settings::default() };
+        let settings = Settings {
+            checks: alloc::vec![CheckSpec::new(CommandLine::from_shell_line("make test"))],
+            ..Settings::default()
+        };
         let brief = build_brief(&sample_order(), &settings, &LoopState::default(), &sample_work());
         assert!(brief.text.starts_with("Build the thing.\n\nThis is iteration 1 of at most 100"), "{}", brief.text);
         assert!(brief.text.contains("<promise>COMPLETE</promise>") && brief.text.contains("make test"));
@@ -180,7 +185,7 @@ mod tests {
         let mut state = LoopState::default();
         state.feedback.refused = "nothing was changed".into();
         state.feedback.failed_checks.push(CheckResult {
-            command: CommandLine::shell("make test"),
+            command: CommandLine::from_shell_line("make test"),
             status: CheckStatus::Failed { exit_code: 2 },
             on_failure: FailureAction::Block,
             output: format!("{}\nlast line", "x".repeat(5_000)),

@@ -18,9 +18,9 @@ use crate::{
     loop_run::{
         breaker::BreakerPhase,
         event::LoopEvent,
+        loop_host::LoopHost,
         order::{LoopOrder, LoopReview, ReviewMode},
         state::LoopState,
-        workflow::LoopHost,
     },
     review::{
         finding::Severity,

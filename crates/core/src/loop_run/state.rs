@@ -51,9 +51,6 @@ pub struct LoopState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<KeptSession>,
     pub feedback: Feedback,
-    /// The outputs since the content last changed, the last few of them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub recent_outputs: Vec<Hash>,
     pub reviews: ReviewLog,
     pub ledger: ChildLedger,
     /// How often the landing was tried.
@@ -152,6 +149,9 @@ pub struct Feedback {
     /// The last iterations said the same and changed nothing.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub repeats: bool,
+    /// The outputs since the content last changed, the last few of them: a new one is compared with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recent_outputs: Vec<Hash>,
     /// What the last review found; it is told until an iteration has succeeded.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub review: String,

@@ -12,6 +12,7 @@ use crate::{
     },
     loop_run::{
         halting, iteration, landing,
+        loop_host::{LoopHost, StageEnd},
         order::LoopOrder,
         preparation,
         state::{LoopStage, LoopState},
@@ -19,32 +20,12 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 
-/// The name of the one workspace of a loop.
-pub(super) const WORKSPACE_NAME: &str = "work";
-
 impl Workflow for LoopOrder {
     type State = LoopState;
 
     fn run<'a>(host: &'a dyn Host, order: &'a LoopOrder, state: LoopState) -> WorkflowFuture<'a> {
         Box::pin(run_loop(LoopHost { host, order }, state))
     }
-}
-
-/// The host of a loop, with what the loop was asked to do.
-#[derive(Clone, Copy)]
-pub(super) struct LoopHost<'a> {
-    pub host: &'a dyn Host,
-    pub order: &'a LoopOrder,
-}
-
-/// What one stage led to.
-pub(super) enum StageEnd {
-    /// The loop goes on behind a boundary.
-    Continue,
-    /// The run is over.
-    Ended(RunEnding),
-    /// The run has to wait for the user.
-    Halted(RunEnding),
 }
 
 async fn run_loop(host: LoopHost<'_>, mut state: LoopState) -> Result<RunEnding, ParkedRun> {
@@ -102,7 +83,7 @@ async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
 
 /// Returns the limit that is used up, if one is.
 pub(super) fn check_loop_limits(host: LoopHost<'_>, state: &LoopState) -> Option<RunEnding> {
-    let allowed_iterations = host.order.max_iterations.saturating_mul(state.spent.granted_shares());
+    let allowed_iterations = host.order.pacing.max_iterations.saturating_mul(state.spent.granted_shares());
     if state.iteration >= allowed_iterations {
         let detail = format!("{} of at most {allowed_iterations} iterations", state.iteration);
         return Some(RunEnding::new(RunReason::Iterations, detail));

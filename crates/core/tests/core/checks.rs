@@ -30,13 +30,14 @@ const F2: FindingId = FindingId(2);
 fn plan_with_check(on_failure: FailureAction) -> RunPlan<ReviewOrder> {
     samples::sample_plan().with_change(|plan| {
         plan.order.level = Some(ReviewLevel::Minimal);
-        plan.settings.checks = vec![CheckSpec { on_failure, ..CheckSpec::new(CommandLine::shell("make lint")) }];
+        plan.settings.checks =
+            vec![CheckSpec { on_failure, ..CheckSpec::new(CommandLine::from_shell_line("make lint")) }];
     })
 }
 
 fn lint_result(on_failure: FailureAction, status: CheckStatus, output: &str) -> CheckResult {
     CheckResult {
-        command: CommandLine::shell("make lint"),
+        command: CommandLine::from_shell_line("make lint"),
         status,
         on_failure,
         output: output.into(),

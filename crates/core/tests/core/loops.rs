@@ -35,7 +35,7 @@ const DONE: &str = "All done.\n<promise>COMPLETE</promise>";
 
 fn sample_plan() -> RunPlan<LoopOrder> {
     let mut settings = samples::sample_settings();
-    settings.checks = vec![CheckSpec::new(CommandLine::shell("make test"))];
+    settings.checks = vec![CheckSpec::new(CommandLine::from_shell_line("make test"))];
     settings.tasks.retry_after_ms = 0;
     let branch = TargetBranch { name: "main".into(), created_at: None };
     RunPlan { settings, order: LoopOrder::new("Build the thing.", branch) }
@@ -111,7 +111,7 @@ fn a_promise_with_red_checks_is_refused_with_their_output() {
 fn words_that_only_look_like_a_promise_end_nothing() {
     for answer in ["COMPLETE", "<promise>DONE</promise>", "`<promise>COMPLETE</promise>`", "LOOP_COMPLETE"] {
         let mut plan = sample_plan();
-        plan.order.max_iterations = 2;
+        plan.order.pacing.max_iterations = 2;
         let (outcome, _) = run_loop(plan, LoopScript::with_turns(vec![ScriptedTurn::working(answer)]));
         assert_eq!(parked_ending(outcome).reason, RunReason::Iterations, "{answer}");
     }
@@ -241,7 +241,7 @@ fn a_loop_that_waits_for_the_breaker_tries_once_more_by_itself() {
 #[test]
 fn a_used_up_limit_keeps_the_work_and_asks() {
     let mut plan = sample_plan();
-    plan.order.max_iterations = 2;
+    plan.order.pacing.max_iterations = 2;
     let script =
         LoopScript { answers: vec!["more", "accept"], ..LoopScript::with_turns(vec![ScriptedTurn::working("a step")]) };
     let (outcome, trial) = run_loop(plan, script);
@@ -253,7 +253,7 @@ fn a_used_up_limit_keeps_the_work_and_asks() {
 #[test]
 fn an_ended_loop_keeps_its_commits() {
     let mut plan = sample_plan();
-    plan.order.max_iterations = 1;
+    plan.order.pacing.max_iterations = 1;
     let script = LoopScript { answers: vec!["end"], ..LoopScript::with_turns(vec![ScriptedTurn::working("a step")]) };
     let ending = done_ending(run_loop(plan, script).0);
     assert_eq!(ending.reason.outcome(), Some(RunOutcome::Cancelled));
@@ -366,11 +366,11 @@ fn every_loop_ends_within_its_limits_in_random_worlds() {
     for seed in 0..150 {
         let mut dice = Dice::new(seed);
         let mut plan = sample_plan();
-        plan.order.max_iterations = 1 + dice.roll(12) as u32;
+        plan.order.pacing.max_iterations = 1 + dice.roll(12) as u32;
         plan.order.review.mode = [ReviewMode::Off, ReviewMode::Enhanced, ReviewMode::Ultimate][dice.roll(3)];
         plan.order.completion.plan_file = dice.roll_percent(40).then(|| "plan.md".to_string());
         plan.order.breaker.on_open = if dice.roll_percent(30) { OpenAction::Wait } else { OpenAction::Halt };
-        let max_iterations = plan.order.max_iterations;
+        let max_iterations = plan.order.pacing.max_iterations;
         let mut trial =
             TrialRun::new(plan, LoopWorld::new(LoopScript { plan_total: 4, ..LoopScript::default() }, seed), seed);
         let mut ended = false;

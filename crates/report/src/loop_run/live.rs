@@ -65,7 +65,7 @@ impl KindLive<LoopReporter> for LoopLive {
     fn describe_progress(&self, run_view: &RunView) -> LiveProgress {
         let Some(loop_view) = run_view.as_loop() else { return LiveProgress::default() };
         let summary = &loop_view.summary;
-        let max_iterations = loop_view.order.as_ref().map_or(0, |order| order.max_iterations);
+        let max_iterations = loop_view.order.as_ref().map_or(0, |order| order.pacing.max_iterations);
         let position = format!("iteration {} of at most {max_iterations}", self.ended_count + 1);
         let mut settled = vec![
             format!("{} changed", format_count(summary.changed_files, "file")),

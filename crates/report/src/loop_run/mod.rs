@@ -31,7 +31,7 @@ impl KindReporter for LoopReporter {
     type Live = LoopLive;
 
     fn list_limits(order: &LoopOrder) -> Vec<String> {
-        vec![format_count(order.max_iterations, "iteration")]
+        vec![format_count(order.pacing.max_iterations, "iteration")]
     }
 
     fn list_order_facts(order: &LoopOrder) -> Vec<String> {
@@ -40,7 +40,7 @@ impl KindReporter for LoopReporter {
             None => format!("until {}", SessionWork::Loop.tag_promise(&order.completion.promise)),
         };
         let mut facts = vec![until_text, format!("{}, branch {}", order.place, order.branch.name)];
-        if order.continue_session {
+        if order.pacing.continue_session {
             facts.push("one session".into());
         }
         if order.review.mode != ReviewMode::Off {

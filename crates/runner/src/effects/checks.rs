@@ -61,7 +61,7 @@ async fn add_differences(
     let project_root = context.project.root().to_path_buf();
     // In place the workspace is the checkout itself.
     if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome
-        && report.failures().next().is_some()
+        && report.list_failures().next().is_some()
         && tree_dir != project_root
     {
         let list_missing = move || Ok(list_missing_files(&project_root, &tree_dir));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn shell_check(line: &str) -> CheckSpec {
-        CheckSpec::new(CommandLine::shell(line))
+        CheckSpec::new(CommandLine::from_shell_line(line))
     }
 
     fn write_file(root: &Path, path: &str) {

@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_text_is_run_by_a_shell_and_a_list_is_not() {
-        let finished = run_in_temp_dir(&CommandLine::shell("echo $((1 + 1)); echo no >&2; exit 3"), 60_000);
+        let finished = run_in_temp_dir(&CommandLine::from_shell_line("echo $((1 + 1)); echo no >&2; exit 3"), 60_000);
         assert_eq!((finished.status, finished.output.as_str()), (CheckStatus::Failed { exit_code: 3 }, "2\nno\n"));
         let finished = run_in_temp_dir(&argv(&["echo", "$((1 + 1))", "a  b; exit 3"]), 60_000);
         assert_eq!((finished.status, finished.output.as_str()), (CheckStatus::Passed, "$((1 + 1)) a  b; exit 3\n"));
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_the_fault_of_the_environment_with_and_without_a_shell() {
-        for command_line in [CommandLine::shell("no-such-program-here"), argv(&["no-such-program-here"])] {
+        for command_line in [CommandLine::from_shell_line("no-such-program-here"), argv(&["no-such-program-here"])] {
             let finished = run_in_temp_dir(&command_line, 60_000);
             assert_eq!(finished.status, CheckStatus::CannotRun { exit_code: 127 }, "{command_line}");
             assert!(finished.output.contains("no-such-program-here"), "{}", finished.output);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_command_is_ended_after_its_time() {
-        let finished = run_in_temp_dir(&CommandLine::shell("echo begun; exec sleep 1000"), 50);
+        let finished = run_in_temp_dir(&CommandLine::from_shell_line("echo begun; exec sleep 1000"), 50);
         assert_eq!(finished.status, CheckStatus::TimedOut { after_ms: 50 });
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn of_a_long_output_the_end_is_shown_and_the_whole_is_a_blob() {
         let finish_with = |output: String| {
             let finished = FinishedCommand { status: CheckStatus::Passed, output, elapsed_ms: 1 };
-            finished.into_check_result(CommandLine::shell("make"), FailureAction::Block)
+            finished.into_check_result(CommandLine::from_shell_line("make"), FailureAction::Block)
         };
         let (result, full_output) = finish_with("é".repeat(MAX_SHOWN_OUTPUT_CHARS));
         assert_eq!((result.log, full_output), (None, None));

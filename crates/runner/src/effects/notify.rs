@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_text_is_the_last_argument() {
         let expected = (NotifyOutcome::Notified, Some("it's done; $HOME\n".to_string()));
-        assert_eq!(notify_with(Some(CommandLine::shell("echo \"$1\" >notice"))), expected);
+        assert_eq!(notify_with(Some(CommandLine::from_shell_line("echo \"$1\" >notice"))), expected);
         let words = ["sh", "-c", "echo \"$2\" >notice", "name", "first"].map(String::from).to_vec();
         assert_eq!(notify_with(Some(CommandLine::Argv(words))), expected);
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn without_a_command_nothing_happens_and_a_failing_one_is_an_outcome() {
         assert_eq!(notify_with(None), (NotifyOutcome::Notified, None));
-        let (outcome, _) = notify_with(Some(CommandLine::shell("echo nobody there; exit 3")));
+        let (outcome, _) = notify_with(Some(CommandLine::from_shell_line("echo nobody there; exit 3")));
         let NotifyOutcome::Failed { fault } = outcome else { panic!("{outcome:?}") };
         assert!(fault.detail.contains("failed with exit code 3: nobody there"), "{}", fault.detail);
     }

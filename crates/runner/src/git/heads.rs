@@ -8,7 +8,7 @@ use super::{GitError, GitRepository, to_trimmed_text};
 
 /// What HEAD is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeadState {
+pub enum CurrentHead {
     Branch {
         name: String,
         commit: CommitId,
@@ -24,15 +24,15 @@ pub enum HeadState {
 }
 
 /// Reads HEAD.
-pub fn read_head(project_root: &Path) -> Result<HeadState, GitError> {
+pub fn read_head(project_root: &Path) -> Result<CurrentHead, GitError> {
     let repository = GitRepository::open_at(project_root)?;
     let branch = query_text(&repository, &["symbolic-ref", "-q", "--short", "HEAD"])?;
     let commit = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD^{commit}"])?.map(CommitId::new);
     Ok(match (branch, commit) {
-        (Some(name), Some(commit)) => HeadState::Branch { name, commit },
-        (Some(name), None) => HeadState::Unborn { name },
-        (None, Some(commit)) => HeadState::Detached { commit },
-        (None, None) => HeadState::Unborn { name: "HEAD".to_string() },
+        (Some(name), Some(commit)) => CurrentHead::Branch { name, commit },
+        (Some(name), None) => CurrentHead::Unborn { name },
+        (None, Some(commit)) => CurrentHead::Detached { commit },
+        (None, None) => CurrentHead::Unborn { name: "HEAD".to_string() },
     })
 }
 

@@ -80,7 +80,7 @@ fn gates_become_checks() {
         when: CheckTime::Completion,
         on_failure: FailureAction::Block,
         timeout_ms: Some(120_000),
-        ..CheckSpec::new(CommandLine::shell(command))
+        ..CheckSpec::new(CommandLine::from_shell_line(command))
     };
     assert_eq!(check_specs, [expected("npm test"), expected("npm run lint")]);
     // bmalph's own default is to warn.

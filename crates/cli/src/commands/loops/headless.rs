@@ -10,7 +10,7 @@ use tribunal_core::{
 };
 use tribunal_runner::{
     Project,
-    git::heads::{self, FileTracking, HeadState},
+    git::heads::{self, CurrentHead, FileTracking},
 };
 
 use super::{check_promise, check_prompt, ralph_project::LoopProject};
@@ -222,23 +222,23 @@ fn choose_branch(
         .map_err(|cause| UserError::from(cause).with_reason("A loop works on a git branch. Nothing was started."))?;
     let program_name = context.program_name();
     let head_commit = match (&head, typed_branch) {
-        (HeadState::Unborn { name }, _) => {
+        (CurrentHead::Unborn { name }, _) => {
             return Err(UserError::usage(format!("the branch {name} has no commit yet"))
                 .with_reason("A loop begins with a commit. Nothing was started.")
                 .with_step("make a first commit: `git add -A && git commit -m \"Begin\"`"));
         }
-        (HeadState::Detached { commit }, None) => {
+        (CurrentHead::Detached { commit }, None) => {
             return Err(UserError::usage(format!("HEAD is detached at {}", commit.short_hex()))
                 .with_reason("The result of a loop lands on a branch. Nothing was started.")
                 .with_step("check out a branch: `git switch main`")
                 .with_step(format!("or name one for the result: `{program_name} loop run --branch NAME`")));
         }
-        (HeadState::Detached { commit } | HeadState::Branch { commit, .. }, _) => commit.clone(),
+        (CurrentHead::Detached { commit } | CurrentHead::Branch { commit, .. }, _) => commit.clone(),
     };
     let Some(branch_name) = typed_branch else {
         return match head {
-            HeadState::Branch { name, .. } => Ok(TargetBranch { name, created_at: None }),
-            HeadState::Unborn { .. } | HeadState::Detached { .. } => Err(UserError::usage("HEAD is on no branch")),
+            CurrentHead::Branch { name, .. } => Ok(TargetBranch { name, created_at: None }),
+            CurrentHead::Unborn { .. } | CurrentHead::Detached { .. } => Err(UserError::usage("HEAD is on no branch")),
         };
     };
     if !heads::is_branch_name(project.root(), branch_name)? {

@@ -131,7 +131,7 @@ impl LoopProject {
     fn apply_order(&self, order: &mut LoopOrder, is_default: &dyn Fn(&str) -> bool) {
         let (config, settings, breaker) = (&self.files.config, &self.settings, &self.settings.breaker);
         if let (Some(max_iterations), true) = (config.max_iterations, is_default("loop.max_iterations")) {
-            order.max_iterations = max_iterations.max(1);
+            order.pacing.max_iterations = max_iterations.max(1);
         }
         if let (Some(promise), true) = (&config.completion_promise, is_default("loop.promise")) {
             // ralph-orchestrator looks for the bare word in the answer.
@@ -153,16 +153,16 @@ impl LoopProject {
             };
         }
         if let (Some(minutes), true) = (&settings.timeout_minutes, is_default("loop.iteration_timeout")) {
-            order.timeout_ms = u64::from(minutes.value) * 60_000;
+            order.pacing.timeout_ms = u64::from(minutes.value) * 60_000;
         }
         if let (Some(continuity), true) = (&settings.session.continuity, is_default("loop.continue")) {
-            order.continue_session = continuity.value;
+            order.pacing.continue_session = continuity.value;
         }
         if let (Some(minutes), true) = (&breaker.cooldown_minutes, is_default("loop.breaker.cooldown_minutes")) {
             order.breaker.cooldown_ms = u64::from(minutes.value) * 60_000;
         }
         if let (Some(interval), true) = (config.checkpoint_interval, is_default("loop.checkpoint_interval")) {
-            order.checkpoint_interval = interval.max(1);
+            order.pacing.checkpoint_interval = interval.max(1);
         }
         let set_count = |path: &str, value: &Option<RalphValue<u32>>, field: &mut u32| {
             if let (Some(value), true) = (value, is_default(path)) {

@@ -13,7 +13,7 @@ const THRESHOLD_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 100 };
 
 #[rustfmt::skip]
 pub(super) const LOOP_ROWS: &[SettingRow] = &[
-    field_row("loop.max_iterations", ITERATIONS_KIND, field!(Plain, loop_run.max_iterations),
+    field_row("loop.max_iterations", ITERATIONS_KIND, field!(Plain, loop_run.pacing.max_iterations),
         "Maximum number of iterations of a loop"),
     field_row("loop.promise", ValueKind::Text, field!(Plain, loop_run.completion.promise),
         "Text that the agent writes between <promise> and </promise> when the task is done"),
@@ -21,11 +21,11 @@ pub(super) const LOOP_ROWS: &[SettingRow] = &[
         "Whether the word LOOP_COMPLETE in an answer counts like the promise"),
     field_row("loop.accept_task_complete", ValueKind::Flag, field!(Plain, loop_choices.accepts_checkbox),
         "Whether a ticked box `TASK_COMPLETE` in the prompt file counts like the promise"),
-    field_row("loop.continue", ValueKind::Flag, field!(Plain, loop_run.continue_session),
+    field_row("loop.continue", ValueKind::Flag, field!(Plain, loop_run.pacing.continue_session),
         "Whether all iterations share one session of the client; by default, each starts a new one"),
-    field_row("loop.iteration_timeout", ValueKind::Seconds { minimum: 1 }, field!(Seconds, loop_run.timeout_ms),
+    field_row("loop.iteration_timeout", ValueKind::Seconds { minimum: 1 }, field!(Seconds, loop_run.pacing.timeout_ms),
         "Timeout of one iteration"),
-    field_row("loop.checkpoint_interval", THRESHOLD_KIND, field!(Plain, loop_run.checkpoint_interval),
+    field_row("loop.checkpoint_interval", THRESHOLD_KIND, field!(Plain, loop_run.pacing.checkpoint_interval),
         "Iterations between two commits"),
     field_row("loop.review", ValueKind::Words(&["off", "enhanced", "ultimate"]), field!(Word, loop_run.review.mode),
         "When the changes are reviewed: never, every few iterations, or whenever a task of the plan is done"),

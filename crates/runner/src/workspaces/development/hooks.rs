@@ -32,19 +32,19 @@ impl CommitHook {
 
 /// A hook that would run. It may have come with the repository, so the user has to have agreed to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookFile {
+pub struct CommitHookFile {
     pub hook: CommitHook,
     pub path: PathBuf,
     pub content_hash: Hash,
 }
 
 /// Lists the hooks that would run before a commit of a project; none where there is no repository.
-pub fn list_commit_hooks(project_root: &Path) -> Vec<HookFile> {
+pub fn list_commit_hooks(project_root: &Path) -> Vec<CommitHookFile> {
     let Ok(repository) = UserRepository::open_around(project_root) else { return Vec::new() };
     find_hooks(&repository).unwrap_or_default()
 }
 
-fn find_hooks(repository: &UserRepository) -> Result<Vec<HookFile>, WorkspaceError> {
+fn find_hooks(repository: &UserRepository) -> Result<Vec<CommitHookFile>, WorkspaceError> {
     let mut command = git_command(&repository.layout.work_tree_top);
     // Our commands switch hooks off, so the user's setting is passed once more, for git to expand a path like `~/hooks`.
     if let Some(hooks_path) = repository.setting("core.hookspath") {
@@ -65,14 +65,14 @@ fn find_hooks(repository: &UserRepository) -> Result<Vec<HookFile>, WorkspaceErr
         let metadata = fs::metadata(&path).ok()?;
         let is_runnable = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
         let content_hash = atomic_files::hash_file(&path).ok().filter(|_| is_runnable)?;
-        Some(HookFile { hook, path, content_hash })
+        Some(CommitHookFile { hook, path, content_hash })
     });
     Ok(hooks.collect())
 }
 
 impl DevelopmentWorkspace {
     /// Lists the user's hooks, which are those of the checkout and not of the workspace.
-    pub fn commit_hooks(&self) -> Result<Vec<HookFile>, WorkspaceError> {
+    pub fn commit_hooks(&self) -> Result<Vec<CommitHookFile>, WorkspaceError> {
         find_hooks(&UserRepository::open_around(&self.record.project_root)?)
     }
 

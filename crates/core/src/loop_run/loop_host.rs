@@ -1,0 +1,55 @@
+//! What all stages of a loop have in common.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    engine::{
+        host::{Host, ParkedRun},
+        ids::Key,
+        reason::{RunEnding, RunReason},
+    },
+    loop_run::order::LoopOrder,
+    tasks::fault::Fault,
+};
+
+/// The name of the one workspace of a loop.
+pub(super) const WORKSPACE_NAME: &str = "work";
+
+/// The host of a loop, with what the loop was asked to do.
+#[derive(Clone, Copy)]
+pub(super) struct LoopHost<'a> {
+    pub host: &'a dyn Host,
+    pub order: &'a LoopOrder,
+}
+
+/// What one stage led to.
+pub(super) enum StageEnd {
+    /// The loop goes on behind a boundary.
+    Continue,
+    /// The run is over.
+    Ended(RunEnding),
+    /// The run has to wait for the user.
+    Halted(RunEnding),
+}
+
+pub(super) fn environment_ending(fault: &Fault) -> RunEnding {
+    RunEnding::new(RunReason::Environment, fault.detail.clone())
+}
+
+/// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
+/// environment.
+pub(super) async fn run_checks(
+    host: LoopHost<'_>,
+    checks_key: Key,
+    checks: Vec<CheckSpec>,
+) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
+    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) }, checks };
+    Ok(match host.host.perform(checks_key, run_checks).await? {
+        ChecksOutcome::Ran(report) => match report.find_unrunnable() {
+            Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
+            None => Ok(report),
+        },
+        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
+    })
+}
