@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         // Without `--runs` the cutoff is not used: whole runs are removed only on request.
         let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let gc_options = GcOptions {
+            clones_root: crate::context::clones_root(),
             now_ms,
             runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,

@@ -1,6 +1,6 @@
 //! Reclaims space in `.tribunal`: removes what no run will ever read again.
 //!
-//! That is workspaces of finished runs, temporary files of dead processes, blobs that no entry names, runs that were discarded
+//! That is workspaces of finished runs (also those for development, outside the project), temporary files of dead processes, blobs that no entry names, runs that were discarded
 //! a week ago, and, only on request, whole runs that ended long ago. A run that waits, was stopped, was halted or still has a
 //! process is never touched unless it was discarded, nor are the originals and checkpoints of a run that is kept. Unknown things
 //! stay: a directory is removed only if it is named after a run of this journal or holds nothing but workspaces. No link is
@@ -27,7 +27,10 @@ use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_jour
 
 use crate::{
     engine::run::{RunHold, Runner},
-    housekeeping::discarded_runs::{self, TRASH_DAYS},
+    housekeeping::{
+        development_workspaces::{ListedWorkspace, list_workspaces, remove_run_workspaces, remove_workspace},
+        discarded_runs::{self, TRASH_DAYS},
+    },
     landing::landing_repository,
     project::{Project, atomic_files},
     session::loop_runs::is_loop_held,
@@ -38,8 +41,10 @@ use crate::{
 const QUICK_COMPACT_BYTES: u64 = 64 << 20;
 
 /// What may be removed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GcOptions {
+    /// The directory for clones of all projects, in which agents develop.
+    pub clones_root: Option<PathBuf>,
     /// The wall time, by which discarded runs are old enough to be removed.
     pub now_ms: u64,
     /// Also removes whole runs that ended well before this wall time.
@@ -63,7 +68,7 @@ pub enum GcError {
 /// Something on disk that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedItem {
-    /// Relative to the project's root.
+    /// Relative to the project's root, unless it is outside.
     pub relative_path: PathBuf,
     pub bytes: u64,
 }
@@ -104,6 +109,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     // The directories are listed before the journal is read: a run is recorded before it creates its first workspace, so a
     // directory that is listed now and not recorded then belongs to no run.
     let workspace_dirs = list_run_directories(&project.home_dir().join("work"));
+    let development_workspaces = list_workspaces(project, options.clones_root.as_deref());
     let store = Store::open_read_only(&project.home_dir())?;
     let run_views = read_run_views(&store)?;
     drop(store);
@@ -146,12 +152,20 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         live_runs,
         ..GcReport::default()
     };
+    let unneeded_workspaces: Vec<ListedWorkspace> = development_workspaces
+        .into_iter()
+        .filter(|workspace| {
+            !report.live_runs.contains(&workspace.run_id)
+                && (report.removed_runs.contains(&workspace.run_id) || is_work_settled(&run_views, &workspace.run_id))
+        })
+        .collect();
     let mut remover = ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
     report.workspaces = remover.remove_paths(workspace_dirs);
     report.originals = remover.remove_paths(original_dirs);
     report.checkpoints = remover.remove_paths(checkpoint_dirs);
     report.temporary_files = remover.remove_paths(find_orphaned_temporaries(project, &run_views));
     report.leftovers = remover.leftovers;
+    remove_development_workspaces(project, options, unneeded_workspaces, &mut report);
     if !options.dry_run {
         let deletion = landing_repository::delete_landings(project, &report.removed_runs);
         report.leftovers.extend(deletion.err().map(|cause| format!(".tribunal/landings.git: {cause}")));
@@ -160,6 +174,38 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         compact_unless_held(project, options, &mut report)?;
     }
     Ok(report)
+}
+
+/// Whether nobody will continue the work of a run: it ended well or was cancelled, or the journal does not know it. A child run is
+/// continued by the run that started it.
+fn is_work_settled(run_views: &BTreeMap<RunId, RunView>, run_id: &RunId) -> bool {
+    let Some(run_view) = run_views.get(run_id) else { return true };
+    run_views.get(find_root(run_id, run_view)).is_none_or(has_ended_well)
+}
+
+/// Removes workspaces for development, and the refs of runs that are removed as a whole.
+fn remove_development_workspaces(
+    project: &Project,
+    options: &GcOptions,
+    unneeded_workspaces: Vec<ListedWorkspace>,
+    report: &mut GcReport,
+) {
+    let clones_root = options.clones_root.as_deref();
+    for workspace in unneeded_workspaces {
+        let bytes = measure_size(&workspace.path);
+        let removal = if options.dry_run { Ok(()) } else { remove_workspace(project, clones_root, &workspace) };
+        match removal {
+            Ok(()) => {
+                let relative_path = workspace.path.strip_prefix(project.root()).unwrap_or(&workspace.path);
+                report.workspaces.push(RemovedItem { relative_path: relative_path.to_path_buf(), bytes });
+            }
+            Err(cause) => report.leftovers.push(format!("{}: {cause}", workspace.path.display())),
+        }
+    }
+    if !options.dry_run {
+        let removal = remove_run_workspaces(project, clones_root, &report.removed_runs);
+        report.leftovers.extend(removal.err().map(|cause| cause.to_string()));
+    }
 }
 
 /// Returns the discarded runs whose time in the trash is over.
@@ -234,12 +280,6 @@ fn read_run_views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError>
 /// Returns runs that ended well, long enough ago. Runs that left something for the user stay, and so do those with a recent
 /// undo: the parked files may still be wanted.
 fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
-    let ended_well = |run_view: &RunView| match &run_view.phase {
-        RunPhase::Finished(summary) => {
-            matches!(summary.outcome, Some(RunOutcome::Resolved | RunOutcome::Cancelled))
-        }
-        RunPhase::Running | RunPhase::Parked(_) => false,
-    };
     let cutoff = SystemTime::UNIX_EPOCH + Duration::from_millis(before_ms);
     let is_old = |parked_path: &PathBuf| {
         fs::metadata(parked_path)
@@ -251,7 +291,7 @@ fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before
         |run_id: &RunId, run_view: &RunView| run_view.last_time.wall_ms < before_ms && nothing_parked_since(run_id);
     // A run and its child runs are removed together. How a child ended is the business of the run that started it.
     let is_old_tree = |root_id: &RunId| {
-        run_views.get(root_id).is_some_and(&ended_well)
+        run_views.get(root_id).is_some_and(has_ended_well)
             && run_views
                 .iter()
                 .filter(|(run_id, run_view)| find_root(run_id, run_view) == root_id)
@@ -259,6 +299,13 @@ fn find_old_runs(project: &Project, run_views: &BTreeMap<RunId, RunView>, before
     };
     let old_views = run_views.iter().filter(|(run_id, run_view)| is_old_tree(find_root(run_id, run_view)));
     old_views.map(|(run_id, _)| run_id.clone()).collect()
+}
+
+fn has_ended_well(run_view: &RunView) -> bool {
+    match &run_view.phase {
+        RunPhase::Finished(summary) => matches!(summary.outcome, Some(RunOutcome::Resolved | RunOutcome::Cancelled)),
+        RunPhase::Running | RunPhase::Parked(_) => false,
+    }
 }
 
 /// Returns the run that the user started: the run itself, unless it is a child.

@@ -131,11 +131,8 @@ impl DevelopmentWorkspace {
             if entry.is_untracked && entry.path.ends_with(b"/") {
                 contents.nested_repositories.push(self.shown_path(&entry.path));
             } else if entry.is_unstaged || entry.is_untracked {
-                match fs::symlink_metadata(tree_path(&self.record.tree, &entry.path)) {
-                    Ok(metadata) if metadata.is_file() || metadata.is_symlink() => written_paths.push(entry.path),
-                    // Neither a directory nor a pipe is content.
-                    _ => removed_paths.push(entry.path),
-                }
+                let is_written = is_own_content(&self.record.tree, &entry.path);
+                if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
             } else {
                 contents.changes.extend(entry.staged);
             }
@@ -186,6 +183,14 @@ impl DevelopmentWorkspace {
         });
         CollectedFile { path: relative_path.to_string(), boxes }
     }
+}
+
+/// Whether there is a file or a link at a path. Neither a directory nor a pipe is content, nor is what lies behind a link.
+fn is_own_content(tree: &Path, path: &[u8]) -> bool {
+    let full_path = tree_path(tree, path);
+    let mut parents = full_path.ancestors().skip(1).take_while(|directory| *directory != tree);
+    parents.all(|directory| !directory.is_symlink())
+        && fs::symlink_metadata(&full_path).is_ok_and(|metadata| metadata.is_file() || metadata.is_symlink())
 }
 
 fn read_short_text(directory: &Path, relative_path: &str) -> Option<String> {

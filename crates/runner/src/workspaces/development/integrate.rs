@@ -379,7 +379,8 @@ fn integrate_in_place(
             return Err(WorkspaceError::Refused { message, command: Some("git restore --staged .") });
         }
         let mut command = repository.checkout_command(&checkout.path);
-        command.args(["read-tree", "-m", commit.as_str()]);
+        // The files differ from the old commit, which is no reason not to move the index.
+        command.args(["read-tree", "-i", "-m", commit.as_str()]);
         run_checked(command, None)?;
     }
     let outcome = move_branch(repository, branch_ref, request, true)?;

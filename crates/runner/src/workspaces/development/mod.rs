@@ -162,7 +162,7 @@ fn work_ref(run_id: &str, name: &str) -> String {
     format!("{}{}", run_ref_prefix(run_id), file_component(name))
 }
 
-pub(crate) fn run_ref_prefix(run_id: &str) -> String {
+fn run_ref_prefix(run_id: &str) -> String {
     format!("refs/tribunal/work/{}/", file_component(run_id))
 }
 
@@ -275,9 +275,7 @@ pub(crate) fn close_workspace(home: &WorkspaceHome, run_id: &RunId, name: &str) 
     for place in [DevelopmentPlace::Clone, DevelopmentPlace::InPlace] {
         let directory = home.workspace_dir(place, run_id, name);
         // A workspace that is damaged is removed all the same.
-        if let Ok(record_text) = fs::read(directory.join(RECORD_FILE)) {
-            base = serde_json::from_slice(&record_text).ok().map(|record: WorkspaceRecord| record.base);
-        }
+        base = base.or_else(|| read_workspace_record(&directory).map(|record| record.base));
         remove_workspace_dir(&directory)?;
     }
     // Without a repository there are no refs either.
@@ -289,6 +287,26 @@ pub(crate) fn close_workspace(home: &WorkspaceHome, run_id: &RunId, name: &str) 
         }
         _ => Ok(()),
     }
+}
+
+/// Returns what is recorded about a workspace, if it is complete.
+pub(crate) fn read_workspace_record(directory: &Path) -> Option<WorkspaceRecord> {
+    serde_json::from_slice(&fs::read(directory.join(RECORD_FILE)).ok()?).ok()
+}
+
+/// Deletes the refs with the work of runs, whether or not a branch has it.
+pub(crate) fn delete_run_refs(project_root: &Path, run_ids: &[RunId]) -> Result<(), WorkspaceError> {
+    // Most projects are looked at without any such run; git need not be started for that.
+    if run_ids.is_empty() {
+        return Ok(());
+    }
+    let Ok(repository) = UserRepository::open_around(project_root) else { return Ok(()) };
+    let refs = repository.query_text(["for-each-ref", "--format=%(refname)", "refs/tribunal/work"])?;
+    let prefixes: Vec<String> = run_ids.iter().map(|run_id| run_ref_prefix(run_id.as_str())).collect();
+    for ref_name in refs.lines().filter(|ref_name| prefixes.iter().any(|prefix| ref_name.starts_with(prefix))) {
+        repository.delete_own_ref(ref_name)?;
+    }
+    Ok(())
 }
 
 /// Whether any branch of the user's has a commit.

@@ -11,7 +11,7 @@ use std::{
 use super::{
     SealedFile, WithPath, WorkspaceError,
     control_git::ControlGit,
-    user_repository::{UserRepository, find_filtered_paths, join_with_nul, run_checked},
+    user_repository::{UserRepository, add_settings, find_filtered_paths, join_with_nul, run_checked},
 };
 use crate::{
     git::to_trimmed_text,
@@ -138,16 +138,38 @@ pub(super) fn write_filtered_files(
             outcome.sealed_files.push(SealedFile { path: path.clone(), hash });
         }
     }
-    if !smudged_paths.is_empty() {
-        // The files were written without a filter before, so they are written again.
-        let arguments = ["checkout-index", "--force", "-z", "--stdin"];
-        if let Err(cause) = control_git.run_with_input(arguments, Some(join_with_nul(&smudged_paths))) {
-            let shown_paths: Vec<_> = smudged_paths.iter().map(|path| String::from_utf8_lossy(path)).collect();
-            outcome.remarks.push(format!("could not apply a filter to {}: {cause}", shown_paths.join(", ")));
-        }
+    if let Err(cause) = smudge_files(repository, control_git, &smudged_paths) {
+        let shown_paths: Vec<_> = smudged_paths.iter().map(|path| String::from_utf8_lossy(path)).collect();
+        outcome.remarks.push(format!("could not apply a filter to {}: {cause}", shown_paths.join(", ")));
     }
     seal_in_index(control_git, &outcome.sealed_files)?;
     Ok(outcome)
+}
+
+/// Writes files once more, with the filters of the user's own configuration.
+fn smudge_files(
+    repository: &UserRepository,
+    control_git: &ControlGit,
+    paths: &[Vec<u8>],
+) -> Result<(), WorkspaceError> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    // Git would leave alone what it has written before.
+    for path in paths {
+        let file_path = tree_path(&control_git.work_tree, path);
+        fs::remove_file(&file_path).at_path(&file_path)?;
+    }
+    let arguments = ["checkout-index", "--force", "-u", "-z", "--stdin"];
+    let smudged = control_git.run_with_input(arguments, Some(join_with_nul(paths)));
+    if smudged.is_err() {
+        // Files as git stores them are better than no files, which would count as deleted.
+        let mut command = control_git.new_command();
+        command.args(arguments);
+        add_settings(&mut command, &repository.settings_without_filters());
+        run_checked(command, Some(join_with_nul(paths)))?;
+    }
+    smudged.map(drop)
 }
 
 /// Records the files of the user's checkout whose filter only the repository's own configuration defines.

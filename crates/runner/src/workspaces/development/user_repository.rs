@@ -126,7 +126,20 @@ impl UserRepository {
     /// Returns the filters that only the repository's own configuration defines. They never run.
     pub fn repository_filters(&self) -> BTreeSet<&str> {
         let user_filters = self.filter_names(false);
-        self.filter_names(true).into_iter().filter(|name| !user_filters.contains(name)).collect()
+        // A filter process of the repository cannot be unset, only be made empty, and then git does not run the user's commands.
+        let has_foreign_process = |name: &str| {
+            let key = format!("filter.{name}.process");
+            self.repository_setting(&key).is_some() && self.user_setting(&key).is_none()
+        };
+        self.filter_names(true)
+            .into_iter()
+            .filter(|name| !user_filters.contains(name) || has_foreign_process(name))
+            .collect()
+    }
+
+    fn user_setting(&self, key: &str) -> Option<&str> {
+        let entries = self.config.iter().rev();
+        entries.filter(|entry| !entry.is_from_repository && entry.key == key).map(|entry| entry.value.as_str()).next()
     }
 
     /// Returns settings that switch off every filter.
@@ -137,20 +150,20 @@ impl UserRepository {
 
     /// Returns settings with which a filter is what the user configured, whatever the repository itself says about it.
     fn settings_with_user_filters(&self) -> Vec<(String, String)> {
-        let user_value = |key: &str| {
-            let entries = self.config.iter().rev();
-            entries
-                .filter(|entry| !entry.is_from_repository && entry.key == key)
-                .map(|entry| entry.value.clone())
-                .next()
-        };
-        let settings = self.filter_names(true).into_iter().flat_map(|name| {
-            FILTER_SETTINGS.map(|setting| {
+        let repository_filters = self.repository_filters();
+        let mut settings = Vec::new();
+        for name in self.filter_names(true) {
+            for setting in FILTER_SETTINGS {
                 let (key, off) = switched_off(name, setting);
-                (key.clone(), user_value(&key).unwrap_or(off))
-            })
-        });
-        settings.collect()
+                if repository_filters.contains(name) {
+                    settings.push((key, off));
+                } else if self.repository_setting(&key).is_some() {
+                    let user_value = self.user_setting(&key).map_or(off, String::from);
+                    settings.push((key, user_value));
+                }
+            }
+        }
+        settings
     }
 
     /// Returns a command for a checkout of the repository that may write to its index.
