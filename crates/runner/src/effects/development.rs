@@ -2,6 +2,9 @@
 //!
 //! The work on files and git is in `workspaces::development`; here it is combined with the commands of the user: setup and hooks.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,

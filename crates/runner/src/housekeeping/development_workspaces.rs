@@ -89,3 +89,44 @@ pub(crate) fn remove_run_workspaces(
     }
     delete_run_refs(project.root(), run_ids)
 }
+
+#[cfg(test)]
+mod tests {
+    use tribunal_store::Store;
+
+    use super::*;
+    use crate::housekeeping::gc::{GcOptions, collect_garbage};
+
+    #[test]
+    fn workspaces_of_unknown_runs_are_listed_and_collected_and_other_directories_stay() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let project = Project::from_root(temp_dir.path().join("project"));
+        project.prepare_home().unwrap();
+        Store::open(&project.home_dir()).unwrap();
+        let clones_root = temp_dir.path().join("cache");
+        let home = workspace_home(&project, Some(&clones_root));
+        let half_made = home.workspace_dir(DevelopmentPlace::Clone, &RunId::new("loop-x1"), "dev");
+        fs::create_dir_all(half_made.join("tree")).unwrap();
+        // A workspace of another project, and a link to what is not ours.
+        fs::create_dir_all(clones_root.join("other-1234/loop-x1/dev")).unwrap();
+        fs::create_dir_all(temp_dir.path().join("thesis/draft")).unwrap();
+        std::os::unix::fs::symlink(temp_dir.path().join("thesis"), home.project_dir().join("link")).unwrap();
+        let listed = list_workspaces(&project, Some(&clones_root));
+        let expected = ListedWorkspace {
+            run_id: RunId::new("loop-x1"),
+            name: "dev".into(),
+            place: DevelopmentPlace::Clone,
+            path: half_made.clone(),
+            is_complete: false,
+        };
+        assert_eq!(listed, [expected]);
+        for dry_run in [true, false] {
+            let options = GcOptions { clones_root: Some(clones_root.clone()), dry_run, ..GcOptions::default() };
+            let report = collect_garbage(&project, &options).unwrap();
+            let removed: Vec<&Path> = report.workspaces.iter().map(|item| item.relative_path.as_path()).collect();
+            assert_eq!(removed, [half_made.as_path()]);
+            assert_eq!(half_made.exists(), dry_run);
+        }
+        assert!(clones_root.join("other-1234/loop-x1/dev").exists() && temp_dir.path().join("thesis/draft").exists());
+    }
+}

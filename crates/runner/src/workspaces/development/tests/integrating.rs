@@ -180,6 +180,7 @@ fn filters_of_the_user_run_in_the_checkout_and_those_of_the_repository_make_the_
 #[test]
 fn work_in_the_checkout_moves_the_branch_and_the_index() {
     let project = UserProject::with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    project.home().project.prepare_home().unwrap();
     let workspace = project.open_in_place();
     let base = workspace.record.base.clone();
     project.write("a.txt", "agent\n");
