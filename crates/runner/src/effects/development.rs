@@ -116,12 +116,12 @@ pub(super) async fn open_workspace(
     let setup_commands = context.settings.workspace.setup.clone();
     // The user's own checkout is set up by the user.
     for command in setup_commands.iter().filter(|_| !in_place) {
-        let directory = unfinished.workspace().agent_dir();
+        let directory = unfinished.as_workspace().agent_dir();
         match context.run_user_command(command, directory, BTreeMap::new()).await {
             Ok(finished) if finished.result.status.is_passed() => {}
             Ok(finished) => {
                 // Whether the rest could be removed does not matter: the next attempt begins with that.
-                let _ = run_work(&context, move |_| Ok(unfinished.discard()?)).await;
+                let _ = run_work(&context, move |_| Ok(unfinished.remove_directory()?)).await;
                 let FinishedCheck { result, log_blob } = finished;
                 let blobs = log_blob.into_iter().collect();
                 return Some(PerformedEffect { reply: OpenOutcome::SetupFailed(result), blobs });
@@ -133,7 +133,7 @@ pub(super) async fn open_workspace(
             }
         }
     }
-    let completed = run_work(&context, move |_| Ok(unfinished.complete()?)).await;
+    let completed = run_work(&context, move |_| Ok(unfinished.mark_complete()?)).await;
     Some(match completed {
         Ok(workspace) => describe_opened(&context, workspace, scratchpad).await.into(),
         Err(fault) => OpenOutcome::from(fault).into(),
@@ -226,7 +226,7 @@ pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork
     rebased.await.unwrap_or_else(RebaseOutcome::from)
 }
 
-pub(super) async fn integrate(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {
+pub(super) async fn integrate_commit(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {
     let integrated = run_work(&context, move |context| {
         let workspace = context.find_development_workspace(&request.workspace)?;
         Ok(integrate_work(&workspace, &request)?)

@@ -262,7 +262,7 @@ pub(crate) async fn perform_effect(
             return Some(PerformedEffect { reply: Reply::Commit(reply), blobs });
         }
         Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
-        Effect::Integrate(request) => Reply::Integrate(development::integrate(context, request).await),
+        Effect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
         Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
     };
     Some(reply.into())

@@ -1,8 +1,8 @@
 //! Reclaims space in `.tribunal`: removes what no run will ever read again.
 //!
-//! That is workspaces of finished runs (also those for development, outside the project), temporary files of dead processes, blobs that no entry names, runs that were discarded
-//! a week ago, and, only on request, whole runs that ended long ago. A run that waits, was stopped, was halted or still has a
-//! process is never touched unless it was discarded, nor are the originals and checkpoints of a run that is kept. Unknown things
+//! That is workspaces of finished runs (also those for development, outside the project), temporary files of dead processes,
+//! blobs that no entry names, runs that were discarded a week ago, and, only on request, whole runs that ended long ago. A run
+//! that waits, was stopped, was halted or still has a process is never touched unless it was discarded, nor are the originals and checkpoints of a run that is kept. Unknown things
 //! stay: a directory is removed only if it is named after a run of this journal or holds nothing but workspaces. No link is
 //! followed; if our own directories are links, nothing is done.
 //!
@@ -176,7 +176,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     Ok(report)
 }
 
-/// Whether nobody will continue the work of a run: it ended well or was cancelled, or the journal does not know it. A child run is
+/// Whether no process will continue the work of a run: it ended well or was cancelled, or the journal does not know it. A child run is
 /// continued by the run that started it.
 fn is_work_settled(run_views: &BTreeMap<RunId, RunView>, run_id: &RunId) -> bool {
     let Some(run_view) = run_views.get(run_id) else { return true };
@@ -234,7 +234,7 @@ fn list_kept_runs(
 
 /// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    let directories = ["work", "originals", "checkpoints", "parked", "discarded"]
+    let directories = ["work", "originals", "checkpoints", "parked", "discarded", "development"]
         .map(|directory_name| format!(".tribunal/{directory_name}"));
     for own_path in [".tribunal".to_string()].iter().chain(&directories) {
         match fs::symlink_metadata(project.root().join(own_path)) {
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn nothing_is_removed_where_our_directories_are_links() {
-        for name in ["work", "originals", "checkpoints", "parked", "discarded"] {
+        for name in ["work", "originals", "checkpoints", "parked", "discarded", "development"] {
             let (directory, project) = new_project();
             symlink(directory.path().join("scratch"), project.home_dir().join(name)).unwrap();
             let refused = collect_garbage(&project, &GcOptions::default()).unwrap_err();

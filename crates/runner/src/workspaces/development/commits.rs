@@ -74,7 +74,7 @@ impl DevelopmentWorkspace {
         let contents = self.stage_contents()?;
         if let Some((path, _)) = contents.broken_seals.first() {
             let shown_path = self.shown_path(path);
-            return Err(WorkspaceError::refused(format!(
+            return Err(WorkspaceError::new_refusal(format!(
                 "{shown_path} was changed, but only the repository's own configuration defines its filter, and that one does not \
                  run; define the filter in your own configuration (`git config --global`), or leave the file as it is"
             )));
@@ -100,7 +100,7 @@ impl DevelopmentWorkspace {
     ) -> Result<CommittedWork, WorkspaceError> {
         let repository = UserRepository::open_around(&self.record.project_root)?;
         let control_git = self.control_git();
-        let author = repository.identity("GIT_AUTHOR_IDENT");
+        let author = repository.read_identity("GIT_AUTHOR_IDENT");
         let mut command = new_commit_command(&repository, &control_git);
         let (name, email) = author.unwrap_or_else(|| (FALLBACK_NAME.into(), FALLBACK_EMAIL.into()));
         command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
@@ -164,7 +164,7 @@ fn copy_objects(mut producer: Command, wanted: String, repository: &UserReposito
     if packed.success() {
         Ok(())
     } else {
-        Err(WorkspaceError::refused("could not copy the commit into your repository: `git pack-objects` failed"))
+        Err(WorkspaceError::new_refusal("could not copy the commit into your repository: `git pack-objects` failed"))
     }
 }
 
@@ -172,12 +172,12 @@ fn copy_objects(mut producer: Command, wanted: String, repository: &UserReposito
 pub(super) fn new_commit_command(repository: &UserRepository, control_git: &ControlGit) -> Command {
     let mut command = control_git.new_command();
     let (name, email) = repository
-        .identity("GIT_COMMITTER_IDENT")
+        .read_identity("GIT_COMMITTER_IDENT")
         .unwrap_or_else(|| (FALLBACK_NAME.to_string(), FALLBACK_EMAIL.to_string()));
     command.env("GIT_COMMITTER_NAME", name).env("GIT_COMMITTER_EMAIL", email);
     let is_signed = repository.is_enabled("commit.gpgsign");
     for key in SIGNING_SETTINGS {
-        if let Some(value) = repository.setting(key).filter(|_| is_signed) {
+        if let Some(value) = repository.effective_setting(key).filter(|_| is_signed) {
             command.arg("-c").arg(format!("{key}={value}"));
         }
     }

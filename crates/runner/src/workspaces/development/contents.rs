@@ -258,7 +258,7 @@ pub(super) fn parse_raw_diff(output: &[u8]) -> Vec<StagedChange> {
 
 impl StagedChange {
     /// The mode of the new content, as git writes it.
-    pub fn mode(&self) -> &str {
+    pub fn file_mode(&self) -> &str {
         self.content.split(' ').next().unwrap_or_default()
     }
 

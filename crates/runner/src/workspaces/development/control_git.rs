@@ -22,13 +22,14 @@ pub(super) struct ControlGit {
 }
 
 impl ControlGit {
-    /// Returns a command on our git directory. The git directory of the agent is never looked at, whatever it is by now.
+    /// Returns a command on our git directory. The git directory of the agent is never looked at.
     pub fn new_command(&self) -> Command {
         let mut command = index_writing_command(&self.work_tree);
-        command
-            .arg(path_option("--git-dir", &self.git_dir))
-            .arg(path_option("--work-tree", &self.work_tree))
-            .arg("--literal-pathspecs");
+        command.arg(path_option("--git-dir", &self.git_dir)).arg(path_option("--work-tree", &self.work_tree)).args([
+            "--literal-pathspecs",
+            "-c",
+            "submodule.recurse=false",
+        ]);
         command
     }
 

@@ -47,7 +47,7 @@ pub fn list_commit_hooks(project_root: &Path) -> Vec<CommitHookFile> {
 fn find_hooks(repository: &UserRepository) -> Result<Vec<CommitHookFile>, WorkspaceError> {
     let mut command = git_command(&repository.layout.work_tree_top);
     // Our commands switch hooks off, so the user's setting is passed once more, for git to expand a path like `~/hooks`.
-    if let Some(hooks_path) = repository.setting("core.hookspath") {
+    if let Some(hooks_path) = repository.effective_setting("core.hookspath") {
         command.arg("-c").arg(format!("core.hooksPath={hooks_path}"));
     } else {
         command.arg("-c").arg({

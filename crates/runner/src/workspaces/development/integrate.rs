@@ -1,7 +1,7 @@
 //! Moves the user's branch to the work, and the checkout of that branch with it.
 //!
 //! The branch moves only from where it is expected to be, in one atomic step. A checkout of it follows as with
-//! `git merge --ff-only`, but only if no file that would change has uncommitted content of the user's, in whatever form: modified,
+//! `git merge --ff-only`, but only if no file that would change has uncommitted content of the user's: modified,
 //! staged, untracked or ignored. Otherwise nothing of the user's is touched, and the work waits on a branch of its own. The files
 //! move before the branch: a process that ends in between leaves the work as staged changes, and the next one continues.
 
@@ -65,7 +65,7 @@ pub(crate) fn integrate_work(
     }
     if !repository.is_true(["merge-base", "--is-ancestor", expected.as_str(), commit.as_str()])? {
         let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
-        return Err(WorkspaceError::refused(message));
+        return Err(WorkspaceError::new_refusal(message));
     }
     let Some(checkout) = checkout else {
         return move_branch(&repository, &branch_ref, request, false);
@@ -98,14 +98,14 @@ fn create_branch(
     branch_ref: &str,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     if request.branch.created_at.is_none() {
-        return Err(WorkspaceError::refused(format!("the branch `{}` is gone", request.branch.name)));
+        return Err(WorkspaceError::new_refusal(format!("the branch `{}` is gone", request.branch.name)));
     }
     if repository.move_ref(branch_ref, &request.commit, None)? {
         return Ok(IntegrateOutcome::Integrated { checkout_moved: false });
     }
     let tip = repository.find_commit(branch_ref)?;
     tip.map(|tip| IntegrateOutcome::Moved { tip })
-        .ok_or_else(|| WorkspaceError::refused(format!("could not create the branch `{}`", request.branch.name)))
+        .ok_or_else(|| WorkspaceError::new_refusal(format!("could not create the branch `{}`", request.branch.name)))
 }
 
 fn move_branch(
@@ -119,7 +119,7 @@ fn move_branch(
     }
     match repository.find_commit(branch_ref)? {
         Some(tip) => Ok(IntegrateOutcome::Moved { tip }),
-        None => Err(WorkspaceError::refused(format!("the branch `{}` is gone", request.branch.name))),
+        None => Err(WorkspaceError::new_refusal(format!("the branch `{}` is gone", request.branch.name))),
     }
 }
 
@@ -258,7 +258,7 @@ fn has_new_content(
     };
     let mut command = repository.checkout_command(&checkout.path);
     command.args(["hash-object", "--stdin"]);
-    let object_id = match change.mode() {
+    let object_id = match change.file_mode() {
         "120000" if metadata.is_symlink() => {
             use std::os::unix::ffi::OsStringExt;
             let Ok(link_target) = fs::read_link(&full_path) else { return Ok(false) };
@@ -345,7 +345,7 @@ fn wait_on_branch(
         let current = repository.find_commit(&branch_ref)?;
         let is_moved = match &current {
             Some(tip) if tip == commit => true,
-            // The branch may have earlier work of this run, but nobody else's, and nobody may have it checked out.
+            // The branch may have earlier work of this run, but no commit of the user's, and must not be checked out.
             Some(tip) => {
                 repository.is_true(["merge-base", "--is-ancestor", tip.as_str(), commit.as_str()])?
                     && find_checkout(repository, &branch_ref)?.is_none()
@@ -357,7 +357,7 @@ fn wait_on_branch(
             return Ok(IntegrateOutcome::Waits { branch: name, paths });
         }
     }
-    Err(WorkspaceError::refused(format!("could not create the branch `tribunal/{run_name}`")))
+    Err(WorkspaceError::new_refusal(format!("could not create the branch `tribunal/{run_name}`")))
 }
 
 /// Moves the branch that is checked out where the work was done: the files are there already, only the index has to follow.

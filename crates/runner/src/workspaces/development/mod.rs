@@ -66,7 +66,7 @@ pub(crate) enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    pub fn refused(message: impl Into<String>) -> WorkspaceError {
+    pub fn new_refusal(message: impl Into<String>) -> WorkspaceError {
         WorkspaceError::Refused { message: message.into(), command: None }
     }
 }
@@ -139,7 +139,7 @@ impl WorkspaceHome {
     /// Finds a workspace that must be there.
     pub fn require_workspace(&self, run_id: &RunId, name: &str) -> Result<DevelopmentWorkspace, WorkspaceError> {
         self.find_workspace(run_id, name)?
-            .ok_or_else(|| WorkspaceError::refused(format!("the workspace `{name}` of run {run_id} is not open")))
+            .ok_or_else(|| WorkspaceError::new_refusal(format!("the workspace `{name}` of run {run_id} is not open")))
     }
 }
 
@@ -218,7 +218,7 @@ impl DevelopmentWorkspace {
         // A link in place of the tree would lead to files that are not the workspace's.
         if !fs::symlink_metadata(&workspace.record.tree).is_ok_and(|metadata| metadata.is_dir()) {
             let shown_tree = workspace.record.tree.display();
-            return Err(WorkspaceError::refused(format!("the workspace's directory {shown_tree} is gone")));
+            return Err(WorkspaceError::new_refusal(format!("the workspace's directory {shown_tree} is gone")));
         }
         // A process may have ended while hooks ran, or in the middle of a rebase.
         workspace.control_git().set_head(&workspace.record.base)?;

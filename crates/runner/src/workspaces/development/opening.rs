@@ -32,25 +32,25 @@ pub(crate) struct OpenRequest<'a> {
     pub own_files: &'a [String],
 }
 
-/// A workspace that lacks only its setup. It counts as incomplete until [`UnfinishedWorkspace::complete`].
+/// A workspace that lacks only its setup. It counts as incomplete until [`UnfinishedWorkspace::mark_complete`].
 #[derive(Debug)]
 pub(crate) struct UnfinishedWorkspace {
     workspace: DevelopmentWorkspace,
 }
 
 impl UnfinishedWorkspace {
-    pub fn workspace(&self) -> &DevelopmentWorkspace {
+    pub fn as_workspace(&self) -> &DevelopmentWorkspace {
         &self.workspace
     }
 
     /// Records the workspace as complete.
-    pub fn complete(self) -> Result<DevelopmentWorkspace, WorkspaceError> {
+    pub fn mark_complete(self) -> Result<DevelopmentWorkspace, WorkspaceError> {
         self.workspace.save_record()?;
         Ok(self.workspace)
     }
 
     /// Removes the workspace.
-    pub fn discard(self) -> Result<(), WorkspaceError> {
+    pub fn remove_directory(self) -> Result<(), WorkspaceError> {
         remove_workspace_dir(&self.workspace.directory)
     }
 }
@@ -96,10 +96,10 @@ pub(crate) fn create_workspace(
     let unfinished = UnfinishedWorkspace { workspace };
     if let Err(cause) = filled {
         // The cause counts, not whether the rest could be removed; the next attempt removes it anyway.
-        let _ = unfinished.discard();
+        let _ = unfinished.remove_directory();
         return Err(cause);
     }
-    // The ref keeps the objects that the workspace borrows, whatever the user does to the branch meanwhile.
+    // The ref keeps the objects that the workspace borrows, also if the user moves or deletes the branch meanwhile.
     let record = &unfinished.workspace.record;
     repository.set_own_ref(&work_ref(record.run.as_str(), &record.name), &record.base)?;
     Ok(unfinished)
@@ -111,11 +111,11 @@ fn find_base(repository: &UserRepository, branch: &TargetBranch) -> Result<Commi
         return Ok(tip);
     }
     let Some(created_at) = &branch.created_at else {
-        return Err(WorkspaceError::refused(format!("there is no branch `{}`", branch.name)));
+        return Err(WorkspaceError::new_refusal(format!("there is no branch `{}`", branch.name)));
     };
     repository
         .find_commit(created_at.as_str())?
-        .ok_or_else(|| WorkspaceError::refused(format!("there is no commit {}", created_at.short_hex())))
+        .ok_or_else(|| WorkspaceError::new_refusal(format!("there is no commit {}", created_at.short_hex())))
 }
 
 /// Refuses to work in a checkout of something else, or in one with uncommitted files.
@@ -133,12 +133,20 @@ fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord)
                 "`{current_branch}` is checked out, and not `{}`; check that out first, with `git switch {}`",
                 record.branch, record.branch
             );
-            return Err(WorkspaceError::refused(message));
+            return Err(WorkspaceError::new_refusal(message));
         }
     }
     let mut command = repository.checkout_command(&repository.layout.work_tree_top);
     command.env("GIT_OPTIONAL_LOCKS", "0");
-    command.args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
+    // Only the commits of submodules are compared: a git process in one would read its configuration, which may name programs.
+    command.args([
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    ]);
     let output = run_checked(command, None)?;
     let status_entries = super::contents::parse_status(&output);
     let dirty_paths: Vec<String> = status_entries
@@ -177,7 +185,7 @@ fn fill_clone(
     let base = workspace.record.base.clone();
     create_private_dir(&workspace.record.tree)?;
     create_control_git(repository, &control_git, &base)?;
-    // Filters are left out at first: whatever they would have to download or decrypt is in the user's checkout already.
+    // Filters are left out at first: what they would have to download or decrypt is in the user's checkout already.
     let mut checkout = control_git.new_command();
     checkout.args(["read-tree", "-m", "-u", base.as_str()]);
     add_settings(&mut checkout, &repository.settings_without_filters());
@@ -218,7 +226,7 @@ fn prepare_in_place(repository: &UserRepository, workspace: &mut DevelopmentWork
 }
 
 fn describe_identity(repository: &UserRepository) -> Option<String> {
-    let has_identity = repository.identity("GIT_AUTHOR_IDENT").is_some();
+    let has_identity = repository.read_identity("GIT_AUTHOR_IDENT").is_some();
     (!has_identity).then(|| {
         "git does not know your name, so commits are made by `Tribunal <tribunal@localhost>`; set `user.name` and \
          `user.email` with `git config`"

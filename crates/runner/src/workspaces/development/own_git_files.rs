@@ -107,7 +107,7 @@ fn render_config(repository: &UserRepository, user: GitDirUser) -> Result<String
     let (format_version, extension) = match repository.layout.object_format.as_str() {
         "sha1" => (0, ""),
         "sha256" => (1, "[extensions]\n\tobjectFormat = sha256\n"),
-        other => return Err(WorkspaceError::refused(format!("the object format `{other}` is not supported"))),
+        other => return Err(WorkspaceError::new_refusal(format!("the object format `{other}` is not supported"))),
     };
     // A sparse index would hide directories from those who read it.
     let mut config_text = format!(
@@ -143,7 +143,7 @@ fn format_alternates(objects_dir: &Path) -> Result<Vec<u8>, WorkspaceError> {
     let path_bytes = objects_dir.as_os_str().as_bytes();
     if !path_bytes.starts_with(b"/") || path_bytes.contains(&b'\n') {
         let shown_path = objects_dir.display();
-        return Err(WorkspaceError::refused(format!("git cannot borrow objects from the path {shown_path:?}")));
+        return Err(WorkspaceError::new_refusal(format!("git cannot borrow objects from the path {shown_path:?}")));
     }
     Ok([path_bytes, b"\n"].concat())
 }
@@ -152,7 +152,7 @@ fn write_ref(git_dir: &Path, ref_name: &str, target: &CommitId) -> Result<(), Wo
     let is_plain =
         ref_name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"));
     if !is_plain {
-        return Err(WorkspaceError::refused(format!("`{ref_name}` is not the name of a branch")));
+        return Err(WorkspaceError::new_refusal(format!("`{ref_name}` is not the name of a branch")));
     }
     write_file(&git_dir.join(ref_name), format!("{target}\n").as_bytes())
 }

@@ -49,11 +49,11 @@ pub(crate) fn rebase_workspace(
         return Ok(RebaseOutcome::Rebased { commit: old_tip });
     }
     if workspace.record.place == DevelopmentPlace::InPlace {
-        return Err(WorkspaceError::refused("work in the checkout itself cannot be rebased; merge it by hand"));
+        return Err(WorkspaceError::new_refusal("work in the checkout itself cannot be rebased; merge it by hand"));
     }
     let ready = workspace.stage_commit()?;
     if control_git.read_tree_of(&old_tip)? != ready.tree {
-        return Err(WorkspaceError::refused(
+        return Err(WorkspaceError::new_refusal(
             "the workspace has changes that are not committed, so it cannot be rebased",
         ));
     }
@@ -91,7 +91,7 @@ pub(super) fn finish_interrupted_rebase(
     Ok(workspace)
 }
 
-/// Moves the index and then the files from one commit to another. The files had the content of the old commit, so whatever is
+/// Moves the index and then the files from one commit to another. The files had the content of the old commit, so what is
 /// different is what an interrupted attempt has written.
 fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &CommitId) -> Result<(), WorkspaceError> {
     let arguments =
@@ -122,7 +122,7 @@ fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &Commi
         }
     }
     let paths: Vec<Vec<u8>> =
-        written.into_iter().filter(|change| change.mode() != "160000").map(|change| change.path).collect();
+        written.into_iter().filter(|change| change.file_mode() != "160000").map(|change| change.path).collect();
     if !paths.is_empty() {
         control_git
             .run_with_input(["checkout-index", "--force", "-u", "-z", "--stdin"], Some(join_with_nul(&paths)))?;
@@ -139,7 +139,7 @@ fn refuse_sealed_files(
         workspace.list_differences(old_tip.as_str(), new_tip.as_str())?.into_iter().collect();
     let sealed_files = workspace.record.sealed_files.iter().map(|sealed_file| workspace.shown_path(&sealed_file.path));
     match sealed_files.into_iter().find(|path| changed_paths.contains(path)) {
-        Some(path) => Err(WorkspaceError::refused(format!(
+        Some(path) => Err(WorkspaceError::new_refusal(format!(
             "the rebase would change {path}, whose filter only the repository's own configuration defines"
         ))),
         None => Ok(()),
@@ -194,7 +194,7 @@ fn replay_commits(
 fn explain_merge_failure(cause: WorkspaceError) -> WorkspaceError {
     let cause_text = cause.to_string();
     if cause_text.contains("usage") || cause_text.contains("unknown option") {
-        return WorkspaceError::refused("this git cannot rebase without a checkout; install git 2.40 or newer");
+        return WorkspaceError::new_refusal("this git cannot rebase without a checkout; install git 2.40 or newer");
     }
     cause
 }

@@ -70,7 +70,7 @@ pub(super) fn copy_submodules(
 
 /// Copies what git would track in a directory, with the submodules in it.
 fn copy_listed_files(source_dir: &Path, target_dir: &Path) -> Result<(), WorkspaceError> {
-    let listing = list_work_tree(source_dir).map_err(WorkspaceError::refused)?;
+    let listing = list_work_tree(source_dir).map_err(WorkspaceError::new_refusal)?;
     for listed_file in parse_ls_files(&listing) {
         let relative_path = Path::new(OsStr::from_bytes(listed_file.path_bytes));
         let (source_path, target_path) = (source_dir.join(relative_path), target_dir.join(relative_path));
@@ -220,7 +220,7 @@ fn find_unmodified_paths(
     listing.args(["ls-files", "-t", "--stage", "-z"]);
     let user_entries = parse_index(&run_checked(listing, None)?);
     let mut comparison = top_command();
-    comparison.args(["diff-files", "--name-only", "-z", "--no-renames"]);
+    comparison.args(["diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"]);
     let modified_output = run_checked(comparison, None)?;
     let modified_paths: BTreeSet<&[u8]> = modified_output.split(|byte| *byte == 0).collect();
     let unmodified = user_entries.into_iter().filter(|entry| {

@@ -69,7 +69,7 @@ impl UserRepository {
         match root.strip_prefix(&top).ok().and_then(Path::to_str) {
             Some("") => Ok(String::new()),
             Some(prefix) => Ok(format!("{prefix}/")),
-            None => Err(WorkspaceError::refused(format!("{} is not in its own work tree", root.display()))),
+            None => Err(WorkspaceError::new_refusal(format!("{} is not in its own work tree", root.display()))),
         }
     }
 
@@ -93,8 +93,8 @@ impl UserRepository {
         Ok(config)
     }
 
-    /// Returns the value of a setting that counts, whoever made it.
-    pub fn setting(&self, key: &str) -> Option<&str> {
+    /// Returns the value of a setting that counts, of the user or of the repository.
+    pub fn effective_setting(&self, key: &str) -> Option<&str> {
         self.config.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
@@ -105,7 +105,8 @@ impl UserRepository {
     }
 
     pub fn is_enabled(&self, key: &str) -> bool {
-        self.setting(key).is_some_and(|value| matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1"))
+        self.effective_setting(key)
+            .is_some_and(|value| matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1"))
     }
 
     /// Returns the names of filters, of the repository's own configuration or of the user's.
@@ -148,7 +149,7 @@ impl UserRepository {
         names.into_iter().flat_map(|name| FILTER_SETTINGS.map(|setting| switched_off(name, setting))).collect()
     }
 
-    /// Returns settings with which a filter is what the user configured, whatever the repository itself says about it.
+    /// Returns settings with which a filter is what the user configured, and not what the repository itself says about it.
     fn settings_with_user_filters(&self) -> Vec<(String, String)> {
         let repository_filters = self.repository_filters();
         let mut settings = Vec::new();
@@ -169,7 +170,8 @@ impl UserRepository {
     /// Returns a command for a checkout of the repository that may write to its index.
     pub fn checkout_command(&self, checkout: &Path) -> Command {
         let mut command = index_writing_command(checkout);
-        command.arg("--literal-pathspecs");
+        // A git process in a submodule would read that one's own configuration, without our settings.
+        command.args(["--literal-pathspecs", "-c", "submodule.recurse=false"]);
         add_settings(&mut command, &self.settings_with_user_filters());
         command
     }
@@ -234,7 +236,7 @@ impl UserRepository {
     }
 
     /// Returns the identity that git would use for a commit: the words of `NAME <EMAIL>`.
-    pub fn identity(&self, variable: &str) -> Option<(String, String)> {
+    pub fn read_identity(&self, variable: &str) -> Option<(String, String)> {
         let line = self.query_text(["var", variable]).ok()?;
         // The form is: NAME <EMAIL> SECONDS ZONE
         let (name, after_name) = line.rsplit_once(" <")?;
@@ -268,7 +270,7 @@ pub(super) fn command_error(subcommand: &str, output: &GitOutput) -> WorkspaceEr
     // Git prints hints and warnings first; the last line with an error says what failed.
     let lines = || output.stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
-    let said = lines().find(is_error).or_else(|| lines().last()).unwrap_or("no error message").to_string();
+    let said = lines().find(is_error).or_else(|| lines().next_back()).unwrap_or("no error message").to_string();
     git::GitError::CommandFailed { what: subcommand.to_string(), said }.into()
 }
 

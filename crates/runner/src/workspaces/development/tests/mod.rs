@@ -133,11 +133,11 @@ impl UserProject {
     }
 
     fn open(&self) -> DevelopmentWorkspace {
-        self.create(DevelopmentPlace::Clone, &main_branch()).unwrap().complete().unwrap()
+        self.create(DevelopmentPlace::Clone, &main_branch()).unwrap().mark_complete().unwrap()
     }
 
     fn open_in_place(&self) -> DevelopmentWorkspace {
-        self.create(DevelopmentPlace::InPlace, &main_branch()).unwrap().complete().unwrap()
+        self.create(DevelopmentPlace::InPlace, &main_branch()).unwrap().mark_complete().unwrap()
     }
 
     fn reopen(&self) -> DevelopmentWorkspace {

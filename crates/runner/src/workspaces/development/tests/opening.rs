@@ -66,7 +66,10 @@ fn unusable_repositories_are_refused_with_advice() {
     let missing = TargetBranch { name: "none".into(), created_at: None };
     assert_eq!(message_of(project.create(DevelopmentPlace::Clone, &missing)), "there is no branch `none`");
     let new_branch = TargetBranch { name: "new".into(), created_at: Some(base.clone()) };
-    assert_eq!(project.create(DevelopmentPlace::Clone, &new_branch).unwrap().complete().unwrap().record.base, base);
+    assert_eq!(
+        project.create(DevelopmentPlace::Clone, &new_branch).unwrap().mark_complete().unwrap().record.base,
+        base
+    );
     project.git(&["checkout", "-q", "--detach"]);
     // A detached HEAD is no obstacle for a clone of a branch.
     project.open();
@@ -80,7 +83,7 @@ fn unusable_repositories_are_refused_with_advice() {
 fn an_unfinished_workspace_is_made_again_and_a_complete_one_is_found() {
     let project = UserProject::with_files(&[("a.txt", "a\n")]);
     let unfinished = project.create(DevelopmentPlace::Clone, &main_branch()).unwrap();
-    write_file(&unfinished.workspace().record.tree.join("half"), "x");
+    write_file(&unfinished.as_workspace().record.tree.join("half"), "x");
     drop(unfinished);
     assert!(project.home().find_workspace(&run_id(), "dev").unwrap().is_none());
     let workspace = project.open();
@@ -109,7 +112,7 @@ fn linked_work_trees_shallow_clones_and_borrowed_objects_are_followed() {
     project.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
     let side = TargetBranch { name: "side".into(), created_at: None };
     let linked = UserProject { root_name: "linked", ..project };
-    let workspace = linked.create(DevelopmentPlace::Clone, &side).unwrap().complete().unwrap();
+    let workspace = linked.create(DevelopmentPlace::Clone, &side).unwrap().mark_complete().unwrap();
     assert_eq!(workspace.read("a.txt"), "b\n");
     // A shallow clone.
     linked.git_in(linked.temp_dir.path(), &["clone", "-q", "--depth=1", "-b", "main", &origin, "shallow"]);
