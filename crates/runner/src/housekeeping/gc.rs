@@ -2,9 +2,9 @@
 //!
 //! That is workspaces of finished runs (also those for development, outside the project), temporary files of dead processes,
 //! blobs that no entry names, runs that were discarded a week ago, and, only on request, whole runs that ended long ago. A run
-//! that waits, was stopped, was halted or still has a process is never touched unless it was discarded, nor are the originals and checkpoints of a run that is kept. Unknown things
-//! stay: a directory is removed only if it is named after a run of this journal or holds nothing but workspaces. No link is
-//! followed; if our own directories are links, nothing is done.
+//! that waits, was stopped, was halted or still has a process is never touched unless it was discarded, nor are the originals
+//! and checkpoints of a run that is kept. Unknown things stay: a directory is removed only if it is named after a run of this
+//! journal or holds nothing but workspaces. No link is followed; if our own directories are links, nothing is done.
 //!
 //! The journal's file is compacted only while no run is held, and only if it is short enough for that to be quick
 //! ([`QUICK_COMPACT_BYTES`]), unless more is requested: a run that starts at that moment has to wait, and would give up if it
