@@ -66,7 +66,7 @@ impl DevelopmentScene {
 
     fn try_open(&self) -> OpenOutcome {
         let branch = TargetBranch { name: "main".into(), created_at: None };
-        let open = OpenWorkspace { workspace: "dev".into(), place: DevelopmentPlace::Clone, branch };
+        let open = OpenWorkspace { workspace: "dev".into(), place: DevelopmentPlace::Clone, branch, scratchpad: None };
         match self.perform(Effect::OpenWorkspace(open)).reply {
             Reply::OpenWorkspace(outcome) => outcome,
             other => panic!("{other:?}"),
@@ -121,7 +121,7 @@ fn committed(outcome: CommitOutcome) -> CommittedWork {
 fn setup_commands_run_once_and_a_failing_one_leaves_nothing() {
     let scene = DevelopmentScene::new(|context| {
         context.settings.workspace.setup = vec![
-            CommandLine::shell("echo run >> ../../count"),
+            CommandLine::from_shell_line("echo run >> ../../count"),
             CommandLine::Argv(vec!["test".into(), "-e".into(), "../../allowed".into()]),
         ];
     });
@@ -195,7 +195,7 @@ fn a_hook_can_refuse_and_may_rewrite_files_once() {
 #[test]
 fn an_agent_works_in_the_workspace_and_its_state_comes_back() {
     for (script, is_answered) in
-        [("echo done > plan.md; git rev-parse HEAD", true), ("echo half > plan.md; exit 3", false)]
+        [("echo '- [x] done' > plan.md; git rev-parse HEAD", true), ("echo '- [ ] half' > plan.md; exit 3", false)]
     {
         let scene = DevelopmentScene::new(|context| {
             let argv = vec!["/bin/sh".into(), "-c".into(), format!("cat > /dev/null; {script}")];
@@ -216,7 +216,9 @@ fn an_agent_works_in_the_workspace_and_its_state_comes_back() {
             other => panic!("{other:?}"),
         };
         assert_ne!(state.fingerprint, opened.state.fingerprint);
-        assert_eq!(state.collected_text("plan.md"), Some(if is_answered { "done\n" } else { "half\n" }));
+        let boxes = state.checkboxes_of("plan.md").unwrap();
+        let expected = if is_answered { (1, 1, "") } else { (0, 1, "half") };
+        assert_eq!((boxes.done, boxes.total, boxes.first_open.as_str()), expected);
         assert!(!scene.root().join("plan.md").exists());
         assert!(scene.temp_dir.path().exists());
     }

@@ -167,7 +167,7 @@ fn a_missing_identity_is_reported_and_replaced() {
 }
 
 #[test]
-fn requested_files_come_back_unless_they_are_long_or_elsewhere() {
+fn the_boxes_of_requested_files_are_counted_unless_they_are_long_or_elsewhere() {
     let project = UserProject::with_files(&[("a.txt", "a\n")]);
     write_file(&project.sibling("cache/outside.txt"), "secret");
     let workspace = project.open();
@@ -179,6 +179,7 @@ fn requested_files_come_back_unless_they_are_long_or_elsewhere() {
     let requested =
         ["plan.md", "long.txt", "binary", "linked/outside.txt", "link.txt", "../control.git/HEAD", "none", ""];
     let state = workspace.read_state(&requested.map(String::from), &Masker::new([])).unwrap().state;
-    let texts: Vec<Option<&str>> = state.files.iter().map(|file| file.text.as_deref()).collect();
-    assert_eq!(texts, [Some("- [ ] one\n"), None, None, None, None, None, None, None]);
+    let open_items: Vec<Option<&str>> =
+        state.files.iter().map(|file| file.boxes.as_ref().map(|boxes| boxes.first_open.as_str())).collect();
+    assert_eq!(open_items, [Some("one"), None, None, None, None, None, None, None]);
 }
