@@ -4,7 +4,7 @@
 use tribunal_core::{
     tasks::{
         answer_words::read_severity,
-        brief::{PartyMinutes, SeverityBallot, SeverityVote},
+        party_minutes::{PartyMinutes, SeverityBallot, SeverityVote},
     },
     text::truncate_chars,
 };

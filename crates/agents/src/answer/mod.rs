@@ -22,10 +22,7 @@ use std::collections::HashSet;
 
 use tribunal_core::{
     review::level::AgentRole,
-    tasks::{
-        brief::{AnswerContent, PartyMinutes},
-        purpose::ExpectedAnswer,
-    },
+    tasks::{brief::AnswerContent, party_minutes::PartyMinutes, purpose::ExpectedAnswer},
     text::truncate_chars,
 };
 

@@ -24,9 +24,7 @@ use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
     review::finding::Evidence,
     tasks::{
-        brief::{AnswerContent, PartyMinutes},
-        instructions::AgentQuestion,
-        status_report::WorkStatus,
+        brief::AnswerContent, instructions::AgentQuestion, party_minutes::PartyMinutes, status_report::WorkStatus,
     },
 };
 use tribunal_report::{clean_block, escape_line};

@@ -23,6 +23,7 @@ mod review;
 mod runs;
 mod say;
 mod schema;
+mod session_loops;
 mod status;
 mod stop;
 mod story;

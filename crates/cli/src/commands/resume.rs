@@ -18,9 +18,9 @@ use tribunal_store::Store;
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
-    discard, loops,
+    discard,
     review::{answer_several, print_notes, print_warnings, silence_if_asked},
-    runs,
+    runs, session_loops,
 };
 use crate::{
     clients::agent_session,
@@ -212,7 +212,7 @@ fn find_wanted_runs(
             discard::refuse_discarded(project, &run_id)?;
             let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
             if is_driven_by_session(&run_view) {
-                return Err(loops::refuse_loop(&run_view));
+                return Err(session_loops::refuse_loop(&run_view));
             }
             Ok(vec![find_root(run_id, run_view, context)?])
         }

@@ -21,11 +21,7 @@ use tribunal_core::{
         subject::Subject,
     },
     session::{ReleaseReason, SessionWork},
-    tasks::{
-        brief::{AnswerContent, PartyMinutes},
-        client::JobKind,
-        fault::Fault,
-    },
+    tasks::{brief::AnswerContent, client::JobKind, fault::Fault, party_minutes::PartyMinutes},
 };
 use tribunal_report::escape_json;
 

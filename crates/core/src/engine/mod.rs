@@ -2,6 +2,7 @@
 
 pub mod children;
 pub mod effect;
+mod effect_faults;
 pub mod event;
 pub mod failure_log;
 pub mod files;

@@ -10,6 +10,7 @@ pub mod failure_cause;
 pub mod fault;
 pub mod instructions;
 pub mod output_similarity;
+pub mod party_minutes;
 pub mod prompt_context;
 pub mod purpose;
 pub mod selection;

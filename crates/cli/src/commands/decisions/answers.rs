@@ -23,7 +23,7 @@ use tribunal_store::Store;
 
 use crate::{
     clients::agent_session,
-    commands::{loops, runs, say},
+    commands::{runs, say, session_loops},
     context::CommandContext,
     messages::user_errors::UserError,
     settings::nearest_name,
@@ -210,7 +210,7 @@ pub(super) fn record_answer(
         let loop_answer = LoopAnswer { decision: decision.id.clone(), answer };
         // The store is closed first, since the answer opens it again for writing.
         drop(store);
-        return Ok(AnswerOutcome::LoopAnswered(loops::answer_loop(project, run_id, loop_answer)?));
+        return Ok(AnswerOutcome::LoopAnswered(session_loops::answer_loop(project, run_id, loop_answer)?));
     }
     // The run reads the request at its next step, or when it is resumed; this command does not start anything.
     store.send_request(run_id, &answer_request(context, decision, typed_answer))?;

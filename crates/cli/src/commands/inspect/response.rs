@@ -20,9 +20,10 @@ use tribunal_core::{
         settings::{AgentSpec, DriverSpec},
     },
     tasks::{
-        brief::{AnswerContent, PartyMinutes},
+        brief::AnswerContent,
         client::ClientSpec,
         fault::{Fault, FaultPolicy},
+        party_minutes::PartyMinutes,
     },
 };
 use tribunal_report::escape_line;

@@ -46,6 +46,26 @@ pub(crate) struct LoopRunArguments {
     /// Maximum number of iterations (default: 100; in a session 50)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ITERATIONS_LIMIT)))]
     pub(super) max_iterations: Option<u32>,
+    #[command(flatten)]
+    work: WorkFlags,
+    /// Agent to use, as named in the settings
+    #[arg(long)]
+    agent: Option<String>,
+    /// Override a setting for this run, e.g. --set limits.max_cost=2.50
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run in the background
+    #[arg(long, conflicts_with = "in_session")]
+    detach: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
+    #[command(flatten)]
+    pub(super) session: SessionFlags,
+}
+
+/// How and where agents work.
+#[derive(Debug, clap::Args)]
+struct WorkFlags {
     /// Continue one session of the client instead of starting a new one for every iteration
     #[arg(long = "continue")]
     continue_session: bool,
@@ -64,19 +84,6 @@ pub(crate) struct LoopRunArguments {
     /// Start even if the checks fail before anything was changed
     #[arg(long)]
     skip_baseline: bool,
-    /// Agent to use, as named in the settings
-    #[arg(long)]
-    agent: Option<String>,
-    /// Override a setting for this run, e.g. --set limits.max_cost=2.50
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Run in the background
-    #[arg(long, conflicts_with = "in_session")]
-    detach: bool,
-    #[command(flatten)]
-    progress: ProgressArgs,
-    #[command(flatten)]
-    pub(super) session: SessionFlags,
 }
 
 /// A loop in a session that the user has open.
@@ -105,7 +112,7 @@ enum ReviewModeName {
 /// Runs a loop with agents of its own.
 pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
-    let review_flag = match (arguments.review, arguments.no_review) {
+    let review_flag = match (arguments.work.review, arguments.work.no_review) {
         (_, true) => Some("off".to_string()),
         (Some(ReviewModeName::Enhanced), _) => Some("enhanced".to_string()),
         (Some(ReviewModeName::Ultimate), _) => Some("ultimate".to_string()),
@@ -115,7 +122,7 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     let run_inputs = RunInputs::from_environment(context)
         .with_flag("--max-iterations", "loop.max_iterations", arguments.max_iterations.map(|count| count.to_string()))
         .with_flag("--promise", "loop.promise", promise)
-        .with_flag("--continue", "loop.continue", arguments.continue_session.then(|| "true".into()))
+        .with_flag("--continue", "loop.continue", arguments.work.continue_session.then(|| "true".into()))
         .with_flag("--review", "loop.review", review_flag)
         .with_flag("--agent", "agents.use", arguments.agent.clone())
         .with_set_flags(&arguments.set)?;
@@ -134,9 +141,9 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     let order = &mut resolved.settings.plan.order;
     order.prompt = task.prompt;
     order.prompt_file = task.prompt_file;
-    order.place = if arguments.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
-    order.skip_baseline = arguments.skip_baseline;
-    order.branch = choose_branch(&project, arguments.branch.as_deref(), context)?;
+    order.place = if arguments.work.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
+    order.skip_baseline = arguments.work.skip_baseline;
+    order.branch = choose_branch(&project, arguments.work.branch.as_deref(), context)?;
     if resolved.choices.accepts_checkbox {
         order.completion.checkbox_file.clone_from(&order.prompt_file);
     }

@@ -26,7 +26,7 @@ use tribunal_runner::{Project, new_batch_id, project::subject, session};
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
-    loops, runs,
+    runs, session_loops,
 };
 use crate::{
     clients::{agent_session, installed_clients::join_names},
@@ -253,7 +253,7 @@ fn choose_fixing_session(
             .with_step("or let fixers do it: leave out `--in-session`")
     })?;
     prepared_run.resolved.plan.order.fixers.in_session = true;
-    if !loops::is_stop_hook_installed(&prepared_run.project) {
+    if !session_loops::is_stop_hook_installed(&prepared_run.project) {
         context.print_warning(&format!(
             "Tribunal's stop hook is not installed here, so the session is not held to its task; install it with \
              `{} init`",
@@ -264,7 +264,7 @@ fn choose_fixing_session(
     session::ensure_no_other_session(
         &prepared_run.project,
         &session_id,
-        loops::load_stale_age(&prepared_run.project)?,
+        session_loops::load_stale_age(&prepared_run.project)?,
     )?;
     Ok(Some(session_id))
 }

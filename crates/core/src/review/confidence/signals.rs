@@ -8,7 +8,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{tasks::brief::PartyMinutes, text::word_table::words};
+use crate::{tasks::party_minutes::PartyMinutes, text::word_table::words};
 
 /// The sources of signals about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,6 +4,7 @@
 mod agent_result;
 mod call_booking;
 mod questions;
+mod start_faults;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,6 @@ use std::{
 };
 
 use tribunal_agents::{
-    clients::AgentClient,
     driver::{DrivenAgent, LaunchRequest, SessionMode},
     prompt::{self, PromptMaterial},
 };
@@ -25,15 +25,14 @@ use tribunal_core::{
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
         progress::AgentProgress,
-        settings::{AgentSpec, DriverSpec},
     },
     review::subject::Subject,
     tasks::{
         brief::{AgentTask, ReviewBrief, TaskBrief, WorkspaceKind},
-        fault::{Fault, FaultKind, FaultRemedy},
+        fault::Fault,
     },
 };
-use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand, StartError};
+use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
 use super::{EffectContext, PerformedEffect, change_diff, environment_fault, freeze};
 use crate::{
@@ -112,7 +111,8 @@ async fn run_task(
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
-    let process_end = process_end.map_err(|cause| start_fault(&driven_agent.agent_spec, &cause))?;
+    let process_end =
+        process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
         return Err(AskFailure::Stopped);
     }
@@ -449,53 +449,6 @@ fn progress_watcher(
             let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
         }
         unfinished_line.drain(..=last_newline);
-    }
-}
-
-fn start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {
-    let fault_kind = match cause {
-        StartError::NotFound { .. } => FaultKind::NotInstalled,
-        StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => {
-            FaultKind::CannotStart
-        }
-    };
-    // A relative program is looked up in the workspace, where a built binary that git ignores is missing.
-    let is_relative = match &agent_spec.driver {
-        DriverSpec::Command { argv } => {
-            argv.first().is_some_and(|program| program.contains('/') && !program.starts_with('/'))
-        }
-        DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,
-    };
-    let hint = if is_relative { " (looked up in the agent's workspace, which has no ignored files)" } else { "" };
-    Fault::new(fault_kind, format!("agent `{}`: {cause}{hint}", agent_spec.name))
-        .with_remedy(suggest_start_remedy(agent_spec, cause))
-}
-
-/// Returns the command that lets an agent be started, if one is known.
-fn suggest_start_remedy(agent_spec: &AgentSpec, cause: &StartError) -> Option<FaultRemedy> {
-    let command = match cause {
-        StartError::NotFound { .. } => {
-            let client_spec = agent_spec.driver.client_spec()?;
-            let client = AgentClient::find(client_spec.client.as_str()).ok()?;
-            // A program that the settings name is elsewhere, and installing the client would not put it there.
-            client_spec.program.is_none().then(|| client.facts.install_hint.to_string())?
-        }
-        // Only a path says which file is meant.
-        StartError::NotExecutable { program } if program.starts_with('/') => {
-            format!("chmod +x {}", quote_for_shell(program))
-        }
-        StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => return None,
-    };
-    Some(FaultRemedy::RunCommand { command })
-}
-
-/// Quotes a path for a shell, if it needs that.
-fn quote_for_shell(path_text: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
-    if path_text.chars().all(is_plain) {
-        path_text.to_string()
-    } else {
-        format!("'{}'", path_text.replace('\'', "'\\''"))
     }
 }
 
