@@ -78,7 +78,7 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
     Some(text)
 }
 
-fn describe_checks(report: &ChecksReport) -> String {
+pub(crate) fn describe_checks(report: &ChecksReport) -> String {
     let failures: Vec<String> = report.list_failures().map(|result| result.describe()).collect();
     if failures.is_empty() {
         return format!("{} passed", phrases::format_count(report.results.len() as u32, "check"));

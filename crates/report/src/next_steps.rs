@@ -64,6 +64,16 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
             // Usually the session comes back by itself; the open decision is for the case that it does not.
             steps.insert(0, resume_step("once the session has fixed the open findings"));
         }
+        RunPhase::Parked(summary) if summary.reason == RunReason::Baseline => {
+            steps.push(resume_step("after you have repaired them; the checks run again"));
+            steps.push(NextStep::new(
+                format!("{program_name} resume {resumed_id} --reload --set baseline=false"),
+                "go on without them, like `review --skip-baseline`",
+            ));
+            if run_view.parent.is_none() {
+                steps.push(run_step("discard", "give up this run"));
+            }
+        }
         RunPhase::Parked(summary) => {
             let has_failed = summary.outcome == Some(RunOutcome::Failed);
             let cause_advice = advise_on_causes(run_id, &summary.causes, program_name);

@@ -291,7 +291,8 @@ fn tokens_are_estimated_for_an_agent_that_reports_none() {
 fn a_check_that_cannot_run_is_an_environment_fault() {
     let sandbox = sandbox_with_shell_fixer("sed -i 's/It shall be fast/It answers in 200 ms/' plan.md");
     let settings = sandbox.read_file("tribunal.yaml");
-    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [cd . && surely-not-installed]\n"));
+    sandbox
+        .write_file("tribunal.yaml", &format!("{settings}verify: [cd . && surely-not-installed]\nbaseline: false\n"));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
     assert!(output.stderr.contains("could not run `cd . && surely-not-installed`"), "{}", output.stderr);
@@ -334,7 +335,7 @@ fn an_edit_of_the_user_during_the_run_is_kept() {
     let edit_command =
         format!("grep -q mine '{real_path}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real_path}'");
     let settings = sandbox.read_file("tribunal.yaml");
-    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [\"{edit_command}\"]\n"));
+    sandbox.write_file("tribunal.yaml", &format!("{settings}verify: [\"{edit_command}\"]\nbaseline: false\n"));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let plan_text = sandbox.read_file("plan.md");
@@ -461,7 +462,10 @@ fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
 "
     ));
     let settings_text = sandbox.read_file("tribunal.yaml");
-    sandbox.write_file("tribunal.yaml", &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"));
+    sandbox.write_file(
+        "tribunal.yaml",
+        &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\nbaseline: false\n"),
+    );
     assert_eq!(sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
     let output = sandbox.run_tribunal(&[
         "review",

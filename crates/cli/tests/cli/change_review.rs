@@ -69,7 +69,8 @@ fn commit_all(sandbox: &Sandbox) {
 fn edit_during_checks(sandbox: &Sandbox, script: &str) {
     let root = sandbox.root_dir().display();
     sandbox.write_file("../person.sh", &format!("cd '{root}'\n{script}\n"));
-    sandbox.append_setting(&format!("verify: [\"sh '{}'\"]", sandbox.path_of("../person.sh").display()));
+    sandbox
+        .append_setting(&format!("baseline: false\nverify: [\"sh '{}'\"]", sandbox.path_of("../person.sh").display()));
     run_git(sandbox, &["commit", "-q", "-m", "x", "tribunal.yaml"]);
 }
 

@@ -144,7 +144,7 @@ fn a_dry_run_starts_nothing() {
       reviewer: adversarial by scripted
       prompts:
       limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, $5.00 or 1000000 tokens
-      verify:   ! grep -n 'TBD' _bmad-output/planning-artifacts/prd.md
+      check:    ! grep -n 'TBD' _bmad-output/planning-artifacts/prd.md
     ");
     assert!(!sandbox.path_of(".tribunal").exists());
 }

@@ -4,6 +4,7 @@
 mod agent_protocol;
 mod agents;
 mod bad_input;
+mod baseline;
 mod change_review;
 mod change_selection;
 mod checks;

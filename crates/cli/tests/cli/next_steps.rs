@@ -62,7 +62,7 @@ fn a_red_check_leads_to_its_output() {
          */fix/*) sed -i s/fast/quick/ plan.md; echo '{\"fixes\": [{\"id\": \"F1\", \"status\": \"FIXED\"}]}';;\n\
          *) echo '{\"findings\": [{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}]}';;\nesac\n",
     );
-    sandbox.append_setting("verify: [\"echo first line; echo second line; grep -q slow plan.md\"]");
+    sandbox.append_setting("verify: [\"echo first line; echo second line; grep -q slow plan.md\"]\nbaseline: false");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     let log = run_suggested(&sandbox, "output of the check `echo first line; ");

@@ -81,7 +81,7 @@ fn settings_are_shown_without_control_characters() {
     let agents_setting = "agents: {use: [s], s: {driver: replay, script: script.yaml}}\n";
     sandbox.write_file("tribunal.yaml", &format!("{agents_setting}verify: [\"make \\e[2J\\r true\"]\n"));
     let plan_text = sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).stdout;
-    assert!(plan_text.contains("verify:   make \\u{1b}[2J\\r true"), "{plan_text}");
+    assert!(plan_text.contains("check:    make \\u{1b}[2J\\r true"), "{plan_text}");
     sandbox.write_file("tribunal.yaml", "\"ti\\e[2Jer\": 1\n\"x\\u202e\": 2\n");
     for args in [&["inspect", "settings", "tribunal.yaml"][..], &["review", "plan.md"]] {
         let output = sandbox.run_tribunal(args);

@@ -119,7 +119,7 @@ pub const REASON_TABLE: [ReasonRow; 25] = [
         "baseline",
         Some(Waiting),
         3,
-        "the checks fail before any agent has changed anything",
+        "a check fails on the untouched project",
     ),
     reason_row(RunReason::Iterations, "iterations", Some(Halted), 4, "iteration limit reached"),
     reason_row(RunReason::BreakerOpen, "breaker_open", Some(Halted), 4, "the circuit breaker is open"),

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    development::checks::ChecksReport,
     engine::{
         files::PatchRefusal,
         ids::{AgentName, FindingId, Key, RunId},
@@ -35,6 +36,11 @@ pub enum ReviewEvent {
         level: ReviewLevel,
         why: String,
         panel: Vec<AgentRole>,
+    },
+    /// The checks have run on the untouched project.
+    BaselineChecked {
+        #[serde(flatten)]
+        report: ChecksReport,
     },
     RoundStarted {
         round: u32,
@@ -135,6 +141,7 @@ pub enum ReviewEvent {
 impl KindEvent for ReviewEvent {
     const KIND_NAMES: &'static [&'static str] = &[
         "level_chosen",
+        "baseline_checked",
         "round_started",
         "seat_answered",
         "seat_incomplete",
@@ -170,9 +177,10 @@ impl KindEvent for ReviewEvent {
             | ReviewEvent::RoundEnded { round, .. }
             | ReviewEvent::ConfidenceCalculated { round, .. } => format!("{round}"),
             // The remaining kinds occur once in a run, or their order alone tells them apart.
-            ReviewEvent::LevelChosen { .. } | ReviewEvent::DismissalsKept { .. } | ReviewEvent::FileWritten { .. } => {
-                String::new()
-            }
+            ReviewEvent::LevelChosen { .. }
+            | ReviewEvent::BaselineChecked { .. }
+            | ReviewEvent::DismissalsKept { .. }
+            | ReviewEvent::FileWritten { .. } => String::new(),
         }
     }
 
@@ -180,6 +188,7 @@ impl KindEvent for ReviewEvent {
         // These must be the names that serde writes for the variants.
         match self {
             ReviewEvent::LevelChosen { .. } => "level_chosen",
+            ReviewEvent::BaselineChecked { .. } => "baseline_checked",
             ReviewEvent::RoundStarted { .. } => "round_started",
             ReviewEvent::SeatAnswered { .. } => "seat_answered",
             ReviewEvent::SeatIncomplete { .. } => "seat_incomplete",

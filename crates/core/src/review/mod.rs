@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod amendments;
+mod baseline;
 mod challenge;
 pub mod challenge_rules;
 mod checks;
@@ -118,6 +119,9 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
         stray_edits::restore_all(host, state).await?;
         return Ok(StageOutcome::Continue(Key::new("restore")));
     }
+    if baseline::is_baseline_due(host, state) {
+        return check_baseline(host, state).await;
+    }
     let (stage_key, stage_result) = match next_within_limits(host, state) {
         NextStage::Review { round } => (Key::for_round(round), panel::review_round(host, state, round).await),
         NextStage::Fix { iteration } => {
@@ -130,6 +134,18 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
         Err(StageExit::Ended(ending)) => close_review(host, state, ending, EndingOrigin::Stage).await,
         Err(StageExit::Parked(parked)) => Err(parked),
     }
+}
+
+/// Runs the checks before the first agent is asked. If they keep the review from starting, it waits until the user has done
+/// something about it, and runs them again then.
+async fn check_baseline(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<StageOutcome, ParkedRun> {
+    match baseline::check_untouched_project(host, state).await {
+        Ok(()) => {}
+        // There is nothing to publish yet.
+        Err(StageExit::Ended(ending)) => state.waiting = Some(ending),
+        Err(StageExit::Parked(parked)) => return Err(parked),
+    }
+    Ok(StageOutcome::Continue(Key::for_baseline()))
 }
 
 /// Repairs the open findings by fixers, or by the user's open session.

@@ -31,12 +31,19 @@ pub struct ReviewOrder {
     pub goal: ReviewGoal,
     /// Whether findings are fixed; if false, the run only reviews.
     pub fix: bool,
+    /// Whether the checks run once on the untouched project before the first agent is asked. Without fixing they do not.
+    #[serde(default = "default_baseline")]
+    pub baseline: bool,
     /// The confidence that a review needs to count as resolved; `None` if it is only displayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_confidence: Option<u32>,
     pub limits: ReviewLimits,
     pub panel: PanelSettings,
     pub fixers: FixerSettings,
+}
+
+const fn default_baseline() -> bool {
+    true
 }
 
 impl ReviewOrder {
@@ -47,6 +54,7 @@ impl ReviewOrder {
             level: None,
             goal: ReviewGoal::default(),
             fix: true,
+            baseline: default_baseline(),
             target_confidence: None,
             limits: ReviewLimits::default(),
             panel: PanelSettings::default(),

@@ -2,6 +2,7 @@
 //!
 //! | key | what it names |
 //! | --- | --- |
+//! | `baseline` | the checks on the untouched project |
 //! | `round-N` | a round |
 //! | `round-N/freeze`, `…/review/ROLE`, `…/challenge/VOICE/BATCH` | what the round requests |
 //! | `round-N/fix-M` | a fix iteration |
@@ -17,6 +18,11 @@ use crate::{
 const SESSION_SEGMENT: &str = "session";
 
 impl Key {
+    /// The checks before the first round.
+    pub fn for_baseline() -> Key {
+        Key::new("baseline")
+    }
+
     pub fn for_round(round: u32) -> Key {
         Key::new(format!("round-{round}"))
     }

@@ -47,6 +47,9 @@ pub struct ReviewState {
     pub metrics: ReviewMetrics,
     /// The number of tracker versions written so far.
     pub tracker_rev: u32,
+    /// The checks have run on the untouched project, and do not keep the review from starting.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub baseline_done: bool,
     /// The hash of the text that last passed all checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Hash>,

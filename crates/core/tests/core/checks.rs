@@ -1,7 +1,9 @@
 //! Checks of the user in a review: a check that fails warns, blocks, or becomes a finding.
 
 use tribunal_core::{
-    development::checks::{CheckResult, CheckSpec, CheckStatus, CommandLine, FailureAction},
+    development::checks::{
+        CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
+    },
     engine::{
         effect::{LandOutcome, Reply},
         event::RunEvent,
@@ -165,4 +167,60 @@ fn a_check_that_was_fixed_and_fails_again_is_open_again() {
     let causes: Vec<&TransitionCause> = check_finding.history.iter().map(|step| &step.cause).collect();
     use TransitionCause::{Assigned, CheckFailed, CheckPassed};
     assert_eq!(causes[..4], [&CheckFailed, &Assigned, &CheckPassed, &CheckFailed]);
+}
+
+fn baseline_reply(results: Vec<CheckResult>) -> Reply {
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results, differences: vec![".env".into()] }))
+}
+
+#[test]
+fn a_check_that_blocks_on_the_untouched_project_keeps_the_review_from_starting() {
+    let red = lint_result(FailureAction::Block, RED, "line 1\nline too long\n");
+    let green = lint_result(FailureAction::Block, CheckStatus::Passed, "");
+    let mut world = world_with_landing(green.clone())
+        .reply_once("baseline", baseline_reply(vec![red]))
+        .reply_on("baseline", baseline_reply(vec![green]));
+    world.resumes_waits = true;
+    let mut trial = TrialRun::new(plan_with_check(FailureAction::Block), world, 1);
+    let TrialOutcome::Parked(ending) = trial.run_workflow(workflow, None) else { panic!() };
+    assert_eq!((ending.reason, ending.reason.exit_code()), (RunReason::Baseline, 3));
+    assert_eq!(ending.detail, "`make lint` failed with exit code 2: line too long; not in the workspace: .env");
+    assert!(!trial.world.performed_keys.iter().any(|key| key.contains("review")), "no agent is asked");
+    // When the user resumes the run, the checks run again, and only once.
+    let life = trial.run_workflow(workflow, None);
+    assert!(matches!(&life, TrialOutcome::Done(ending) if ending.reason == RunReason::GoalMet), "{life:?}");
+    assert_eq!(trial.world.performed_keys.iter().filter(|key| *key == "baseline").count(), 2);
+}
+
+#[test]
+fn a_missing_program_ends_the_review_as_a_fault_of_the_environment() {
+    for (on_failure, expected_reason) in [
+        (FailureAction::Block, RunReason::Environment),
+        (FailureAction::Fix, RunReason::Environment),
+        (FailureAction::Warn, RunReason::GoalMet),
+    ] {
+        let mut plan = plan_with_check(on_failure);
+        // A check that decides something, because the checks do not run before the review for warnings alone.
+        plan.settings.checks.push(CheckSpec::new(CommandLine::shell("make test")));
+        let missing = lint_result(on_failure, CheckStatus::CannotRun { exit_code: 127 }, "make: not found");
+        let green = lint_result(FailureAction::Warn, CheckStatus::Passed, "");
+        let world = world_with_landing(green).reply_on("baseline", baseline_reply(vec![missing]));
+        assert_eq!(run_to_end(plan, world).0, expected_reason, "{on_failure}");
+    }
+}
+
+#[test]
+fn the_checks_run_before_the_review_only_where_they_decide_something() {
+    let run_with = |change: fn(&mut RunPlan<ReviewOrder>), action: FailureAction| {
+        let mut plan = plan_with_check(action);
+        change(&mut plan);
+        let world = world_with_landing(lint_result(action, CheckStatus::Passed, ""));
+        let (_, trial) = run_to_end(plan, world);
+        trial.world.performed_keys.contains(&"baseline".to_string())
+    };
+    assert!(run_with(|_| (), FailureAction::Block) && run_with(|_| (), FailureAction::Fix));
+    assert!(!run_with(|_| (), FailureAction::Warn));
+    assert!(!run_with(|plan| plan.order.fix = false, FailureAction::Block));
+    assert!(!run_with(|plan| plan.order.baseline = false, FailureAction::Block));
+    assert!(!run_with(|plan| plan.settings.checks.clear(), FailureAction::Block));
 }

@@ -3,7 +3,10 @@
 use tribunal_core::{engine::files::PatchRefusal, review::event::ReviewEvent};
 
 use super::phrases::{self, join_ids};
-use crate::phrases::{describe_call_usage, describe_refusal, format_count};
+use crate::{
+    development_text::describe_checks,
+    phrases::{describe_call_usage, describe_refusal, format_count},
+};
 
 /// Describes what an event says beyond its kind and its subject.
 pub(super) fn describe_event(event: &ReviewEvent) -> String {
@@ -24,6 +27,7 @@ pub(super) fn describe_event(event: &ReviewEvent) -> String {
         }
         ReviewEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),
         ReviewEvent::FileWritten { path: file_path, .. } => file_path.clone(),
+        ReviewEvent::BaselineChecked { report } => describe_checks(report),
         ReviewEvent::FindingRaised { .. }
         | ReviewEvent::FindingJoined { .. }
         | ReviewEvent::FindingMoved { .. }

@@ -1,5 +1,6 @@
 //! Draws what happens in a review as lines: rounds, findings, challenges and fixes.
 
+mod baseline;
 mod challenge;
 mod findings;
 mod fixes;
@@ -63,6 +64,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             | ReviewEvent::SeatIncomplete { .. }
             | ReviewEvent::RoundEnded { .. }
             | ReviewEvent::ConfidenceCalculated { .. } => self.write_round_event(event, run_view, lines),
+            ReviewEvent::BaselineChecked { report } => baseline::write_baseline(report, lines),
             ReviewEvent::FindingRaised { finding } => findings::write_finding(finding, run_view, lines),
             ReviewEvent::DismissalsKept { findings: finding_ids, runs } => {
                 lines.write_wrapped(4, TextStyle::Plain, &phrases::describe_kept_dismissals(finding_ids, runs));
@@ -103,6 +105,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
                     let result_text = phrases::describe_round(*new, *dry, counts);
                     lines.write_wrapped(2, TextStyle::Plain, &format!("round {round}: {result_text}"));
                 }
+                Some(ReviewEvent::BaselineChecked { report }) => baseline::write_failures(report, lines),
                 // This ends no stage, but otherwise the mode `summary` would not say why findings are missing.
                 Some(ReviewEvent::DismissalsKept { findings: finding_ids, runs }) => {
                     lines.write_wrapped(2, TextStyle::Plain, &phrases::describe_kept_dismissals(finding_ids, runs));

@@ -113,6 +113,9 @@ struct FixFlags {
     /// Review only, do not fix anything
     #[arg(long)]
     no_fix: bool,
+    /// Do not run the checks before the first agent is asked
+    #[arg(long)]
+    skip_baseline: bool,
     /// Let the agent session that runs this command fix the findings in place, and hold it to that
     #[arg(long, conflicts_with_all = ["no_fix", "approve"])]
     in_session: bool,
@@ -168,6 +171,7 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
         .with_flag("--agent", "agents.use", arguments.agent)
         .with_flag("--approve", "approve", arguments.fixing.approve.and_then(flag_value_name))
         .with_flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
+        .with_flag("--skip-baseline", "baseline", arguments.fixing.skip_baseline.then(|| "false".into()))
         .with_flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
         .with_flag("--fail-on", "fail_on", arguments.working.fail_on.and_then(flag_value_name))
         .with_flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))

@@ -38,6 +38,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Checks that must pass before a fix is applied, run in a workspace: a string for `sh -c`, or a list of words"),
     field_row("checks", ValueKind::Checks, field!(Plain, run.checks),
         "Checks with more to say: `command`, `when` (step or completion), `on_failure` (warn, block or fix), `timeout` in seconds"),
+    field_row("baseline", ValueKind::Flag, field!(Plain, review.baseline),
+        "Whether to run the checks once before the first agent is asked; not without fixing"),
     field_row("jobs", AT_ONCE_KIND, field!(Plain, share.jobs),
         "Maximum number of runs of one command at the same time; 1 means one after the other"),
     field_row("output_folder", ValueKind::Folder, field!(Maybe<Plain>, folders.output),
