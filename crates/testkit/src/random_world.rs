@@ -48,8 +48,8 @@ pub struct FaultRates {
     pub quote_invented: usize,
     pub fixer_blocks: usize,
     pub fixer_lies: usize,
+    /// A landing is refused, or a check fails.
     pub landing_refused: usize,
-    pub check_fails: usize,
     /// A fix adds a new flaw.
     pub fix_adds_flaw: usize,
     /// A fix turns one flaw into another, and the next fix turns that one back.
@@ -73,7 +73,6 @@ impl FaultRates {
             fixer_blocks: random_rate(),
             fixer_lies: random_rate(),
             landing_refused: random_rate(),
-            check_fails: random_rate(),
             fix_adds_flaw: random_rate(),
             fix_oscillates: random_rate(),
             findings_multiply: random_rate(),
@@ -322,7 +321,7 @@ impl RandomWorld {
     /// Adds to a landing what the checks say about it.
     fn check_landing(&mut self, mut reply: Reply, checks: &[CheckSpec]) -> Reply {
         if let Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) = &mut reply {
-            landed.checks = random_landing_results(&mut self.dice, checks, self.rates.check_fails);
+            landed.checks = random_landing_results(&mut self.dice, checks, self.rates.landing_refused);
         }
         reply
     }
@@ -427,7 +426,7 @@ impl SimulatedWorld for RandomWorld {
                 self.check_landing(reply, &changed.checks)
             }
             Effect::Checks(request) => {
-                Reply::Checks(run_random_checks(&mut self.dice, &request.checks, self.rates.check_fails))
+                Reply::Checks(run_random_checks(&mut self.dice, &request.checks, self.rates.landing_refused))
             }
             Effect::Write(written) => {
                 let requests = if written.file == OwnFile::Tracker { self.tracker_edits() } else { Vec::new() };

@@ -126,7 +126,7 @@ fn nested_error(yaml_node: &YamlNode, message: &str, hint: Option<String>) -> Va
 }
 
 fn nested_error_at(line_number: usize, message: String, hint: Option<String>) -> ValueError {
-    ValueError::nested(line_number, message, hint)
+    ValueError::at_line(line_number, message, hint)
 }
 
 /// Returns a check as it would be written in a file.

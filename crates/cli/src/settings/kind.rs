@@ -86,7 +86,7 @@ pub(crate) struct NestedProblem {
 }
 
 impl ValueError {
-    pub(super) fn nested(line_number: usize, message: String, hint: Option<String>) -> ValueError {
+    pub(super) fn at_line(line_number: usize, message: String, hint: Option<String>) -> ValueError {
         ValueError { written_text: String::new(), hint, nested: Some(NestedProblem { line_number, message }) }
     }
 
@@ -236,9 +236,9 @@ impl ValueKind {
             ValueKind::Text => "text".into(),
             ValueKind::TextOrFalse => "a name, or false".into(),
             ValueKind::List | ValueKind::Argv => "a list such as [a, b]".into(),
-            ValueKind::Command => "a command such as notify-send, or a list such as [notify-send, Tribunal]".into(),
+            ValueKind::Command => "a command such as notify-send or [notify-send, Tribunal]".into(),
             ValueKind::Commands => "a list of commands such as [make test, [cargo, test]]".into(),
-            ValueKind::Checks => "a list of checks such as [make test, {command: make lint, on_failure: warn}]".into(),
+            ValueKind::Checks => "a list of checks such as [make test, {run: x, on_failure: warn}]".into(),
             ValueKind::ListOf(allowed_words) => format!("a list with any of {}", allowed_words.join(", ")),
             ValueKind::SingleName => "a name".into(),
             ValueKind::Folder => "a directory in the project".into(),

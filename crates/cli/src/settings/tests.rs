@@ -591,14 +591,14 @@ fn the_directory_for_clones_is_absolute_and_may_begin_with_the_home_directory() 
     let resolve_root = |written_root: &str| {
         let yaml_text = format!("{AGENT_YAML}workspace: {{root: {written_root:?}, setup: [npm ci]}}\n");
         let directory = project_with_files(&[(SETTINGS_FILE, &yaml_text)]);
-        let sources = SettingSources { home_dir: Some("/home/me".into()), ..SettingSources::default() };
+        let sources = SettingSources { home_dir: Some("/users/me".into()), ..SettingSources::default() };
         let inputs = RunInputs { sources, ..RunInputs::default() };
         resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs)
             .map(|resolved| resolved.plan.settings.workspace)
             .map_err(|user_error| user_error.message)
     };
     let workspace = resolve_root("~/clones/").unwrap();
-    assert_eq!(workspace.root.as_deref(), Some("/home/me/clones"));
+    assert_eq!(workspace.root.as_deref(), Some("/users/me/clones"));
     assert_eq!(workspace.setup, [CommandLine::from_shell_line("npm ci")]);
     assert_eq!(resolve_root("/srv/clones").unwrap().root.as_deref(), Some("/srv/clones"));
     for refused_root in ["clones", "../clones", "~other/clones"] {

@@ -43,7 +43,8 @@ fn a_red_check_keeps_every_agent_from_being_asked_until_it_is_repaired() {
     ] {
         assert!(output.stderr.contains(expected_text), "{expected_text}: {}", output.stderr);
     }
-    assert_eq!(sandbox.run_json(&["runs"])["runs"][0]["reason"], "baseline");
+    let events = sandbox.run_events(&["log"]);
+    assert!(events.iter().any(|event| event["kind"] == "run_parked" && event["reason"] == "baseline"), "{events:?}");
     // Nothing has changed, so the checks fail again; after a repair the run goes on.
     let output = sandbox.run_tribunal(&["resume"]);
     assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(3), 0), "{}", output.stderr);
@@ -104,6 +105,10 @@ fn an_ignored_file_that_the_check_needs_is_named() {
 #[test]
 fn a_red_check_to_fix_is_a_finding_from_the_start() {
     let sandbox = sandbox_with_checks("checks: [{command: grep -q quick plan.md, on_failure: fix}]");
+    // The check is F1, and what the reviewer finds is F2.
+    let both_claims = r#"{"id": "F1", "status": "FIXED"}, {"id": "F2", "status": "FIXED"}"#;
+    let script = sandbox.read_file("agent.sh").replace(r#"{"id": "F1", "status": "FIXED"}"#, both_claims);
+    sandbox.write_file("agent.sh", &script);
     let output = review(&sandbox, &[]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let findings = sandbox.run_json(&["findings", &sandbox.last_run_id()]);

@@ -1,17 +1,17 @@
 //! Checks of the user with what follows from their failure: a warning, a refused patch, or a finding.
 
-use crate::common::{CommandOutput, FIXING_SCRIPT, Sandbox};
+use crate::common::{CommandOutput, Sandbox};
 
-/// The fixer also repairs what the check complains about.
+/// The first fixer repairs the finding of the reviewer, and the second one what the check complains about.
 fn sandbox_with_checks(checks_yaml: &str) -> Sandbox {
-    let script = format!(
-        "{FIXING_SCRIPT}      - {{match: grep, replace: It answers in 200 ms., with: It answers at once., description: words}}\n"
+    let sandbox = Sandbox::with_shell_agent(
+        "cat >/dev/null\ncase $TRIBUNAL_TASK in\n\
+         */fix-1/*) sed -i 's/It shall be fast/It answers in 200 ms/' plan.md; finding=F1;;\n\
+         */fix-2/*) sed -i 's/in 200 ms/at once/' plan.md; finding=F2;;\n\
+         *) echo '{\"findings\": [{\"severity\": \"high\", \"description\": \"vague\", \
+         \"quote\": \"It shall be fast.\"}]}'; exit;;\nesac\n\
+         echo \"{\\\"fixes\\\": [{\\\"id\\\": \\\"$finding\\\", \\\"status\\\": \\\"FIXED\\\"}]}\"\n",
     );
-    let script = script.replace(
-        "    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]\n",
-        "    fix:\n      - {match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}\n",
-    );
-    let sandbox = Sandbox::with_script(&script);
     sandbox.append_setting(&format!("checks:\n{checks_yaml}"));
     sandbox
 }
@@ -39,7 +39,7 @@ fn a_check_to_fix_becomes_a_finding_and_its_fixer_makes_it_pass() {
     assert!(tracker.contains("- Raised by: a check\n"), "{tracker}");
     for (format, expected_text) in [
         ("--sarif", "\"command\": \"! grep -n 200 plan.md\""),
-        ("--junit", "output of ! grep"),
+        ("--junit", "check `! grep -n 200 plan.md`"),
         ("--markdown", "$ ! grep"),
     ] {
         let export = sandbox.run_tribunal(&["findings", &sandbox.last_run_id(), format]);

@@ -96,6 +96,8 @@ fn the_settings_in_force_read_well() {
       fix                      true           default                  true or false
       approve                  never          default                  one of never, each
     * verify                   [make test]    tribunal.yaml:3          a list of commands such as [make test, [cargo, test]]
+      checks                   []             default                  a list of checks such as [make test, {run: x, on_failure: warn}]
+      baseline                 true           default                  true or false
       jobs                     3              default                  a whole number from 1 to 32
       output_folder            -              not set                  a directory in the project
       reviews_folder           -              not set                  a directory in the project
@@ -133,13 +135,17 @@ fn the_settings_in_force_read_well() {
       check_timeout            600 s          default                  1 to 86400 seconds
       idle_timeout             600 s          default                  1 to 86400 seconds
       retry_after              5 s            default                  0 to 86400 seconds
-    copies:
+    workspace:
       seed                     []             default                  a list such as [a, b]
+      root                     -              not set                  text
+      setup                    []             default                  a list of commands such as [make test, [cargo, test]]
     hooks:
       guard_paths              project        default                  one of off, project, subject
       guard_own_files          true           default                  true or false
       guard_destructive        true           default                  true or false
       stale_after              24             default                  a whole number from 1 to 8760
+    notify:
+      command                  -              not set                  a command such as notify-send or [notify-send, Tribunal]
     progress:
     * mode                     silent         tribunal.yaml:4          one of silent, summary, streaming, verbose
     accepted, but not used by this version:

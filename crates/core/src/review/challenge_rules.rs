@@ -75,7 +75,7 @@ pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps
     match finding.evidence {
         // An absence is always challenged: what a reviewer misses may be somewhere else in other words.
         Evidence::Absence { .. } => true,
-        // A check that fails is a fact, whatever agents think of it.
+        // A check that fails is a fact, so there is nothing to dispute.
         Evidence::Check { .. } => false,
         Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, evidence_overlaps),
     }

@@ -1,7 +1,7 @@
 //! Private copies of a frozen workspace: reviewers and challengers get one each, so that none reads what another one wrote.
 //!
-//! A copy has exactly what was recorded when the original was frozen, and the original's git. What somebody added to the
-//! original later is not copied.
+//! A copy has exactly what was recorded when the original was frozen, and the original's git. What an agent added to
+//! the original later is not copied.
 
 use std::{collections::BTreeMap, fs, io, os::unix::fs::symlink, path::Path};
 

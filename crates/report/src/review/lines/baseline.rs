@@ -38,6 +38,9 @@ pub(super) fn write_failures(report: &ChecksReport, lines: &mut LineBuffer) {
     if failures.is_empty() {
         return;
     }
+    // A check to fix that can be run does not keep the review from starting.
+    let is_obstacle =
+        failures.iter().any(|result| result.on_failure == FailureAction::Block || result.status.is_environment());
     for result in failures {
         let line_text = format!("`{}` {} on the untouched project", result.command, result.status);
         lines.write_marked(2, LineMark::FAILED, &line_text);
@@ -55,5 +58,7 @@ pub(super) fn write_failures(report: &ChecksReport, lines: &mut LineBuffer) {
         );
         lines.write_wrapped(4, TextStyle::Plain, &line_text);
     }
-    lines.write_wrapped(4, TextStyle::Plain, "to review without these checks: `--skip-baseline`");
+    if is_obstacle {
+        lines.write_wrapped(4, TextStyle::Plain, "to review without running the checks first: `--skip-baseline`");
+    }
 }
