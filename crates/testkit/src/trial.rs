@@ -31,6 +31,7 @@ pub trait SimulatedWorld {
 
 /// The result of performing an effect.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all results are replies")]
 pub enum EffectResult {
     Reply(Reply),
     /// Only a user could answer: the run parks.

@@ -45,7 +45,7 @@ pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut R
     if let Some(ending) = find_obstacle(&report) {
         return Err(ending.into());
     }
-    for result in report.failures() {
+    for result in report.list_failures() {
         match result.on_failure {
             FailureAction::Fix => report_failed_check(host, state, result, &[]),
             FailureAction::Warn => warn_of_check(host, result),
@@ -58,7 +58,7 @@ pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut R
 
 /// Finds the reason why no agent may be asked: a program is missing, or a check that blocks fails.
 fn find_obstacle(report: &ChecksReport) -> Option<RunEnding> {
-    let failures = || report.failures().filter(|result| result.on_failure != FailureAction::Warn);
+    let failures = || report.list_failures().filter(|result| result.on_failure != FailureAction::Warn);
     if let Some(unrunnable) = failures().find(|result| result.status.is_environment()) {
         let detail = format!("check {}; its program is missing in the workspace", unrunnable.describe());
         return Some(RunEnding::new(RunReason::Environment, add_differences(detail, report)));

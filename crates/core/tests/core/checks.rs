@@ -201,7 +201,7 @@ fn a_missing_program_ends_the_review_as_a_fault_of_the_environment() {
     ] {
         let mut plan = plan_with_check(on_failure);
         // A check that decides something, because the checks do not run before the review for warnings alone.
-        plan.settings.checks.push(CheckSpec::new(CommandLine::shell("make test")));
+        plan.settings.checks.push(CheckSpec::new(CommandLine::from_shell_line("make test")));
         let missing = lint_result(on_failure, CheckStatus::CannotRun { exit_code: 127 }, "make: not found");
         let green = lint_result(FailureAction::Warn, CheckStatus::Passed, "");
         let world = world_with_landing(green).reply_on("baseline", baseline_reply(vec![missing]));

@@ -29,7 +29,7 @@ pub(super) fn write_baseline(report: &ChecksReport, lines: &mut LineBuffer) {
 
 /// Checks that only warn have a line of their own.
 fn list_failures(report: &ChecksReport) -> Vec<&CheckResult> {
-    report.failures().filter(|result| result.on_failure != FailureAction::Warn).collect()
+    report.list_failures().filter(|result| result.on_failure != FailureAction::Warn).collect()
 }
 
 /// Draws the checks that fail, if there are any.
