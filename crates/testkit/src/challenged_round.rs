@@ -16,7 +16,8 @@ use tribunal_core::{
         level::AgentRole,
     },
     tasks::{
-        brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FindingToChallenge, ReviewBrief},
+        brief::{AnswerContent, FindingToChallenge, ReviewBrief},
+        claims::{ChallengeVerdict, ChallengerRuling},
         purpose::TaskPurpose,
     },
 };

@@ -27,7 +27,8 @@ use tribunal_core::{
         subject::Subject,
     },
     tasks::{
-        brief::{AgentTask, ChallengeVerdict, ClaimStatus, RaisedFinding, ReviewBrief, TaskBrief},
+        brief::{AgentTask, RaisedFinding, ReviewBrief, TaskBrief},
+        claims::{ChallengeVerdict, ClaimStatus},
         fault::FaultKind,
     },
 };

@@ -22,10 +22,8 @@ use tribunal_core::{
         subject::Subject,
     },
     tasks::{
-        brief::{
-            AgentReply, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, RaisedFinding,
-            TaskBrief,
-        },
+        brief::{AgentReply, AnswerContent, RaisedFinding, TaskBrief},
+        claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim},
         fault::{Fault, FaultKind},
         status_report::StatusReport,
     },

@@ -10,7 +10,8 @@ use tribunal_core::{
         answer_words::{
             CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,
         },
-        brief::{AnswerContent, ChallengeVerdict, ChallengerRuling, FixClaim, RaisedFinding, UnknownWord},
+        brief::{AnswerContent, RaisedFinding},
+        claims::{ChallengeVerdict, ChallengerRuling, FixClaim, UnknownWord},
         party_minutes::PartyMinutes,
     },
     text::truncate_chars,

@@ -312,7 +312,10 @@ mod tests {
             finding::{Evidence, Severity},
             subject::Subject,
         },
-        tasks::brief::{ClaimStatus, RaisedFinding, ReviewBrief},
+        tasks::{
+            brief::{RaisedFinding, ReviewBrief},
+            claims::ClaimStatus,
+        },
     };
 
     use super::*;

@@ -770,7 +770,7 @@ mod tests {
     fn a_correction_has_room_for_every_accepted_word() {
         use tribunal_core::tasks::{
             answer_words::{VERDICT_WORDS, describe_unknown_words},
-            brief::UnknownWord,
+            claims::UnknownWord,
         };
         let unknown_words: Vec<UnknownWord> = (1..=10)
             .map(|number| UnknownWord { id: FindingId(number), word: "a word of some length".into() })

@@ -6,7 +6,10 @@ use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, 
 use tribunal_core::{
     engine::ids::FindingId,
     review::finding::{Evidence, Severity},
-    tasks::brief::{AnswerContent, ChallengeVerdict, ClaimStatus, RaisedFinding, UnknownWord},
+    tasks::{
+        brief::{AnswerContent, RaisedFinding},
+        claims::{ChallengeVerdict, ClaimStatus, UnknownWord},
+    },
 };
 
 const ALL_KINDS: [AnswerKind; 3] = [AnswerKind::Findings, AnswerKind::Fixes, AnswerKind::Verdicts];

@@ -114,13 +114,7 @@ pub const REASON_TABLE: [ReasonRow; 25] = [
         "no open findings, but the confidence is below the target",
     ),
     reason_row(RunReason::InSession, "in_session", Some(Waiting), 3, "a session is working on its findings"),
-    reason_row(
-        RunReason::Baseline,
-        "baseline",
-        Some(Waiting),
-        3,
-        "a check fails on the untouched project",
-    ),
+    reason_row(RunReason::Baseline, "baseline", Some(Waiting), 3, "a check fails on the untouched project"),
     reason_row(RunReason::Iterations, "iterations", Some(Halted), 4, "iteration limit reached"),
     reason_row(RunReason::BreakerOpen, "breaker_open", Some(Halted), 4, "the circuit breaker is open"),
     // The remaining rows are triggers: they explain a step and never end a run.

@@ -32,10 +32,8 @@ use crate::{
     tasks::{
         answer_words::{VERDICT_WORDS, describe_unknown_words},
         asking::consult_agent,
-        brief::{
-            AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, ChallengeVerdict, ChallengerRuling, FindingToChallenge,
-            ReviewBrief, UnknownWord, WorkspaceKind,
-        },
+        brief::{AgentTask, AnswerContent, CHALLENGE_BATCH_SIZE, FindingToChallenge, ReviewBrief, WorkspaceKind},
+        claims::{ChallengeVerdict, ChallengerRuling, UnknownWord},
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeyedReply},
         fault::{Fault, FaultKind},

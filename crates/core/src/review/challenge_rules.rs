@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     engine::{ids::AgentName, settings::Settings},
     review::finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
-    tasks::brief::ChallengeVerdict,
+    tasks::claims::ChallengeVerdict,
     text::{truncate_chars, word_table::words},
 };
 

@@ -15,7 +15,7 @@ use crate::{
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         review_host::ReviewHost,
     },
-    tasks::brief::FixClaim,
+    tasks::claims::FixClaim,
     text::keep_last_chars,
 };
 

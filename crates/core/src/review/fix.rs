@@ -34,9 +34,8 @@ use crate::{
     tasks::{
         answer_words::{CLAIM_WORDS, describe_unknown_words},
         asking::consult_agent,
-        brief::{
-            AgentTask, AnswerContent, AssignedFinding, ClaimStatus, FixClaim, ReviewBrief, UnknownWord, WorkspaceKind,
-        },
+        brief::{AgentTask, AnswerContent, AssignedFinding, ReviewBrief, WorkspaceKind},
+        claims::{ClaimStatus, FixClaim, UnknownWord},
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeyedReply},
         selection,

@@ -23,7 +23,7 @@ use crate::{
         run_stage::{StageExit, WorkResult},
         subject::Subject,
     },
-    tasks::brief::FixClaim,
+    tasks::claims::FixClaim,
     text::truncate_chars,
 };
 

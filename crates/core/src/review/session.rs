@@ -26,7 +26,7 @@ use crate::{
         topic::ReviewTopic,
         user_requests,
     },
-    tasks::brief::FixClaim,
+    tasks::claims::FixClaim,
     text::format_count,
 };
 

@@ -27,7 +27,7 @@ use crate::{
         round_stats::RoundStats,
         subject::{ChangedPath, Subject},
     },
-    tasks::{background::TaskBackground, brief::FixClaim},
+    tasks::{background::TaskBackground, claims::FixClaim},
     text::{format_count, truncate_chars},
 };
 

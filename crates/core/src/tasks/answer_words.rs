@@ -11,7 +11,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     review::finding::Severity,
-    tasks::brief::{ChallengeVerdict, ClaimStatus, UnknownWord},
+    tasks::claims::{ChallengeVerdict, ClaimStatus, UnknownWord},
     text::truncate_chars,
 };
 use clauses::{Negation, WordHit, collect_phrases, decide_meaning, read_clauses, split_clauses};

@@ -4,6 +4,7 @@ pub mod answer_words;
 pub mod asking;
 pub mod background;
 pub mod brief;
+pub mod claims;
 pub mod client;
 pub mod consult_outcome;
 pub mod failure_cause;

@@ -20,7 +20,7 @@ use tribunal_core::{
         order::ReviewOrder,
         topic::ReviewTopic,
     },
-    tasks::brief::{AgentReply, ClaimStatus},
+    tasks::{brief::AgentReply, claims::ClaimStatus},
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -22,7 +22,8 @@ use tribunal_core::{
         topic::ReviewTopic,
     },
     tasks::{
-        brief::{AgentTask, AnswerContent, ChallengeVerdict, ChallengerRuling, ClaimStatus, RaisedFinding},
+        brief::{AgentTask, AnswerContent, RaisedFinding},
+        claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus},
         client::JobKind,
         fault::FaultKind,
     },

@@ -17,7 +17,7 @@ use tribunal_core::{
         order::ReviewOrder,
         subject::{ChangedPath, CodeChange, Subject},
     },
-    tasks::brief::{ClaimStatus, RaisedFinding},
+    tasks::{brief::RaisedFinding, claims::ClaimStatus},
 };
 use tribunal_testkit::{
     ScriptedWorld,

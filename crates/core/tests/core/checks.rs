@@ -18,7 +18,10 @@ use tribunal_core::{
         level::{AgentRole, ReviewLevel},
         order::ReviewOrder,
     },
-    tasks::brief::{AgentTask, ClaimStatus, RaisedFinding},
+    tasks::{
+        brief::{AgentTask, RaisedFinding},
+        claims::ClaimStatus,
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

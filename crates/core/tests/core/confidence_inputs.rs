@@ -10,7 +10,7 @@ use tribunal_core::{
         view::RunView,
     },
     review::{event::ReviewEvent, finding::Severity, order::ReviewOrder},
-    tasks::{brief::ClaimStatus, fault::FaultKind},
+    tasks::{claims::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -23,7 +23,10 @@ use tribunal_core::{
         order::ReviewOrder,
         subject::Subject,
     },
-    tasks::brief::{ChallengeVerdict, ClaimStatus, RaisedFinding},
+    tasks::{
+        brief::RaisedFinding,
+        claims::{ChallengeVerdict, ClaimStatus},
+    },
 };
 use tribunal_testkit::{
     RecordTable, ScriptedWorld,

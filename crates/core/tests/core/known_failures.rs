@@ -15,10 +15,7 @@ use tribunal_core::{
         level::ReviewLevel,
         order::ReviewOrder,
     },
-    tasks::{
-        brief::{AnswerContent, ClaimStatus},
-        fault::FaultKind,
-    },
+    tasks::{brief::AnswerContent, claims::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
     ScriptedWorld,

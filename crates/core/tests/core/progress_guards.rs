@@ -20,10 +20,7 @@ use tribunal_core::{
         order::ReviewOrder,
         seat_plan::{Persona, SeatPlan},
     },
-    tasks::{
-        brief::{AgentTask, ClaimStatus},
-        fault::FaultKind,
-    },
+    tasks::{brief::AgentTask, claims::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
     ScriptedWorld,

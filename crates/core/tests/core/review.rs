@@ -25,10 +25,7 @@ use tribunal_core::{
         level::ReviewGoal,
         order::ReviewOrder,
     },
-    tasks::{
-        brief::{AnswerContent, ClaimStatus},
-        fault::FaultKind,
-    },
+    tasks::{brief::AnswerContent, claims::ClaimStatus, fault::FaultKind},
 };
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,

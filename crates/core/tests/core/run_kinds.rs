@@ -29,7 +29,7 @@ use tribunal_core::{
     },
     session::SessionAssignment,
     tasks::{
-        brief::ChallengeVerdict,
+        claims::ChallengeVerdict,
         fault::{Fault, FaultKind},
     },
 };

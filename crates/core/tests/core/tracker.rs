@@ -21,7 +21,7 @@ use tribunal_core::{
         level::ReviewLevel,
         tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
     },
-    tasks::brief::ClaimStatus,
+    tasks::claims::ClaimStatus,
 };
 use tribunal_testkit::{
     ScriptedWorld, samples,

@@ -14,7 +14,10 @@ use tribunal_core::{
         finding::{Finding, FindingStatus, Severity},
         level::ReviewLevel,
     },
-    tasks::brief::{AnswerContent, ChallengeVerdict, ClaimStatus, UnknownWord},
+    tasks::{
+        brief::AnswerContent,
+        claims::{ChallengeVerdict, ClaimStatus, UnknownWord},
+    },
 };
 use tribunal_testkit::{
     ScriptedWorld,

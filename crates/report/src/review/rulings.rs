@@ -12,7 +12,7 @@ use tribunal_core::{
         event::ReviewEvent,
         finding::Severity,
     },
-    tasks::brief::ChallengeVerdict,
+    tasks::claims::ChallengeVerdict,
 };
 
 use crate::phrases;

@@ -6,7 +6,10 @@ use tribunal_core::{
         files::PatchRefusal,
     },
     review::finding::Evidence,
-    tasks::brief::{AssignedFinding, ClaimStatus, ReviewBrief},
+    tasks::{
+        brief::{AssignedFinding, ReviewBrief},
+        claims::ClaimStatus,
+    },
 };
 
 use super::{

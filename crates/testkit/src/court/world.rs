@@ -14,7 +14,8 @@ use tribunal_core::{
     },
     review::level::AgentRole,
     tasks::{
-        brief::{ChallengeVerdict, RaisedFinding, ReviewBrief},
+        brief::{RaisedFinding, ReviewBrief},
+        claims::ChallengeVerdict,
         fault::FaultKind,
     },
 };
