@@ -5,6 +5,7 @@
 //! outside, as users do.
 
 mod binary_runs;
+mod headless_loop;
 mod hook;
 mod table;
 mod workspaces;
@@ -28,13 +29,14 @@ const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry { name: "start", run: binary_runs::measure_start },
     BenchEntry { name: "overhead", run: measure_overhead },
     BenchEntry { name: "handoff", run: binary_runs::measure_handoff },
+    BenchEntry { name: "loop", run: headless_loop::measure_headless_loop },
     BenchEntry { name: "hook", run: hook::measure_hook },
     BenchEntry { name: "copies", run: workspaces::measure_workspaces },
     BenchEntry { name: "at-once", run: measure_many_agents },
     BenchEntry { name: "replay", run: measure_replay },
     BenchEntry { name: "runs", run: binary_runs::measure_many_runs },
     BenchEntry { name: "masking", run: measure_masking },
-    BenchEntry { name: "loops", run: measure_loop_check },
+    BenchEntry { name: "similarity", run: measure_loop_check },
 ];
 
 /// The programs to measure.

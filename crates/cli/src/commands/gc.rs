@@ -16,6 +16,7 @@ use crate::{
         json_documents::{self, GarbageDocument, RemovedPath},
         user_errors::UserError,
     },
+    settings::{SettingSources, find_clones_root},
     terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
 
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         // Without `--runs` the cutoff is not used: whole runs are removed only on request.
         let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let gc_options = GcOptions {
-            clones_root: crate::context::clones_root(),
+            clones_root: find_clones_root(project.root(), &SettingSources::from_environment()),
             now_ms,
             runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,

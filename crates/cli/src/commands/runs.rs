@@ -15,7 +15,11 @@ use tribunal_report::{
     escape_line,
     tables::{self, RunStanding, RunState},
 };
-use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, session::loop_runs::is_run_active};
+use tribunal_runner::{
+    Project,
+    housekeeping::{development_workspaces::list_workspaces, discarded_runs::list_discarded},
+    session::loop_runs::is_run_active,
+};
 use tribunal_store::Store;
 
 use crate::{
@@ -24,6 +28,7 @@ use crate::{
         json_documents::{self, RunRow, RunsDocument},
         user_errors::UserError,
     },
+    settings::{SettingSources, find_clones_root},
 };
 
 #[derive(Debug, clap::Args)]
@@ -155,8 +160,24 @@ pub(crate) fn run(arguments: &RunsArguments, context: &CommandContext) -> Result
         context.print_answer(&format!("no matching runs; list all with `{} runs`", context.program_name()))?;
     } else {
         write!(stdout(), "{}", tables::render_runs(standings, &context.answer_screen))?;
+        print_kept_workspaces(&project, &listed_runs)?;
     }
     Ok(0)
+}
+
+/// Prints the workspaces that hold work of runs which no process works on.
+fn print_kept_workspaces(project: &Project, listed_runs: &[(RunView, bool)]) -> Result<(), UserError> {
+    let clones_root = find_clones_root(project.root(), &SettingSources::from_environment());
+    let is_worked_on = |run_id: &RunId| {
+        listed_runs.iter().any(|(run_view, is_live)| *is_live && run_view.run_id.as_ref() == Some(run_id))
+    };
+    for workspace in list_workspaces(project, clones_root.as_deref()) {
+        if workspace.is_complete && !is_worked_on(&workspace.run_id) {
+            let path = escape_line(&workspace.path.display().to_string());
+            writeln!(stdout(), "workspace of {}: {path}", escape_line(workspace.run_id.as_str()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Says why the list is empty: an empty project, an empty trash, and a project whose runs are all in the trash differ.

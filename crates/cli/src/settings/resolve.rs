@@ -21,7 +21,7 @@ use super::{
     trust_items::project_items,
     typed::{FolderSettings, LoopChoices, ThroughputLimits, TypedSettings},
 };
-use crate::{messages::user_errors::UserError, trust::trust_item::TrustItem};
+use crate::{context::clones_root, messages::user_errors::UserError, trust::trust_item::TrustItem};
 
 /// Everything a command needs to know before it runs.
 #[derive(Clone, Debug)]
@@ -243,6 +243,16 @@ fn resolve_workspace_root(
         .with_reason("Nothing was started.")
         .with_step("use a path that begins with `/` or `~/`")),
     }
+}
+
+/// The directory of clones: the one that is set, or the one in the user's cache directory. Settings that cannot be read leave it at
+/// the latter: commands that only look at clones must not fail because of them.
+pub(crate) fn find_clones_root(project_root: &Path, sources: &SettingSources) -> Option<PathBuf> {
+    let set_root = layers::gather_settings(project_root, sources).ok().and_then(|effective| {
+        let written_root = effective.to_typed().run.workspace.root;
+        resolve_workspace_root(&effective, written_root, sources.home_dir.as_deref()).ok().flatten()
+    });
+    set_root.map(PathBuf::from).or_else(clones_root)
 }
 
 /// Returns a path below the project's root, or the error that says why it is not one.

@@ -127,11 +127,8 @@ impl KindReporter for LoopReporter {
         if view.breaker != BreakerPhase::Closed {
             lines.push(format!("circuit breaker: {}", view.breaker));
         }
-        match (&view.summary.landed_on, &view.summary.tip, &view.base) {
-            (None, Some(tip), Some(base)) => {
-                lines.push(format!("work so far: git diff {}..{}", base.short_hex(), tip.short_hex()))
-            }
-            _ => {}
+        if let (None, Some(tip), Some(base)) = (&view.summary.landed_on, &view.summary.tip, &view.base) {
+            lines.push(format!("work so far: git diff {}..{}", base.short_hex(), tip.short_hex()));
         }
         lines
     }

@@ -8,6 +8,7 @@ use tribunal_core::{
     development::workspace::{DevelopmentPlace, TargetBranch},
     loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
 };
+use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
     git::heads::{self, CurrentHead, FileTracking},
@@ -28,7 +29,7 @@ use crate::{
         run_verdict::judge_and_print,
     },
     settings::{ResolvedLoop, RunInputs, resolve_loop_settings},
-    terminal::progress_display::ProgressArgs,
+    terminal::{progress_display::ProgressArgs, shell_quoting::shell_quote},
     trust::{self, trust_item::TrustItem},
 };
 
@@ -148,7 +149,7 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
         order.completion.checkbox_file.clone_from(&order.prompt_file);
     }
     if let Some(loop_project) = &loop_project {
-        loop_project.apply_to(&mut resolved);
+        loop_project.apply_to(&mut resolved, &project);
     }
     resolved.settings.items.extend(TrustItem::from_commit_hooks(project.root()));
     check_workspace_files(&project, &resolved.settings.plan.order)?;
@@ -165,6 +166,15 @@ fn start_loop(
     print_notes(settings.notes.iter(), context)?;
     print_warnings(settings.warnings.iter(), context)?;
     warn_of_uncommitted(project, &settings.plan.order, context)?;
+    match settings.plan.order.review.mode {
+        ReviewMode::Off => {}
+        ReviewMode::Enhanced => {
+            context.print_note("reviews cost about 10 to 14 % more tokens; leave them out with --no-review")?
+        }
+        ReviewMode::Ultimate => {
+            context.print_note("reviews cost about 20 to 30 % more tokens; leave them out with --no-review")?
+        }
+    }
     trust::require_trust(context, project.root(), &settings.items)?;
     trust::trust_typed_items(context, project.root(), &settings.plan.settings);
     let plan = settings.plan.into_run();
@@ -264,12 +274,18 @@ fn check_workspace_files(project: &Project, order: &LoopOrder) -> Result<(), Use
         return Ok(());
     }
     for watched_file in order.completion.watched_files() {
-        if heads::find_tracking(project.root(), &watched_file)? == FileTracking::Untracked {
-            return Err(UserError::usage(format!("{watched_file} is not committed"))
-                .with_reason("The loop works in a clone of the branch, which would not have it. Nothing was started.")
-                .with_step(format!("commit it: `git add {watched_file} && git commit -m \"Add the plan\"`"))
-                .with_step("or work in your checkout: `--in-place`"));
-        }
+        let problem = match heads::find_tracking(project.root(), &watched_file)? {
+            FileTracking::Tracked => continue,
+            FileTracking::Untracked => "is not committed",
+            FileTracking::Ignored => "is ignored by git",
+        };
+        return Err(UserError::usage(format!("{} {problem}", escape_line(&watched_file)))
+            .with_reason("The loop works in a clone of the branch, which would not have it. Nothing was started.")
+            .with_step(format!(
+                "commit it: `git add --force {0} && git commit -m \"Add the plan\"`",
+                shell_quote(&watched_file)
+            ))
+            .with_step("or work in your checkout: `--in-place`"));
     }
     Ok(())
 }
@@ -288,8 +304,5 @@ fn warn_of_uncommitted(project: &Project, order: &LoopOrder, context: &CommandCo
     context.print_note(&format!(
         "your uncommitted changes of {files_text} stay as they are and are not part of the loop's work"
     ))?;
-    if order.review.mode != ReviewMode::Off {
-        context.print_note("reviews cost about 10 to 30 % more tokens")?;
-    }
     Ok(())
 }

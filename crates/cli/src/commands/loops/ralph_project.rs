@@ -17,7 +17,11 @@ use tribunal_core::{
     loop_run::order::{LoopOrder, ReviewMode},
 };
 use tribunal_report::escape_line;
-use tribunal_runner::{Project, project::project_files::ProjectDirectory};
+use tribunal_runner::{
+    Project,
+    git::heads::{FileTracking, find_tracking},
+    project::project_files::ProjectDirectory,
+};
 
 use crate::{
     context::CommandContext,
@@ -91,7 +95,7 @@ impl LoopProject {
     }
 
     /// Applies everything that the user has not set.
-    pub fn apply_to(&self, resolved: &mut ResolvedLoop) {
+    pub fn apply_to(&self, resolved: &mut ResolvedLoop, project: &Project) {
         let is_default =
             |path: &str| resolved.effective.origin_of(path).is_none_or(|origin| origin.layer == SettingLayer::Default);
         let plan = &mut resolved.settings.plan;
@@ -99,7 +103,10 @@ impl LoopProject {
             return;
         }
         plan.order.completion.plan_file.clone_from(&self.files.plan);
-        plan.order.scratchpad.clone_from(&self.files.scratchpad);
+        // Notes that git does not track would become part of the work, or would be missing in a clone.
+        plan.order.scratchpad = self.files.scratchpad.clone().filter(|scratchpad| {
+            find_tracking(project.root(), scratchpad).is_ok_and(|tracking| tracking == FileTracking::Tracked)
+        });
         self.apply_order(&mut plan.order, &is_default);
         let limits = &mut plan.settings.limits;
         if let (Some(seconds), true) = (self.files.config.max_runtime_seconds, is_default("limits.max_runtime_minutes"))
