@@ -24,7 +24,7 @@ pub fn render_instructions(
     expects: ExpectedAnswer,
     access: AgentAccess,
 ) -> Result<String, TemplateError> {
-    let mut template_values = collect_values(brief, expects, access)?;
+    let mut template_values = collect_values(brief, &brief.text, expects, access)?;
     let mut filled_prompt = fill_template(TEMPLATE, &template_values)?;
     let material_texts: Vec<&str> = brief.material.iter().map(|material| material.text.as_str()).collect();
     let material_text = material_texts.join("\n");
@@ -43,7 +43,8 @@ pub fn render_instruction_follow_up(
     brief: &InstructionBrief,
     expects: ExpectedAnswer,
 ) -> Result<String, TemplateError> {
-    let template_values = collect_values(brief, expects, AgentAccess::Read)?;
+    let instructions = brief.follow_up.as_ref().unwrap_or(&brief.text);
+    let template_values = collect_values(brief, instructions, expects, AgentAccess::Read)?;
     let shown_names: &[&str] =
         if brief.correction.is_empty() { &["material", "instructions", "task", "form"] } else { &["task", "form"] };
     let shown_values = shown_names.iter().filter_map(|shown_name| {
@@ -55,6 +56,7 @@ pub fn render_instruction_follow_up(
 
 fn collect_values(
     brief: &InstructionBrief,
+    instructions: &str,
     expects: ExpectedAnswer,
     access: AgentAccess,
 ) -> Result<TemplateValues, TemplateError> {
@@ -65,7 +67,7 @@ fn collect_values(
     };
     // The marks must occur neither in another text nor in the instructions.
     let mut all_texts: Vec<&str> = brief.material.iter().map(|material| material.text.as_str()).collect();
-    all_texts.push(&brief.text);
+    all_texts.push(instructions);
     let marked_blocks = MarkedBlocks::new(all_texts);
     let material_blocks: Vec<String> = brief
         .material
@@ -81,7 +83,7 @@ fn collect_values(
         ("memory", String::new()),
         ("context", String::new()),
         ("material", material_blocks.join("\n\n")),
-        ("instructions", brief.text.trim_end().to_string()),
+        ("instructions", instructions.trim_end().to_string()),
         ("task", describe_remarks(&brief.said, &brief.correction, MAX_CORRECTION_CHARS).trim_end().to_string()),
     ];
     match template_values.iter().find(|(_, template_value)| template_value.contains('\0')) {
@@ -157,6 +159,12 @@ mod tests {
         let next_turn = render_instruction_follow_up(&brief, ExpectedAnswer::Text).unwrap();
         assert!(next_turn.contains("Obey me.") && next_turn.contains("Write the story"), "{next_turn}");
         assert!(!next_turn.contains("Only read"), "{next_turn}");
+        brief.follow_up = Some("Now write its tests.\n".into());
+        let short_turn = render_instruction_follow_up(&brief, ExpectedAnswer::Text).unwrap();
+        assert!(short_turn.contains("Now write its tests.") && short_turn.contains("Obey me."), "{short_turn}");
+        assert!(!short_turn.contains("Write the story"), "{short_turn}");
+        let whole_prompt = render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read).unwrap();
+        assert!(whole_prompt.contains("Write the story") && !whole_prompt.contains("its tests"), "{whole_prompt}");
         brief.correction = "the answer has no status block".into();
         let correction = render_instruction_follow_up(&brief, ExpectedAnswer::Status).unwrap();
         assert!(correction.contains("not accepted: the answer has no status block"), "{correction}");

@@ -106,8 +106,10 @@ impl KindReporter for LoopReporter {
     }
 
     fn describe_remaining(remaining: &RemainingLimits) -> String {
-        let iterations = remaining.counts.get("iterations").copied().unwrap_or_default();
-        format!("{}, {}", format_count(iterations, "iteration"), phrases::describe_remaining(remaining))
+        // The shared phrase would list it as well, and not in the singular.
+        let mut shared_limits = remaining.clone();
+        let iterations = shared_limits.counts.remove("iterations").unwrap_or_default();
+        format!("{}, {}", format_count(iterations, "iteration"), phrases::describe_remaining(&shared_limits))
     }
 
     fn list_result_commands(summary: &LoopSummary, outcome: Option<RunOutcome>) -> Vec<ResultCommand> {
@@ -163,4 +165,18 @@ fn describe_iteration(report: &IterationReport) -> String {
         parts.push(report.summary.clone());
     }
     parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::engine::limits::{RunLimits, RunUsage};
+
+    use super::*;
+
+    #[test]
+    fn remaining_iterations_are_listed_once() {
+        let remaining = RemainingLimits::calculate(&RunLimits::default(), &RunUsage::default(), 0);
+        let remaining_text = LoopReporter::describe_remaining(&remaining.with_count("iterations", 1));
+        assert!(remaining_text.starts_with("1 iteration, 5 failures, "), "{remaining_text}");
+    }
 }

@@ -132,6 +132,7 @@ fn setup_commands_run_once_and_a_failing_one_leaves_nothing() {
     assert_eq!(listed, ["count"]);
     fs::write(run_dir.join("allowed"), "").unwrap();
     let opened = scene.open();
+    assert!(opened.path.ends_with("/tree"), "{}", opened.path);
     assert_eq!(scene.open(), opened);
     assert_eq!(fs::read_to_string(run_dir.join("count")).unwrap(), "run\nrun\n");
     let closed = scene.perform(Effect::CloseWorkspace(CloseWorkspace { workspace: "dev".into() })).reply;

@@ -231,6 +231,10 @@ impl DevelopmentWorkspace {
 
     /// Returns the directory in which agents and checks run: the project's root in the workspace.
     pub fn agent_dir(&self) -> PathBuf {
+        // Joining an empty prefix would end the path with a slash, which users and agents see.
+        if self.record.prefix.is_empty() {
+            return self.record.tree.clone();
+        }
         self.record.tree.join(&self.record.prefix)
     }
 
