@@ -48,8 +48,8 @@ pub enum LoopEvent {
         cause: Option<BreakerCause>,
         detail: String,
     },
-    /// The changes were reviewed.
-    LoopReviewed { iteration: u32, run: RunId, findings: u32 },
+    /// The changes were reviewed. The field is not called `run`: every entry of a journal has one.
+    LoopReviewed { iteration: u32, review: RunId, findings: u32 },
     /// The work is on a branch of the user.
     LoopLanded {
         commit: CommitId,
@@ -58,6 +58,12 @@ pub enum LoopEvent {
         /// The files of the checkout that kept the intended branch from moving.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         in_the_way: Vec<String>,
+    },
+    /// The user ended the loop, and its workspace is gone.
+    LoopClosed {
+        /// The last commit of the work, which stays in the repository; `None` if there was no work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<CommitId>,
     },
 }
 
@@ -94,6 +100,7 @@ impl KindEvent for LoopEvent {
         "breaker_moved",
         "loop_reviewed",
         "loop_landed",
+        "loop_closed",
     ];
 
     fn kind_name(&self) -> &'static str {
@@ -106,12 +113,15 @@ impl KindEvent for LoopEvent {
             LoopEvent::BreakerMoved { .. } => "breaker_moved",
             LoopEvent::LoopReviewed { .. } => "loop_reviewed",
             LoopEvent::LoopLanded { .. } => "loop_landed",
+            LoopEvent::LoopClosed { .. } => "loop_closed",
         }
     }
 
     fn subject_name(&self) -> String {
         match self {
-            LoopEvent::LoopPrepared { .. } | LoopEvent::LoopBaseline { .. } => String::new(),
+            LoopEvent::LoopPrepared { .. } | LoopEvent::LoopBaseline { .. } | LoopEvent::LoopClosed { .. } => {
+                String::new()
+            }
             LoopEvent::IterationEnded { iteration, .. }
             | LoopEvent::PromiseRefused { iteration, .. }
             | LoopEvent::LoopReviewed { iteration, .. } => format!("{iteration}"),

@@ -8,8 +8,12 @@ use crate::{
         dialog,
         user_request::UserRequest,
     },
-    development::notices::NotifyUser,
+    development::{
+        notices::NotifyUser,
+        workspace::{CloseOutcome, CloseWorkspace},
+    },
     engine::{
+        event::RunEvent,
         host::ParkedRun,
         ids::Key,
         kinds::WorkflowTopic,
@@ -19,8 +23,9 @@ use crate::{
     },
     loop_run::{
         breaker::BreakerPhase,
+        event::LoopEvent,
         landing,
-        loop_host::LoopHost,
+        loop_host::{LoopHost, WORKSPACE_NAME},
         order::LoopTopic,
         state::{LoopStage, LoopState},
     },
@@ -41,7 +46,7 @@ pub(super) async fn halt_loop(
             let _ = landing::commit_checkpoint(host, state, &halt_key.child_key("commit"), message).await?;
         }
         let limits = &host.host.settings().limits;
-        let allowed_iterations = host.order.pacing.max_iterations.saturating_mul(state.spent.granted_shares());
+        let allowed_iterations = state.allowed_iterations(host.order);
         let remaining = RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms);
         ending.left = Some(remaining.with_count("iterations", allowed_iterations.saturating_sub(state.iteration)));
         offer_choices(host, state, &halt_key, &ending).await?;
@@ -153,11 +158,12 @@ fn apply_answer(
         }
         (ChoiceKey::Accept, true, _) => {
             state.stage = LoopStage::Land;
+            state.accepted = true;
             None
         }
         (ChoiceKey::End, true, _) => Some(RunEnding::new(RunReason::Abandoned, describe_kept_work(state))),
         (ChoiceKey::Keep, _, true) => {
-            let detail = format!("{}, and {} was left alone", describe_kept_work(state), host.order.branch.name);
+            let detail = format!("{} was left alone, {}", host.order.branch.name, describe_kept_work(state));
             Some(RunEnding::new(RunReason::Abandoned, detail))
         }
         // A new landing rebases once more.
@@ -165,9 +171,29 @@ fn apply_answer(
     }
 }
 
+/// Removes the workspace of a loop that the user ended. Its commits stay in the user's repository.
+pub(super) async fn close_ended(host: LoopHost<'_>, state: &LoopState, stage_key: &Key) -> Result<(), ParkedRun> {
+    let Some(work) = &state.work else { return Ok(()) };
+    // What could not be committed is only in the workspace.
+    if work.has_uncommitted_work() {
+        return Ok(());
+    }
+    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
+    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
+        host.host.note_event(RunEvent::Warned { text: landing::describe_leftover(&fault) });
+        return Ok(());
+    }
+    let kept = (work.tip != work.base).then(|| work.tip.clone());
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopClosed { kept }));
+    Ok(())
+}
+
 fn describe_kept_work(state: &LoopState) -> String {
     match &state.work {
-        Some(work) if work.tip != work.base => format!("its work is kept as commit {}", work.tip.short_hex()),
+        Some(work) if work.tip != work.base => {
+            let commit = work.tip.short_hex();
+            format!("its work is kept as commit {commit}: take it with `git merge {commit}`")
+        }
         _ => String::from("it had no work to keep"),
     }
 }

@@ -31,11 +31,16 @@ use crate::{
 const MAX_REBASES: u32 = 5;
 
 pub(super) fn checkpoint_message(order: &LoopOrder, iteration: u32) -> String {
-    format!("Loop over {}: up to iteration {iteration}\n", order.title())
+    format!("{}: up to iteration {iteration}\n", subject_start(order))
 }
 
 fn result_message(order: &LoopOrder, iteration: u32) -> String {
-    format!("Loop over {}: done after {}\n", order.title(), format_count(iteration, "iteration"))
+    format!("{}: done after {}\n", subject_start(order), format_count(iteration, "iteration"))
+}
+
+/// Begins the subject of a commit. A task may end like a sentence; the subject goes on.
+fn subject_start(order: &LoopOrder) -> String {
+    format!("Loop over {}", order.title().trim_end_matches(['.', ':', '!', '?']))
 }
 
 /// Commits the content of the workspace without the user's hooks. Returns the ending if that failed.
@@ -81,7 +86,10 @@ pub(super) async fn land_work(
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
-        message: result_message(host.order, state.iteration),
+        message: match state.accepted {
+            true => checkpoint_message(host.order, state.iteration),
+            false => result_message(host.order, state.iteration),
+        },
         run_hooks: true,
     };
     match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
@@ -109,6 +117,7 @@ fn continue_loop(host: LoopHost<'_>, state: &mut LoopState) -> StageEnd {
     let why = state.feedback.refused.clone();
     host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
     state.stage = LoopStage::Iterate;
+    state.accepted = false;
     StageEnd::Continue
 }
 
@@ -207,7 +216,7 @@ async fn rebase_work(
                     question: question.clone(),
                     choices: build_choices(&[
                         (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
-                        (ChoiceKey::Keep, "leave the work on a branch of its own and end the loop"),
+                        (ChoiceKey::Keep, "end the loop; its commits stay under refs/tribunal/work"),
                     ]),
                     answer: None,
                 };
@@ -239,7 +248,11 @@ async fn finish_loop(
         // The work is on the branch; `gc` removes what is left.
         host.host.note_event(RunEvent::Warned { text: describe_leftover(&fault) });
     }
-    let done_text = format!("the task is done after {}", format_count(state.iteration, "iteration"));
+    let iterations = format_count(state.iteration, "iteration");
+    let done_text = match state.accepted {
+        true => format!("you accepted the work after {iterations}"),
+        false => format!("the task is done after {iterations}"),
+    };
     let detail = match remark {
         Some(remark) => format!("{done_text}; {remark}"),
         None => done_text,
@@ -249,6 +262,6 @@ async fn finish_loop(
     Ok(StageEnd::Ended(RunEnding::new(RunReason::GoalMet, detail)))
 }
 
-fn describe_leftover(fault: &Fault) -> String {
+pub(super) fn describe_leftover(fault: &Fault) -> String {
     format!("could not remove the workspace: {}", fault.detail)
 }

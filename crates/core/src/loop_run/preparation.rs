@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     development::{
         checks::{CheckResult, ChecksReport, FailureAction},
-        workspace::{OpenOutcome, OpenWorkspace},
+        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace},
     },
     engine::{
         effect::ReadRecords,
@@ -39,6 +39,12 @@ pub(super) async fn open_workspace(
         state.stage = LoopStage::Iterate;
         return Ok(StageEnd::Continue);
     }
+    if state.is_workspace_outdated {
+        let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
+        if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("outdated"), close).await? {
+            return Ok(StageEnd::Halted(environment_ending(&fault)));
+        }
+    }
     let open = OpenWorkspace {
         workspace: String::from(WORKSPACE_NAME),
         place: host.order.place,
@@ -52,6 +58,7 @@ pub(super) async fn open_workspace(
                 base: opened.base.clone(),
                 remarks: opened.remarks.clone(),
             }));
+            state.is_workspace_outdated = false;
             state.work = Some(LoopWork::from_opened(&opened, host.order.completion.plan_file.as_deref()));
             state.stage = LoopStage::Baseline;
             Ok(StageEnd::Continue)
@@ -91,7 +98,7 @@ pub(super) async fn check_baseline(
     let report = match run_checks(host, stage_key.child_key("checks"), checks).await? {
         Ok(report) => report,
         Err(ending) => {
-            state.stage = LoopStage::Baseline;
+            begin_again(state);
             return Ok(StageEnd::Halted(ending));
         }
     };
@@ -116,12 +123,20 @@ pub(super) async fn check_baseline(
         }
         return Ok(StageEnd::Continue);
     };
-    let mut detail = first_failure.describe_with_output();
+    let mut detail = first_failure.describe();
     if !differences.is_empty() {
-        detail.push_str("\nmissing in the workspace, unlike in your checkout: ");
+        detail.push_str("; your checkout has what the workspace lacks: ");
         detail.push_str(&differences.join(", "));
     }
-    // The user repairs the cause and resumes the run, which then checks again.
-    state.stage = LoopStage::Baseline;
+    detail.push_str("; repair it and resume, or start a new run with --skip-baseline");
+    begin_again(state);
     Ok(StageEnd::Halted(RunEnding::new(RunReason::Baseline, detail)))
+}
+
+/// Has a resumed run open a new workspace. The user repairs the cause in the checkout and commits that; the old workspace would
+/// not have it, and no agent has worked in it.
+fn begin_again(state: &mut LoopState) {
+    state.stage = LoopStage::Open;
+    state.work = None;
+    state.is_workspace_outdated = true;
 }

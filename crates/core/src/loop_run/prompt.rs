@@ -3,7 +3,6 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    development::checks::list_commands,
     engine::settings::Settings,
     loop_run::{
         order::LoopOrder,
@@ -25,17 +24,15 @@ pub(super) fn build_brief(
     work: &LoopWork,
 ) -> InstructionBrief {
     let iteration = state.iteration + 1;
-    let notes = describe_loop(order, settings, work, iteration);
+    let position = format!("This is iteration {iteration} of at most {}", state.allowed_iterations(order));
+    let notes = describe_loop(order, settings, work, &position);
     let news = describe_feedback(&state.feedback);
     InstructionBrief {
         title: format!("iteration {iteration}"),
         text: join_parts(&[order.prompt.trim_end(), &notes, &news]),
         // The session knows the task and the rules; only the number and the news are new.
         follow_up: Some(join_parts(&[
-            &format!(
-                "This is iteration {iteration} of at most {}. Continue with the task.",
-                order.pacing.max_iterations
-            ),
+            &format!("{position}. Continue with the task."),
             &describe_next_task(work),
             &news,
         ])),
@@ -51,12 +48,11 @@ fn join_parts(parts: &[&str]) -> String {
 }
 
 /// Describes how the loop works: what to do, where to keep notes, and how to say that the task is done.
-fn describe_loop(order: &LoopOrder, settings: &Settings, work: &LoopWork, iteration: u32) -> String {
+fn describe_loop(order: &LoopOrder, settings: &Settings, work: &LoopWork, position: &str) -> String {
     let mut lines = Vec::new();
     lines.push(format!(
-        "This is iteration {iteration} of at most {} of a loop over this task. Earlier iterations worked in the same directory. \
-         Do the next useful step, then end your turn.",
-        order.pacing.max_iterations
+        "{position} of a loop over this task. Earlier iterations worked in the same directory. Do the next useful step, then end \
+         your turn."
     ));
     lines.push(format!(
         "Keep notes for later iterations in {} (progress, decisions, blockers); read them first if they exist.",
@@ -66,7 +62,10 @@ fn describe_loop(order: &LoopOrder, settings: &Settings, work: &LoopWork, iterat
     let promise = SessionWork::Loop.tag_promise(&order.completion.promise);
     let checks = match settings.checks.as_slice() {
         [] => String::new(),
-        checks => format!(" and these checks pass: {}", list_commands(checks)),
+        checks => {
+            let commands: Vec<String> = checks.iter().map(|check| format!("`{}`", check.command)).collect();
+            format!(" and these checks pass: {}", commands.join(", "))
+        }
     };
     match &order.completion.plan_file {
         Some(plan_file) => lines.push(format!(
@@ -74,7 +73,7 @@ fn describe_loop(order: &LoopOrder, settings: &Settings, work: &LoopWork, iterat
              verified."
         )),
         None => lines.push(format!(
-            "Only when the whole task is done{checks}, write this line in your final answer: {promise}\nIt is verified, so do \
+            "Write this line in your final answer only when the whole task is done{checks}.\n{promise}\nIt is verified, so do \
              not write it to get out of the loop. If something is missing, say what, and do not write it."
         )),
     }
@@ -108,7 +107,7 @@ fn describe_feedback(feedback: &Feedback) -> String {
         ));
     }
     if !feedback.review.is_empty() {
-        lines.push(String::from("A review of the changes found problems; see below."));
+        lines.push(String::from("A review of the changes found problems: see `review findings` in the material."));
     }
     lines.join("\n")
 }
@@ -138,7 +137,9 @@ fn keep_end(output: &str, max_chars: usize) -> String {
 
 /// Shortens what an agent said about an iteration to one line for users.
 pub(super) fn summarize_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    // The promise and the marks of the status block say nothing about the work.
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with("<promise>") && !line.starts_with("---");
+    let line = text.lines().map(str::trim).find(is_text).unwrap_or_default();
     truncate_chars(line, 160)
 }
 

@@ -88,7 +88,7 @@ pub(super) async fn review_changes(
             state.feedback.review = describe_findings(&report);
             host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopReviewed {
                 iteration: state.iteration,
-                run: report.run,
+                review: report.run,
                 findings: report.open_count,
             }));
         }

@@ -17,7 +17,10 @@ use crate::{
         limits::RunUsage,
         reason::RunEnding,
     },
-    loop_run::{breaker::CircuitBreaker, order::PlanProgress},
+    loop_run::{
+        breaker::CircuitBreaker,
+        order::{LoopOrder, PlanProgress},
+    },
     tasks::consult_outcome::KeptSession,
 };
 
@@ -46,6 +49,9 @@ pub struct LoopState {
     pub spent: RunUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<LoopWork>,
+    /// Whether the workspace has to be made anew, because the user repairs something that it does not have.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_workspace_outdated: bool,
     pub breaker: CircuitBreaker,
     /// The client's session of the last iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,11 +59,21 @@ pub struct LoopState {
     pub feedback: Feedback,
     pub reviews: ReviewLog,
     pub ledger: ChildLedger,
+    /// Whether the user took the work as it is: it lands although no agent said that the task is done.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub accepted: bool,
     /// How often the landing was tried.
     pub landing_attempts: u32,
     /// The ending that waits for an answer of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunEnding>,
+}
+
+impl LoopState {
+    /// How many iterations there may be, with what the user granted.
+    pub fn allowed_iterations(&self, order: &LoopOrder) -> u32 {
+        order.pacing.max_iterations.saturating_mul(self.spent.granted_shares())
+    }
 }
 
 /// The workspace of a loop and the work in it.

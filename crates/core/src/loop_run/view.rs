@@ -58,6 +58,7 @@ impl KindView<LoopOrder> for LoopView {
                 self.summary.tip = Some(commit.clone());
                 self.summary.landed_on = Some(branch.clone());
             }
+            LoopEvent::LoopClosed { .. } => self.workspace_path.clear(),
             LoopEvent::LoopBaseline { .. } | LoopEvent::LoopReviewed { .. } => {}
         }
     }

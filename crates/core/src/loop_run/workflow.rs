@@ -17,6 +17,7 @@ use crate::{
         preparation,
         state::{LoopStage, LoopState},
     },
+    text::format_count,
     workflows::{Workflow, WorkflowFuture},
 };
 
@@ -33,6 +34,7 @@ async fn run_loop(host: LoopHost<'_>, mut state: LoopState) -> Result<RunEnding,
         let stage_key = stage_key(&state);
         if let Some(ending) = state.waiting.take() {
             if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
+                halting::close_ended(host, &state, &stage_key).await?;
                 return Ok(ending);
             }
         } else {
@@ -66,6 +68,7 @@ async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
         LoopStage::Iterate => {
             let requests = dialog::read_inbox(host.host, stage_key).await?;
             if let Some(ending) = halting::apply_requests(host, state, requests) {
+                halting::close_ended(host, state, stage_key).await?;
                 return Ok(StageEnd::Ended(ending));
             }
             // An answer may have ended the iterations.
@@ -83,9 +86,9 @@ async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
 
 /// Returns the limit that is used up, if one is.
 pub(super) fn check_loop_limits(host: LoopHost<'_>, state: &LoopState) -> Option<RunEnding> {
-    let allowed_iterations = host.order.pacing.max_iterations.saturating_mul(state.spent.granted_shares());
+    let allowed_iterations = state.allowed_iterations(host.order);
     if state.iteration >= allowed_iterations {
-        let detail = format!("{} of at most {allowed_iterations} iterations", state.iteration);
+        let detail = format!("{} of at most {allowed_iterations}", format_count(state.iteration, "iteration"));
         return Some(RunEnding::new(RunReason::Iterations, detail));
     }
     check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)

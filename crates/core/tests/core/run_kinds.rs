@@ -57,6 +57,33 @@ fn tag_values<T: JsonSchema>(property: &str) -> Vec<String> {
     found_values
 }
 
+/// Collects the names of the fields of all variants, without the fields inside them.
+fn collect_fields(schema: &Value, definitions: &Value, found_fields: &mut BTreeSet<String>) {
+    if let Some(properties) = schema["properties"].as_object() {
+        found_fields.extend(properties.keys().cloned());
+    }
+    if let Some(definition) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        collect_fields(&definitions[definition], definitions, found_fields);
+    }
+    for list_name in ["oneOf", "anyOf", "allOf"] {
+        for variant in schema[list_name].as_array().into_iter().flatten() {
+            collect_fields(variant, definitions, found_fields);
+        }
+    }
+}
+
+#[test]
+fn no_event_has_a_field_of_the_entry_around_it() {
+    let schema = schema_for!(RunEvent);
+    let mut event_fields = BTreeSet::new();
+    collect_fields(schema.as_value(), &schema.as_value()["$defs"], &mut event_fields);
+    assert!(["kind", "iteration", "finding", "stretch"].iter().all(|name| event_fields.contains(*name)));
+    // The entry is written with the fields of both; a second one of the same name could not be read again.
+    for entry_field in ["v", "run", "seq", "id", "at"] {
+        assert!(!event_fields.contains(entry_field), "an event has a field `{entry_field}`");
+    }
+}
+
 fn sample_finding() -> Finding {
     Finding {
         id: F1,

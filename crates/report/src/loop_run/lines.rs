@@ -17,6 +17,9 @@ use crate::{
     style::{LineMark, TextStyle},
 };
 
+/// The most lines that are shown of the output of a check.
+const MAX_OUTPUT_LINES: usize = 20;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopLines;
 
@@ -33,7 +36,10 @@ impl KindLines<LoopReporter> for LoopLines {
             LoopEvent::LoopBaseline { results, .. } => {
                 let elapsed_ms: u64 = results.iter().map(|result| result.elapsed_ms).sum();
                 for result in results.iter().filter(|result| !result.status.is_passed()) {
-                    lines.write_marked(2, LineMark::FAILED, &result.describe());
+                    lines.write_marked(2, LineMark::FAILED, &format!("`{}` {}", result.command, result.status));
+                    for output_line in last_lines(&result.output) {
+                        lines.write_wrapped(4, TextStyle::Dim, output_line);
+                    }
                 }
                 if results.iter().all(|result| result.status.is_passed()) {
                     let line_text = format!(
@@ -49,7 +55,7 @@ impl KindLines<LoopReporter> for LoopLines {
                 lines.write_marked(2, iteration_mark(report), &line_text);
             }
             LoopEvent::PromiseRefused { why, .. } => {
-                let line_text = format!("it said that the task was done, but {why}");
+                let line_text = format!("the agent said that the task is done, but {why}");
                 lines.write_marked(4, LineMark::RETRIED, &line_text);
             }
             LoopEvent::LoopCommitted { iteration, commit } => {
@@ -60,13 +66,15 @@ impl KindLines<LoopReporter> for LoopLines {
                 let line_mark = if *phase == BreakerPhase::Closed { LineMark::DONE } else { LineMark::WARNING };
                 lines.write_marked(4, line_mark, &format!("circuit breaker {phase}: {detail}"));
             }
-            LoopEvent::LoopReviewed { run, findings, .. } => {
+            LoopEvent::LoopReviewed { review, findings, .. } => {
                 let result_text = match findings {
                     0 => "found nothing".to_string(),
                     count => format!("found {}; the next iteration is told", format_count(*count, "problem")),
                 };
-                lines.write_wrapped(4, TextStyle::Plain, &format!("review {run} {result_text}"));
+                lines.write_wrapped(4, TextStyle::Plain, &format!("review {review} {result_text}"));
             }
+            // The ending, which follows, says what was kept.
+            LoopEvent::LoopClosed { .. } => {}
             LoopEvent::LoopLanded { commit, branch, checkout_moved, in_the_way } => {
                 let checkout_text = if *checkout_moved { ", and your checkout with it" } else { "" };
                 let line_text = match in_the_way.is_empty() {
@@ -96,6 +104,12 @@ impl KindLines<LoopReporter> for LoopLines {
     fn name_retried_worker(&self, _: &Key, _: &AgentTask) -> String {
         "agent".into()
     }
+}
+
+/// Returns the end of an output, where tools say what failed.
+fn last_lines(output: &str) -> Vec<&str> {
+    let filled_lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    filled_lines[filled_lines.len().saturating_sub(MAX_OUTPUT_LINES)..].to_vec()
 }
 
 fn iteration_mark(report: &IterationReport) -> LineMark {

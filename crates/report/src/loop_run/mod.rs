@@ -67,8 +67,12 @@ impl KindReporter for LoopReporter {
             LoopEvent::PromiseRefused { why, .. } => why.clone(),
             LoopEvent::LoopCommitted { iteration, .. } => format!("after iteration {iteration}"),
             LoopEvent::BreakerMoved { detail, .. } => detail.clone(),
-            LoopEvent::LoopReviewed { run, findings, .. } => format!("{run}: {}", format_count(*findings, "finding")),
+            LoopEvent::LoopReviewed { review, findings, .. } => {
+                format!("{review}: {}", format_count(*findings, "finding"))
+            }
             LoopEvent::LoopLanded { branch, .. } => format!("on {branch}"),
+            LoopEvent::LoopClosed { kept: Some(commit) } => format!("work kept as {}", commit.short_hex()),
+            LoopEvent::LoopClosed { kept: None } => "no work to keep".to_string(),
         }
     }
 
