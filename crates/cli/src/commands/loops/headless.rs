@@ -153,6 +153,9 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     }
     resolved.settings.items.extend(TrustItem::from_commit_hooks(project.root()));
     check_workspace_files(&project, &resolved.settings.plan.order)?;
+    if arguments.work.in_place {
+        check_clean_checkout(&project)?;
+    }
     start_loop(&project, resolved, &arguments, context)
 }
 
@@ -290,17 +293,32 @@ fn check_workspace_files(project: &Project, order: &LoopOrder) -> Result<(), Use
     Ok(())
 }
 
+/// Refuses to work in a checkout with changes of the user: they would become part of the loop's commits.
+fn check_clean_checkout(project: &Project) -> Result<(), UserError> {
+    let uncommitted = heads::list_uncommitted(project.root())?;
+    let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
+    Err(UserError::usage(format!("your checkout has uncommitted changes: {files_text}"))
+        .with_reason("With --in-place the loop works in your checkout, which must be clean. Nothing was started.")
+        .with_step("commit them or put them aside: `git stash`")
+        .with_step("or leave out --in-place: the loop then works in a private clone"))
+}
+
+/// Names the first file and counts the others; `None` if there are none.
+fn describe_files(file_names: &[String]) -> Option<String> {
+    match file_names {
+        [] => None,
+        [only_file] => Some(only_file.clone()),
+        [first_file, others @ ..] => Some(format!("{first_file} and {} more", others.len())),
+    }
+}
+
 /// Warns that a clone has only what is committed.
 fn warn_of_uncommitted(project: &Project, order: &LoopOrder, context: &CommandContext) -> Result<(), UserError> {
     if order.place == DevelopmentPlace::InPlace {
         return Ok(());
     }
     let uncommitted = heads::list_uncommitted(project.root())?;
-    let Some(first_file) = uncommitted.first() else { return Ok(()) };
-    let files_text = match uncommitted.len() {
-        1 => first_file.clone(),
-        count => format!("{first_file} and {} more", count - 1),
-    };
+    let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
     context.print_note(&format!(
         "your uncommitted changes of {files_text} stay as they are and are not part of the loop's work"
     ))?;

@@ -61,7 +61,10 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
         write_unrecorded_session(&mut output, &bound_session)?;
     } else if loop_rows.is_empty() {
         let program_name = context.program_name();
-        writeln!(output, "no loops here yet; start one with `{program_name} loop run --in-session -p PROMPT`")?;
+        writeln!(
+            output,
+            "no session has a loop here; start one with `{program_name} loop run --in-session -p PROMPT` (other loops: `{program_name} runs`)"
+        )?;
     }
     if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
         let loop_name = escape_line(loop_row.id.as_str());
