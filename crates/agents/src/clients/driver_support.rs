@@ -9,7 +9,7 @@ use tribunal_core::{
     tasks::{
         client::ClientSpec,
         fault::{Fault, FaultKind},
-        purpose::ExpectedAnswer,
+        purpose::{AgentAccess, ExpectedAnswer},
     },
     text::truncate_chars,
 };
@@ -21,9 +21,10 @@ use crate::driver::{
 
 const MAX_DENIALS: usize = 10;
 
-/// Instructions that every client gets in addition to its task. Only a task that expects a question may ask one.
-pub(super) fn standing_instructions(expects: ExpectedAnswer) -> String {
-    let who_answers = match expects {
+/// Instructions that every client gets in addition to its task. Only a task that expects a question may ask one, and only a
+/// developer may commit and install what it needs.
+pub(super) fn standing_instructions(launch_request: &LaunchRequest<'_>) -> String {
+    let who_answers = match launch_request.expects {
         ExpectedAnswer::Question => {
             "You are running unattended: no user can grant a permission. A question is answered only if it ends your \
              answer."
@@ -33,10 +34,17 @@ pub(super) fn standing_instructions(expects: ExpectedAnswer) -> String {
              decisions and continue."
         }
     };
-    format!(
-        "{who_answers} The current directory is a private workspace made for this one task. Do what the task asks and \
-         nothing else: do not commit, do not install anything, and do not touch anything outside this directory."
-    )
+    let what_is_allowed = match launch_request.access {
+        AgentAccess::Read | AgentAccess::Write => {
+            "The current directory is a private workspace made for this one task. Do what the task asks and nothing \
+             else: do not commit, do not install anything, and do not touch anything outside this directory."
+        }
+        AgentAccess::Develop => {
+            "Do what the task asks and nothing else: do not push, and do not touch anything outside the current \
+             directory."
+        }
+    };
+    format!("{who_answers} {what_is_allowed}")
 }
 
 /// Chooses the model that is set for the job, else for the agent, else for the size.

@@ -11,6 +11,7 @@ mod doctor;
 mod fixers;
 mod full_reviews;
 mod inherited_settings;
+mod loops;
 mod provider_failures;
 mod reviewers;
 #[path = "../cli/common.rs"]

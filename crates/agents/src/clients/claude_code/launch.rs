@@ -72,7 +72,7 @@ pub(super) fn build_launch(
     if !client_spec.servers.is_empty() {
         add_args(&["--mcp-config", &render_mcp_servers(client_spec)]);
     }
-    let standing_instructions = standing_instructions(launch_request.expects);
+    let standing_instructions = standing_instructions(&launch_request);
     // A free answer has no schema: it is the client's last message.
     if let Some(answer_kind) = AnswerKind::from_expected(launch_request.expects) {
         add_args(&["--json-schema", &schema::answer_schema(answer_kind, SchemaForm::Loose).to_string()]);

@@ -53,7 +53,7 @@ pub(super) fn build_launch(
     add_sandbox_args(&mut codex_args, client_spec, launch_request.access);
     add_shell_policy(&mut codex_args, launch_request.access);
     add_inheritance_args(&mut codex_args, client_spec.inherit);
-    codex_args.set_config("developer_instructions", &json!(standing_instructions(launch_request.expects)));
+    codex_args.set_config("developer_instructions", &json!(standing_instructions(&launch_request)));
     codex_args.set_config("check_for_update_on_startup", &json!(false));
     codex_args.set_config("analytics.enabled", &json!(false));
     codex_args.set_config("web_search", &json!("disabled"));
