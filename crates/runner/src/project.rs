@@ -25,11 +25,15 @@ pub const SETTINGS_FILE: &str = "tribunal.yaml";
 /// Other editors and tools write this ending; the file is read if [`SETTINGS_FILE`] does not exist.
 pub const SHORT_SETTINGS_FILE: &str = "tribunal.yml";
 
-/// Files and directories that mark a project's root: the nearest directory with any of them is the root.
-const ROOT_MARKERS: [&str; 5] = [SETTINGS_FILE, SHORT_SETTINGS_FILE, ".tribunal", "_bmad", ".git"];
+/// Files and directories that mark a project's root: the nearest directory with any of them is the root. In a linked worktree
+/// `.git` is a file. An empty `.git` directory is no repository: the sandbox of Codex leaves one in `/tmp`, which would become
+/// the root of everything below it.
+const ROOT_MARKERS: [&str; 5] = [SETTINGS_FILE, SHORT_SETTINGS_FILE, ".tribunal", "_bmad", ".git/HEAD"];
 
 fn find_project_root(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|directory| ROOT_MARKERS.iter().any(|marker| directory.join(marker).exists()))
+    directory.ancestors().find(|directory| {
+        ROOT_MARKERS.iter().any(|marker| directory.join(marker).exists()) || directory.join(".git").is_file()
+    })
 }
 
 /// Which of the two names a project's settings have.
@@ -177,5 +181,21 @@ mod tests {
         fs::remove_file(root.join("tribunal.yaml")).unwrap();
         std::os::unix::fs::symlink("nowhere", root.join("tribunal.yaml")).unwrap();
         assert_eq!(choose(), ("tribunal.yaml", Some("tribunal.yml")), "a broken link is reported, not passed over");
+    }
+
+    #[test]
+    fn only_a_repository_marks_the_root_not_an_empty_git_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let outer = directory.path().canonicalize().unwrap();
+        let nested = outer.join("project/docs");
+        fs::create_dir_all(&nested).unwrap();
+        fs::create_dir(outer.join("project/.git")).unwrap();
+        fs::write(outer.join("tribunal.yaml"), "").unwrap();
+        assert_eq!(Project::find_around(&nested).root(), outer);
+        fs::write(outer.join("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(Project::find_around(&nested).root(), outer.join("project"));
+        fs::remove_dir_all(outer.join("project/.git")).unwrap();
+        fs::write(outer.join("project/.git"), "gitdir: elsewhere\n").unwrap();
+        assert_eq!(Project::find_around(&nested).root(), outer.join("project"), "a linked worktree");
     }
 }
