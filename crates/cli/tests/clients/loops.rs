@@ -11,7 +11,7 @@ use tribunal_testkit::model::{AnswerStep, ModelRequest, ScenarioCall, ScenarioRu
 
 use crate::{
     common::{Client, ClientTestbed, str_field, with_each_client},
-    sandbox::CommandOutput,
+    sandbox::{CommandOutput, hold_run_lock},
 };
 
 with_each_client!(
@@ -19,6 +19,7 @@ with_each_client!(
     a_promise_without_the_work_is_refused,
     a_loop_without_progress_opens_the_circuit_breaker,
     a_killed_loop_goes_on_in_the_session_of_its_client,
+    a_killed_loop_whose_session_is_lost_begins_a_new_one,
     a_session_that_the_client_has_lost_is_replaced,
 );
 
@@ -263,14 +264,16 @@ fn session_of_turn(testbed: &ClientTestbed, effect_key: &str) -> String {
     session_id
 }
 
-fn a_killed_loop_goes_on_in_the_session_of_its_client(client: Client) {
-    let first_words = "The world is not greeted yet.";
+const FIRST_WORDS: &str = "The world is not greeted yet.";
+
+/// Starts a loop in one session and kills it after an edit of the second turn. Resumed, it ends with that turn.
+fn killed_testbed(client: Client) -> ClientTestbed {
     let [killed_read, killed_edit] = edit_steps("hello", "hello, you");
     let [resumed_read, resumed_edit] = edit_steps("hello, you", "hello, world");
     let testbed = loop_testbed(
         client,
         [
-            turn_rule(1, [write_step(client, "hello"), unfinished_step(first_words)]),
+            turn_rule(1, [write_step(client, "hello"), unfinished_step(FIRST_WORDS)]),
             // The second turn gets no answer after its edit, until the loop is killed.
             turn_rule(2, [killed_read, killed_edit, unfinished_step("Nobody reads this.").gated("never")])
                 .until_gate("killed"),
@@ -279,29 +282,57 @@ fn a_killed_loop_goes_on_in_the_session_of_its_client(client: Client) {
     );
     let is_second_turn = |event: &Value| event["kind"] == "effect_started" && event["key"] == "iteration-2/turn";
     let started_loop = testbed.start_until(&CONTINUED_LOOP, is_second_turn);
-    let is_second_turn = |request: &ModelRequest| request.last_text.contains("This is iteration 2 of");
-    let has_edited = |request: &ModelRequest| is_second_turn(request) && request.tool_rounds == 2;
+    let has_edited = |request: &ModelRequest| {
+        request.last_text.contains("This is iteration 2 of at most") && request.tool_rounds == 2
+    };
     testbed.server.wait_until("an edit in the second turn", |log| log.requests.iter().any(has_edited));
     started_loop.kill();
-    let clone_dir = clone_path(&testbed);
-    assert_eq!(fs::read_to_string(clone_dir.join(GREETING_FILE)).unwrap(), "hello, you\n");
+    assert_eq!(fs::read_to_string(clone_path(&testbed).join(GREETING_FILE)).unwrap(), "hello, you\n");
     testbed.server.open_gate("killed");
+    testbed
+}
+
+/// Resumes the loop and expects that it lands the work of both turns.
+fn resume_killed_loop(testbed: &ClientTestbed) {
+    let clone_dir = clone_path(testbed);
     testbed.run_expecting(&["resume"], 0);
     assert_eq!(testbed.unscripted_prompts(), [""; 0]);
+    assert_eq!(clone_path(testbed), clone_dir);
+    assert_eq!(loop_events(testbed, "iteration_ended").len(), 2);
+    assert_eq!(run_git(testbed, &["show", "main:greeting.txt"]), "hello, world\n");
+}
 
+fn a_killed_loop_goes_on_in_the_session_of_its_client(client: Client) {
+    let testbed = killed_testbed(client);
+    resume_killed_loop(&testbed);
     let requests = turn_requests(&testbed);
     let [_, killed_request, resumed_request] = requests.as_slice() else { panic!("{requests:#?}") };
     for request in [killed_request, resumed_request] {
         assert!(request.first_text.contains(TASK), "the session begins with the task: {}", request.first_text);
-        assert!(request.body.to_string().contains(first_words), "it has the answer of the first turn");
+        assert!(request.body.to_string().contains(FIRST_WORDS), "it has the answer of the first turn");
         // The session knows the task, so the second turn is not told it again.
-        assert!(is_second_turn(request) && !request.last_text.contains(TASK), "{}", request.last_text);
+        assert!(!request.last_text.contains(TASK), "{}", request.last_text);
     }
     // The session of the killed turn is branched and left as it is.
     assert_ne!(session_of_turn(&testbed, "iteration-1/turn"), session_of_turn(&testbed, "iteration-2/turn"));
-    assert_eq!(clone_path(&testbed), clone_dir);
-    assert_eq!(loop_events(&testbed, "iteration_ended").len(), 2);
-    assert_eq!(run_git(&testbed, &["show", "main:greeting.txt"]), "hello, world\n");
+}
+
+fn a_killed_loop_whose_session_is_lost_begins_a_new_one(client: Client) {
+    let testbed = killed_testbed(client);
+    // The client may write its session until it has ended. The keeper of its processes holds the lock of the run so long.
+    drop(hold_run_lock(&testbed.sandbox, &testbed.sandbox.last_run_id(), ""));
+    let sessions_dir = sessions_dir(client, &testbed.sandbox.home_dir());
+    fs::rename(&sessions_dir, sessions_dir.with_extension("lost")).unwrap();
+    resume_killed_loop(&testbed);
+    let requests = turn_requests(&testbed);
+    let [_, _, resumed_request] = requests.as_slice() else { panic!("{requests:#?}") };
+    expect_new_session(resumed_request);
+}
+
+/// Expects that a turn began a session of its own, with the whole prompt.
+fn expect_new_session(request: &ModelRequest) {
+    assert_eq!(request.first_text, request.last_text);
+    assert!(request.last_text.contains(TASK) && request.last_text.contains(PROMISE), "{}", request.last_text);
 }
 
 fn a_session_that_the_client_has_lost_is_replaced(client: Client) {
@@ -321,8 +352,7 @@ fn a_session_that_the_client_has_lost_is_replaced(client: Client) {
     assert_eq!(testbed.unscripted_prompts(), [""; 0]);
     let requests = turn_requests(&testbed);
     let [_, second_request] = requests.as_slice() else { panic!("{requests:#?}") };
-    assert_eq!(second_request.first_text, second_request.last_text);
-    assert!(second_request.last_text.contains(TASK) && second_request.last_text.contains(PROMISE), "the whole prompt");
+    expect_new_session(second_request);
     assert_eq!(loop_events(&testbed, "iteration_ended").len(), 2);
     assert_eq!(run_git(&testbed, &["show", "main:greeting.txt"]), "hello, world\n");
 }
