@@ -130,7 +130,9 @@ impl Sandbox {
     }
 
     pub fn tribunal_command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
-        let starts_run = args.iter().any(|arg| arg.as_ref() == "review" || arg.as_ref() == "resume");
+        let has_word = |word: &str| args.iter().any(|arg| arg.as_ref() == word);
+        let runs_loop = has_word("loop") && has_word("run") && !has_word("--in-session");
+        let starts_run = has_word("review") || has_word("resume") || runs_loop;
         if self.trusts_commands && starts_run {
             // Settings that cannot be read have nothing to trust; the command under test reports them.
             let _ = self.untrusted_command(&["trust", "--yes"]).output().unwrap();
@@ -166,7 +168,8 @@ impl Sandbox {
         command
             .env("HOME", self.home_dir())
             .env("XDG_STATE_HOME", self.home_dir().join("state"))
-            .env("XDG_CONFIG_HOME", self.home_dir().join("config"));
+            .env("XDG_CONFIG_HOME", self.home_dir().join("config"))
+            .env("XDG_CACHE_HOME", self.home_dir().join("cache"));
     }
 
     pub fn run_tribunal(&self, args: &[&str]) -> CommandOutput {
