@@ -23,6 +23,7 @@ mod dismissals;
 mod doctor;
 mod exports;
 mod gc;
+mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
 mod init;

@@ -203,7 +203,7 @@ fn a_loop_develops_in_a_clone_until_it_keeps_its_promise(client: Client) {
 
     assert_eq!(testbed.sandbox.read_file(GREETING_FILE), "hello, world\n");
     assert_eq!(run_git(&testbed, &["show", "main:greeting.txt"]), "hello, world\n");
-    // Whatever the agent committed, the branch gets one commit of the user.
+    // The commit of the agent is not taken: the branch gets one commit in the name of the user.
     let commit_lines = run_git(&testbed, &["log", "--format=%an %s", "main"]);
     assert_eq!(commit_lines, format!("User Loop over {TASK}: done after 2 iterations\nUser Begin\n"));
     assert_eq!(run_git(&testbed, &["diff", "--name-only", "main~", "main"]), "greeting.txt\n");

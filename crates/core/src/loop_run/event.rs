@@ -61,6 +61,7 @@ pub enum LoopEvent {
     },
     /// The user ended the loop, and its workspace is gone.
     LoopClosed {
+        iteration: u32,
         /// The last commit of the work, which stays in the repository; `None` if there was no work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<CommitId>,
@@ -124,10 +125,9 @@ impl KindEvent for LoopEvent {
             }
             LoopEvent::IterationEnded { iteration, .. }
             | LoopEvent::PromiseRefused { iteration, .. }
+            | LoopEvent::LoopCommitted { iteration, .. }
             | LoopEvent::LoopReviewed { iteration, .. } => format!("{iteration}"),
-            LoopEvent::LoopCommitted { commit, .. } | LoopEvent::LoopLanded { commit, .. } => {
-                String::from(commit.short_hex())
-            }
+            LoopEvent::LoopLanded { branch, .. } => branch.clone(),
             LoopEvent::BreakerMoved { phase, .. } => format!("{phase}"),
         }
     }

@@ -158,7 +158,7 @@ fn apply_answer(
         }
         (ChoiceKey::Accept, true, _) => {
             state.stage = LoopStage::Land;
-            state.accepted = true;
+            state.landing.accepted = true;
             None
         }
         (ChoiceKey::End, true, _) => Some(RunEnding::new(RunReason::Abandoned, describe_kept_work(state))),
@@ -184,7 +184,7 @@ pub(super) async fn close_ended(host: LoopHost<'_>, state: &LoopState, stage_key
         return Ok(());
     }
     let kept = (work.tip != work.base).then(|| work.tip.clone());
-    host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopClosed { kept }));
+    host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopClosed { iteration: state.iteration, kept }));
     Ok(())
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn land_work(
     state: &mut LoopState,
     stage_key: &Key,
 ) -> Result<StageEnd, ParkedRun> {
-    state.landing_attempts += 1;
+    state.landing.attempts += 1;
     let is_checked =
         state.work.as_ref().is_some_and(|work| work.content.is_some() && work.content == work.checked_content);
     // The user may have accepted work that no check has seen.
@@ -86,7 +86,7 @@ pub(super) async fn land_work(
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
-        message: match state.accepted {
+        message: match state.landing.accepted {
             true => checkpoint_message(host.order, state.iteration),
             false => result_message(host.order, state.iteration),
         },
@@ -117,7 +117,7 @@ fn continue_loop(host: LoopHost<'_>, state: &mut LoopState) -> StageEnd {
     let why = state.feedback.refused.clone();
     host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
     state.stage = LoopStage::Iterate;
-    state.accepted = false;
+    state.landing.accepted = false;
     StageEnd::Continue
 }
 
@@ -249,7 +249,7 @@ async fn finish_loop(
         host.host.note_event(RunEvent::Warned { text: describe_leftover(&fault) });
     }
     let iterations = format_count(state.iteration, "iteration");
-    let done_text = match state.accepted {
+    let done_text = match state.landing.accepted {
         true => format!("you accepted the work after {iterations}"),
         false => format!("the task is done after {iterations}"),
     };

@@ -76,11 +76,11 @@ pub(super) async fn review_changes(
     state.reviews.plan_done = work.plan.map_or(0, |plan| plan.done);
     let child_name = format!("review-{}", state.reviews.count);
     let remaining = remaining_share(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms);
-    let share = state.ledger.lend_share(&child_name, remaining, 1);
+    let share = state.reviews.ledger.lend_share(&child_name, remaining, 1);
     let order = RunOrder::Review(review_order(&host.order.review, change));
     let run_child = RunChild { name: child_name.clone(), order, share };
     let outcome = host.host.perform(stage_key.child_key("review"), run_child).await?;
-    let used = state.ledger.settle_account(&child_name, &outcome);
+    let used = state.reviews.ledger.settle_account(&child_name, &outcome);
     state.spent.add_child(&used);
     match outcome {
         ChildOutcome::Ended(report) if has_reviewed(&report) => {

@@ -58,12 +58,7 @@ pub struct LoopState {
     pub session: Option<KeptSession>,
     pub feedback: Feedback,
     pub reviews: ReviewLog,
-    pub ledger: ChildLedger,
-    /// Whether the user took the work as it is: it lands although no agent said that the task is done.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub accepted: bool,
-    /// How often the landing was tried.
-    pub landing_attempts: u32,
+    pub landing: LandingLog,
     /// The ending that waits for an answer of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunEnding>,
@@ -173,6 +168,17 @@ pub struct Feedback {
     pub review: String,
 }
 
+/// How the work came to land.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LandingLog {
+    /// Whether the user took the work as it is: it lands although no agent said that the task is done.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub accepted: bool,
+    /// How often it was tried.
+    pub attempts: u32,
+}
+
 /// What was reviewed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -184,4 +190,6 @@ pub struct ReviewLog {
     pub last_commit: Option<CommitId>,
     /// How many boxes of the plan were ticked at the last review.
     pub plan_done: u32,
+    /// What the reviews may use, and what they have used.
+    pub ledger: ChildLedger,
 }

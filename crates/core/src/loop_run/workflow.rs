@@ -57,7 +57,7 @@ fn stage_key(state: &LoopState) -> Key {
         LoopStage::Open => Key::new("open"),
         LoopStage::Baseline => Key::new("baseline"),
         LoopStage::Iterate => Key::new(format!("iteration-{}", state.iteration + 1)),
-        LoopStage::Land => Key::new(format!("landing-{}", state.landing_attempts + 1)),
+        LoopStage::Land => Key::new(format!("landing-{}", state.landing.attempts + 1)),
     }
 }
 

@@ -1,5 +1,4 @@
 //! Headless loops over a scripted workspace: what ends them, what they tell the agent, and what they leave behind.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 
@@ -156,7 +155,8 @@ fn a_repaired_baseline_is_checked_again_by_a_resume() {
     let (outcome, mut trial) = run_loop(sample_plan(), script);
     assert_eq!(parked_ending(outcome).reason, RunReason::Baseline);
     assert_eq!(done_ending(trial.run_workflow(ordered_workflow, None)).reason, RunReason::GoalMet);
-    assert_eq!(trial.world.opened, 1);
+    // The repair is on the branch, and only a new workspace has it.
+    assert_eq!((trial.world.opened, trial.world.closed), (2, 2));
 }
 
 #[test]
@@ -246,7 +246,8 @@ fn a_used_up_limit_keeps_the_work_and_asks() {
         LoopScript { answers: vec!["more", "accept"], ..LoopScript::with_turns(vec![ScriptedTurn::working("a step")]) };
     let (outcome, trial) = run_loop(plan, script);
     // The first answer grants two more iterations, the second takes the work as it is.
-    assert_eq!(done_ending(outcome).detail, "the task is done after 4 iterations");
+    assert_eq!(done_ending(outcome).detail, "you accepted the work after 4 iterations");
+    assert!(trial.world.prompts[2].contains("This is iteration 3 of at most 4"));
     assert!(loop_events(&trial).iter().any(|event| matches!(event, LoopEvent::LoopCommitted { iteration: 2, .. })));
 }
 
@@ -255,9 +256,13 @@ fn an_ended_loop_keeps_its_commits() {
     let mut plan = sample_plan();
     plan.order.pacing.max_iterations = 1;
     let script = LoopScript { answers: vec!["end"], ..LoopScript::with_turns(vec![ScriptedTurn::working("a step")]) };
-    let ending = done_ending(run_loop(plan, script).0);
+    let (outcome, trial) = run_loop(plan, script);
+    let ending = done_ending(outcome);
     assert_eq!(ending.reason.outcome(), Some(RunOutcome::Cancelled));
-    assert_eq!(ending.detail, "its work is kept as commit commit1");
+    assert_eq!(ending.detail, "its work is kept as commit commit1: take it with `git merge commit1`");
+    assert_eq!(trial.world.closed, 1, "the commit is in the repository of the user");
+    let kept = Some(CommitId::new("commit1"));
+    assert!(loop_events(&trial).contains(&LoopEvent::LoopClosed { iteration: 1, kept }));
 }
 
 #[test]

@@ -65,14 +65,14 @@ impl KindReporter for LoopReporter {
             }
             LoopEvent::IterationEnded { report, .. } => describe_iteration(report),
             LoopEvent::PromiseRefused { why, .. } => why.clone(),
-            LoopEvent::LoopCommitted { iteration, .. } => format!("after iteration {iteration}"),
+            LoopEvent::LoopCommitted { commit, .. } => format!("commit {}", commit.short_hex()),
             LoopEvent::BreakerMoved { detail, .. } => detail.clone(),
             LoopEvent::LoopReviewed { review, findings, .. } => {
                 format!("{review}: {}", format_count(*findings, "finding"))
             }
-            LoopEvent::LoopLanded { branch, .. } => format!("on {branch}"),
-            LoopEvent::LoopClosed { kept: Some(commit) } => format!("work kept as {}", commit.short_hex()),
-            LoopEvent::LoopClosed { kept: None } => "no work to keep".to_string(),
+            LoopEvent::LoopLanded { commit, .. } => format!("at {}", commit.short_hex()),
+            LoopEvent::LoopClosed { kept: Some(commit), .. } => format!("work kept as {}", commit.short_hex()),
+            LoopEvent::LoopClosed { kept: None, .. } => "no work to keep".to_string(),
         }
     }
 

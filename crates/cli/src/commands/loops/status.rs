@@ -63,7 +63,8 @@ pub(super) fn print_status(wanted_name: Option<&str>, context: &CommandContext) 
         let program_name = context.program_name();
         writeln!(
             output,
-            "no session has a loop here; start one with `{program_name} loop run --in-session -p PROMPT` (other loops: `{program_name} runs`)"
+            "no session has a loop here; start one with `{program_name} loop run --in-session -p PROMPT` (other loops: \
+             `{program_name} runs`)"
         )?;
     }
     if let Some(loop_row) = loop_rows.iter().find(|loop_row| loop_row.held) {
