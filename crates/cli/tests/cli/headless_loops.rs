@@ -83,7 +83,7 @@ fn a_loop_prints_each_iteration_and_lands_on_the_branch() {
     loop of Write two lines. · run [run] · tribunal 0.1.0
     limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
-    workspace: [cache]/[run]/work/tree/ at [commit]
+    workspace: [cache]/[run]/work/tree at [commit]
       ✓ checks pass on the untouched workspace (1 check, [time])
       ✓ iteration 1: 1 file changed in all · Wrote line 1.
       ✓ iteration 2: 2 files changed in all · Wrote line 2.
@@ -168,14 +168,19 @@ fn a_red_baseline_waits_until_the_user_has_repaired_it() {
     loop of Write two lines. · run [run] · tribunal 0.1.0
     limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
-    workspace: [cache]/[run]/work/tree/ at [commit]
+    workspace: [cache]/[run]/work/tree at [commit]
       ✗ `echo looking for repaired; test -e repaired` failed with exit code 1
         looking for repaired
 
-    waiting
+    waiting: a check fails on the untouched project (`echo looking for repaired;
+          test -e repaired` failed with exit code 1: looking for repaired;
+          your checkout has what the workspace lacks: tribunal.yaml;
+          repair it and resume, or start a new run with --skip-baseline)
       0 iterations, 0 files changed · [usage]
-      workspace  [cache]/[run]/work/tree/
-      next: tribunal resume [run]
+      workspace  [cache]/[run]/work/tree
+      next: tribunal resume [run]                                (after you have repaired them; the checks run again)
+            tribunal resume [run] --reload --set baseline=false  (go on without them, like `review --skip-baseline`)
+            tribunal discard [run]                               (give up this run)
     ");
     assert_eq!(call_count(&sandbox), 0);
     let run_id = sandbox.last_run_id();
@@ -204,7 +209,7 @@ fn work_that_the_iteration_limit_halted_can_be_accepted() {
     loop of Write two lines. · run [run] · tribunal 0.1.0
     limits: 2 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
-    workspace: [cache]/[run]/work/tree/ at [commit]
+    workspace: [cache]/[run]/work/tree at [commit]
       ✓ iteration 1: 1 file changed in all · Wrote line 1.
       ✓ iteration 2: 2 files changed in all · Wrote line 2.
         commit [commit] after iteration 2
@@ -213,7 +218,7 @@ fn work_that_the_iteration_limit_halted_can_be_accepted() {
     halted: iteration limit reached (2 iterations of at most 2)
       2 iterations, 2 files changed, work kept as [commit] · [usage]
       remaining: 0 iterations, 5 failures, 3 h 59 min, $10.00, 2M tokens
-      workspace  [cache]/[run]/work/tree/
+      workspace  [cache]/[run]/work/tree
       question D1: iteration limit reached (2 iterations of at most 2)
       next: tribunal decisions [run].D1 ANSWER  (more, accept, end)
             tribunal resume [run]

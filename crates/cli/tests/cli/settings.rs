@@ -148,6 +148,22 @@ fn the_settings_in_force_read_well() {
       command                  -              not set                  a command such as notify-send or [notify-send, Tribunal]
     progress:
     * mode                     silent         tribunal.yaml:4          one of silent, summary, streaming, verbose
+    loop:
+      max_iterations           100            default                  a whole number from 1 to 100000
+      promise                  COMPLETE       default                  text
+      accept_loop_complete     false          default                  true or false
+      accept_task_complete     false          default                  true or false
+      continue                 false          default                  true or false
+      iteration_timeout        3600 s         default                  1 to 86400 seconds
+      checkpoint_interval      5              default                  a whole number from 1 to 100
+      review                   off            default                  one of off, enhanced, ultimate
+      review_interval          5              default                  a whole number from 1 to 100
+      breaker.no_progress      3              default                  a whole number from 1 to 100
+      breaker.same_error       5              default                  a whole number from 1 to 100
+      breaker.output_decline   70 %           default                  a percentage from 0 to 100
+      breaker.denials          2              default                  a whole number from 1 to 100
+      breaker.cooldown_minutes 30 min         default                  1 to 1440 minutes
+      breaker.on_open          halt           default                  one of halt, wait
     accepted, but not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true or false
 

@@ -203,9 +203,12 @@ impl CircuitBreaker {
         self.closes_ms = Some(wall_ms.saturating_add(settings.cooldown_ms));
     }
 
-    /// Closes it and forgets everything but the length of the last useful output.
-    pub fn close(&mut self) {
-        *self = CircuitBreaker { last_length: self.last_length, ..CircuitBreaker::default() };
+    /// Closes it because an iteration made progress. Errors go on being counted: an agent that changes something and fails in the
+    /// same way each time makes no progress either.
+    fn close(&mut self) {
+        let last_error = core::mem::take(&mut self.last_error);
+        let (last_length, error_count) = (self.last_length, self.error_count);
+        *self = CircuitBreaker { last_length, error_count, last_error, ..CircuitBreaker::default() };
     }
 
     /// Makes an open breaker half-open if its cool-down is over. Returns whether it did.

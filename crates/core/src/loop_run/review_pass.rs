@@ -135,7 +135,8 @@ fn describe_findings(report: &ChildReport) -> String {
     if other_count > 0 {
         text.push_str(&format!("\n- and {other_count} more"));
     }
-    truncate_chars(&text, if is_urgent { MAX_URGENT_CHARS } else { MAX_CHARS })
+    // A text that is cut ends with one more character.
+    truncate_chars(&text, if is_urgent { MAX_URGENT_CHARS - 1 } else { MAX_CHARS - 1 })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
 use tribunal_core::{
     decisions::decision::DecisionTopic,
+    development::checks::ChecksReport,
     engine::{
         event::{JournalEntry, RunEvent},
         ids::{AgentName, FindingId, Key, RunId},
@@ -118,6 +119,7 @@ fn sample_events() -> Vec<ReviewEvent> {
     };
     vec![
         ReviewEvent::LevelChosen { level: ReviewLevel::Minimal, why: "tier 0".into(), panel: vec![role] },
+        ReviewEvent::BaselineChecked { report: ChecksReport::default() },
         ReviewEvent::RoundStarted { round: 1, of: 3, why: Some(RunReason::PanelDegraded) },
         ReviewEvent::SeatAnswered { round: 1, role, agent: agent.clone(), raised: 2, usage },
         ReviewEvent::SeatIncomplete { round: 1, role, agent: agent.clone(), fault: fault.clone() },

@@ -10,7 +10,7 @@ use super::{
         inputs::RunInputs,
         kind::{SettingValue, ValueKind},
         layers::{EffectiveSettings, SETTINGS_FILE, variable_name_of},
-        resolve::{ResolvedSettings, resolve_settings},
+        resolve::{ResolvedSettings, resolve_loop_settings, resolve_settings},
         show::default_as_written,
         table::{self, RowTarget, SettingRow},
         typed::TypedSettings,
@@ -131,14 +131,16 @@ fn tier_for(path_parts: &[&str]) -> &'static str {
     }
 }
 
-/// Everything that settings lead to, for a review and for hooks.
+/// Everything that settings lead to, for a review, for a loop and for hooks.
 fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
     let resolution = resolve_settings(project_root, Subject::from_path("plan.md", None), inputs)
         .unwrap_or_else(|user_error| panic!("{user_error}"));
     let hook_settings =
         resolve_hook_settings(project_root, &inputs.sources).unwrap_or_else(|user_error| panic!("{user_error}"));
+    let resolved_loop = resolve_loop_settings(project_root, inputs).unwrap_or_else(|user_error| panic!("{user_error}"));
+    let (loop_order, loop_choices) = (resolved_loop.settings.plan.order, resolved_loop.choices);
     let ResolvedSettings { plan, progress, fail_on, share, .. } = resolution;
-    format!("{plan:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?}")
+    format!("{plan:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?} {loop_order:?} {loop_choices:?}")
 }
 
 #[test]
