@@ -35,7 +35,7 @@ use crate::{
     },
     settings::{
         EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
-        resolve_settings, user_item_hashes,
+        resolve_loop_settings, resolve_settings, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -299,6 +299,14 @@ fn resolve_reloaded(
     }
     let run_inputs =
         run_inputs.with_flag("--agent", "agents.use", arguments.agent.clone()).with_set_flags(&arguments.set)?;
+    if let RunOrder::Loop(pinned_loop) = pinned_order {
+        let resolved = resolve_loop_settings(project_root, &run_inputs)?;
+        print_notes(resolved.settings.notes.iter(), context)?;
+        print_warnings(resolved.settings.warnings.iter(), context)?;
+        let plan = resolved.reload_onto(pinned_settings, pinned_loop).into_run();
+        let items = find_foreign_items(&plan.settings)?;
+        return Ok(ReloadedPlan { plan, items });
+    }
     // Runs of other kinds have no subject, and of what is resolved for a review they use the settings alone.
     let subject = pinned_order.as_review().map_or_else(|| Subject::from_path("", None), |order| order.subject.clone());
     let resolved = resolve_settings(project_root, subject, &run_inputs)?;

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
     development::checks::CheckSpec,
-    engine::{limits::RunLimits, plan::RunPlan},
+    engine::{limits::RunLimits, plan::RunPlan, settings::Settings},
     loop_run::order::LoopOrder,
     review::{finding::Severity, order::ReviewOrder, subject::Subject},
 };
@@ -87,6 +87,7 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     let CommonSettings { typed_settings, roster, effective, mut resolved } = resolve_common(project_root, inputs)?;
     let mut order = typed_settings.loop_run;
     order.review.panel.plans.roster = roster.personas;
+    order.skip_baseline = !typed_settings.review.baseline;
     // A loop works for a whole night, so its defaults are larger than those of a review.
     let is_default = |setting_path: &str| {
         effective.origin_of(setting_path).is_none_or(|origin| origin.layer == SettingLayer::Default)
@@ -111,6 +112,50 @@ pub(crate) struct ResolvedLoop {
     pub choices: LoopChoices,
     /// Says which settings the user has set.
     pub effective: EffectiveSettings,
+}
+
+impl ResolvedLoop {
+    /// Returns the plan of a running loop after its settings were read again: what is set now replaces what the loop was started
+    /// with, and everything else stays, also what its project's own files had set.
+    pub fn reload_onto(self, pinned_settings: Settings, pinned_order: LoopOrder) -> RunPlan<LoopOrder> {
+        let is_set = |setting_path: &str| {
+            self.effective.origin_of(setting_path).is_some_and(|origin| origin.layer != SettingLayer::Default)
+        };
+        let RunPlan { mut settings, order: new_order } = self.settings.plan;
+        let mut order = pinned_order;
+        let (limits, pinned_limits) = (&mut settings.limits, pinned_settings.limits);
+        limits.share = pinned_limits.share;
+        if !is_set("limits.max_runtime_minutes") {
+            limits.runtime_ms = pinned_limits.runtime_ms;
+        }
+        if !is_set("limits.max_cost") {
+            limits.cost = pinned_limits.cost;
+        }
+        if !is_set("limits.max_tokens") {
+            limits.tokens = pinned_limits.tokens;
+        }
+        if !is_set("checks") && !is_set("verify") {
+            settings.checks = pinned_settings.checks;
+        }
+        settings.reviews = pinned_settings.reviews;
+        if is_set("baseline") {
+            order.skip_baseline = new_order.skip_baseline;
+        }
+        if is_set("loop.max_iterations") {
+            order.pacing.max_iterations = new_order.pacing.max_iterations;
+        }
+        if is_set("loop.iteration_timeout") {
+            order.pacing.timeout_ms = new_order.pacing.timeout_ms;
+        }
+        if is_set("loop.review") {
+            order.review.mode = new_order.review.mode;
+        }
+        let breaker_paths = ["no_progress", "same_error", "output_decline", "denials", "cooldown_minutes", "on_open"];
+        if breaker_paths.iter().any(|name| is_set(&format!("loop.breaker.{name}"))) {
+            order.breaker = new_order.breaker;
+        }
+        RunPlan { settings, order }
+    }
 }
 
 /// The settings of every kind of run.

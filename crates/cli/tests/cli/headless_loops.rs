@@ -495,3 +495,19 @@ fn an_agent_that_cannot_even_start_is_a_fault_of_the_environment() {
     assert!(output.stderr.contains("failed twice, each time immediately"), "{}", output.stderr);
     assert_eq!(call_count(&sandbox), 2);
 }
+
+#[test]
+fn settings_that_are_read_again_change_only_what_is_set() {
+    let sandbox = loop_sandbox(TWO_STEPS);
+    let output = run_loop(&sandbox, &["--max-iterations", "1"]);
+    assert_exit(&output, 4);
+    let run_id = sandbox.last_run_id();
+    let output = sandbox.run_tribunal(&["resume", &run_id, "--reload", "--set", "loop.max_iterations=5"]);
+    assert_exit(&output, 0);
+    let events = sandbox.run_events(&["log", &run_id]);
+    let changed = events.iter().find(|event| event["kind"] == "settings_changed").unwrap();
+    assert_eq!(changed["order"]["max_iterations"], 5);
+    // The defaults of a loop are larger than those of a review, and stay.
+    assert_eq!(changed["settings"]["limits"]["runtime_ms"], 4 * 3_600_000);
+    assert_eq!(changed["settings"]["limits"]["cost"], 10.0);
+}

@@ -143,7 +143,7 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     order.prompt = task.prompt;
     order.prompt_file = task.prompt_file;
     order.place = if arguments.work.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
-    order.skip_baseline = arguments.work.skip_baseline;
+    order.skip_baseline |= arguments.work.skip_baseline;
     order.branch = choose_branch(&project, arguments.work.branch.as_deref(), context)?;
     if resolved.choices.accepts_checkbox {
         order.completion.checkbox_file.clone_from(&order.prompt_file);
