@@ -3,7 +3,7 @@
 use tribunal_core::engine::{
     children::{ChildOutcome, ChildReport, ChildStanding, MAX_DEPTH},
     ids::RunId,
-    reason::RunOutcome,
+    reason::{RunOutcome, RunReason},
     view::RunView,
 };
 
@@ -34,6 +34,8 @@ impl ChildResult {
     fn from_report(report: &ChildReport) -> ChildResult {
         let (mark, outcome_text) = match report.outcome {
             Some(outcome @ (RunOutcome::Resolved | RunOutcome::Cancelled)) => (LineMark::DONE, outcome.as_str()),
+            // It was only to review, and has: its parent decides what follows from the findings.
+            Some(RunOutcome::Waiting) if report.reason == RunReason::ReviewOnly => (LineMark::DONE, "reviewed"),
             Some(RunOutcome::Waiting) => (LineMark::QUESTION, "waits for you"),
             Some(outcome @ (RunOutcome::Halted | RunOutcome::Failed)) => (LineMark::FAILED, outcome.as_str()),
             None => (LineMark::PAUSED, "stopped"),
@@ -91,7 +93,6 @@ mod tests {
         engine::{
             ids::RunId,
             limits::{Cost, UsageTotals},
-            reason::RunReason,
         },
         tasks::fault::{Fault, FaultKind},
     };
@@ -120,6 +121,11 @@ mod tests {
                 ChildOutcome::Ended(report(RunReason::GoalMet, "all findings fixed")),
                 "✓",
                 "resolved: all findings fixed · 31k tokens, $0.31 · 4:05",
+            ),
+            (
+                ChildOutcome::Ended(report(RunReason::ReviewOnly, "")),
+                "✓",
+                "reviewed: findings are open, and fixing is off · 31k tokens, $0.31 · 4:05",
             ),
             (
                 ChildOutcome::Waiting(report(RunReason::Blocked, "")),

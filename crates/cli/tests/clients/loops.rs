@@ -205,7 +205,8 @@ fn a_loop_develops_in_a_clone_until_it_keeps_its_promise(client: Client) {
     assert_eq!(run_git(&testbed, &["show", "main:greeting.txt"]), "hello, world\n");
     // The commit of the agent is not taken: the branch gets one commit in the name of the user.
     let commit_lines = run_git(&testbed, &["log", "--format=%an %s", "main"]);
-    assert_eq!(commit_lines, format!("User Loop over {TASK}: done after 2 iterations\nUser Begin\n"));
+    let subject = TASK.trim_end_matches('.');
+    assert_eq!(commit_lines, format!("User Loop over {subject}: done after 2 iterations\nUser Begin\n"));
     assert_eq!(run_git(&testbed, &["diff", "--name-only", "main~", "main"]), "greeting.txt\n");
     assert_eq!(run_git(&testbed, &["status", "--porcelain"]), "");
     assert!(!clone_dir.exists(), "{}", clone_dir.display());
