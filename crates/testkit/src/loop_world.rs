@@ -44,6 +44,8 @@ pub struct ScriptedTurn {
     pub answer: String,
     /// Whether it changes the content of the workspace.
     pub changes: bool,
+    /// Whether it restores the content from before the last change.
+    pub reverts: bool,
     /// How many more boxes of the plan it ticks.
     pub ticks: u32,
     /// Whether its process fails.
@@ -161,6 +163,7 @@ impl LoopWorld {
         ScriptedTurn {
             answer: answers[self.dice.roll(4)].into(),
             changes: self.dice.roll_percent(60),
+            reverts: false,
             ticks: u32::from(self.dice.roll_percent(30)),
             fails: self.dice.roll_percent(15),
             denied: self.dice.roll_percent(10),
@@ -176,6 +179,9 @@ impl LoopWorld {
         let turn = self.next_turn();
         if turn.changes {
             self.work.content += 1;
+        }
+        if turn.reverts {
+            self.work.content -= 1;
         }
         self.work.ticked = (self.work.ticked + turn.ticks).min(self.script.plan_total);
         let workspace = Some(Box::new(self.workspace_state(&task.collect)));

@@ -8,10 +8,7 @@ use crate::{
         dialog,
         user_request::UserRequest,
     },
-    development::{
-        notices::NotifyUser,
-        workspace::{CloseOutcome, CloseWorkspace},
-    },
+    development::workspace::{CloseOutcome, CloseWorkspace},
     engine::{
         event::RunEvent,
         host::ParkedRun,
@@ -19,13 +16,12 @@ use crate::{
         kinds::WorkflowTopic,
         limits::RemainingLimits,
         reason::{RunEnding, RunOutcome, RunReason},
-        run_kind::RunKind,
     },
     loop_run::{
         breaker::BreakerPhase,
         event::LoopEvent,
         landing,
-        loop_host::{LoopHost, WORKSPACE_NAME},
+        loop_host::{LoopHost, WORKSPACE_NAME, notify_user},
         order::LoopTopic,
         state::{LoopStage, LoopState},
     },
@@ -42,8 +38,12 @@ pub(super) async fn halt_loop(
     if ending.reason.outcome() == Some(RunOutcome::Halted) {
         if state.work.as_ref().is_some_and(|work| work.has_uncommitted_work()) {
             let message = landing::checkpoint_message(host.order, state.iteration);
-            // A commit that fails must not hide why the loop halted.
-            let _ = landing::commit_checkpoint(host, state, &halt_key.child_key("commit"), message).await?;
+            let commit_key = halt_key.child_key("commit");
+            // A commit that fails must not hide why the loop halted; the work is still in the workspace.
+            if let Some(failure) = landing::commit_checkpoint(host, state, &commit_key, message).await? {
+                host.host
+                    .note_event(RunEvent::Warned { text: format!("could not commit the work: {}", failure.detail) });
+            }
         }
         let limits = &host.host.settings().limits;
         let allowed_iterations = state.allowed_iterations(host.order);
@@ -51,8 +51,7 @@ pub(super) async fn halt_loop(
         ending.left = Some(remaining.with_count("iterations", allowed_iterations.saturating_sub(state.iteration)));
         offer_choices(host, state, &halt_key, &ending).await?;
     }
-    let notify = NotifyUser { text: format!("loop over {}: {}", host.order.title(), ending.detail) };
-    let _ = host.host.perform(halt_key.child_key("notify"), notify).await?;
+    notify_user(host, halt_key.child_key("notify"), &ending.detail).await?;
     state.waiting = Some(ending);
     Ok(())
 }

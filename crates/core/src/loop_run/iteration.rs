@@ -208,6 +208,10 @@ async fn verify_turn(
         CompletionClaim::Contradicted { why } => state.feedback.refused.clone_from(why),
         CompletionClaim::Claimed | CompletionClaim::None => {}
     }
+    if is_checked {
+        // The agent went back to a content that has passed; failures of another one no longer hold.
+        state.feedback.failed_checks.clear();
+    }
     let is_claimed = turn.claim == CompletionClaim::Claimed && has_work;
     let all_checks = &host.host.settings().checks;
     let due_checks: Vec<CheckSpec> = match (is_claimed, turn.has_progress) {

@@ -6,7 +6,6 @@ use crate::{
     decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
     development::{
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
-        notices::NotifyUser,
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
@@ -19,7 +18,7 @@ use crate::{
     },
     loop_run::{
         event::LoopEvent,
-        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
+        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, notify_user, run_checks},
         order::{LoopOrder, LoopTopic},
         state::{LoopStage, LoopState},
     },
@@ -115,7 +114,13 @@ pub(super) async fn land_work(
 /// Goes back to the iterations because the result is not good enough.
 fn continue_loop(host: LoopHost<'_>, state: &mut LoopState) -> StageEnd {
     let why = state.feedback.refused.clone();
-    host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
+    if state.landing.accepted {
+        // The user took the work as it was; the agent has promised nothing that could be refused.
+        host.host.note_event(RunEvent::Warned { text: format!("the work cannot land: {why}") });
+        state.feedback.refused.clear();
+    } else {
+        host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
+    }
     state.stage = LoopStage::Iterate;
     state.landing.accepted = false;
     StageEnd::Continue
@@ -257,8 +262,7 @@ async fn finish_loop(
         Some(remark) => format!("{done_text}; {remark}"),
         None => done_text,
     };
-    let notify = NotifyUser { text: format!("loop over {}: {detail}", host.order.title()) };
-    let _ = host.host.perform(stage_key.child_key("notify"), notify).await?;
+    notify_user(host, stage_key.child_key("notify"), &detail).await?;
     Ok(StageEnd::Ended(RunEnding::new(RunReason::GoalMet, detail)))
 }
 

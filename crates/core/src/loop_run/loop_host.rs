@@ -1,13 +1,18 @@
 //! What all stages of a loop have in common.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    development::{
+        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+        notices::{NotifyOutcome, NotifyUser},
+    },
     engine::{
+        event::RunEvent,
         host::{Host, ParkedRun},
         ids::Key,
         reason::{RunEnding, RunReason},
+        run_kind::RunKind,
     },
     loop_run::order::LoopOrder,
     tasks::fault::Fault,
@@ -31,6 +36,15 @@ pub(super) enum StageEnd {
     Ended(RunEnding),
     /// The run has to wait for the user.
     Halted(RunEnding),
+}
+
+/// Runs the user's notification command. One that fails is a warning: the loop does not depend on it.
+pub(super) async fn notify_user(host: LoopHost<'_>, notify_key: Key, detail: &str) -> Result<(), ParkedRun> {
+    let notify = NotifyUser { text: format!("loop over {}: {detail}", host.order.title()) };
+    if let NotifyOutcome::Failed { fault } = host.host.perform(notify_key, notify).await? {
+        host.host.note_event(RunEvent::Warned { text: format!("could not notify you: {}", fault.detail) });
+    }
+    Ok(())
 }
 
 pub(super) fn environment_ending(fault: &Fault) -> RunEnding {

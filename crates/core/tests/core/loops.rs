@@ -406,3 +406,30 @@ fn every_loop_ends_within_its_limits_in_random_worlds() {
         assert!(outcomes.contains(expected), "{expected} is missing in {outcomes:?}");
     }
 }
+
+#[test]
+fn a_failure_of_another_content_is_forgotten_with_a_content_that_has_passed() {
+    // The second turn goes wrong, the third goes back to what had passed before.
+    let turns = vec![
+        ScriptedTurn::working("first"),
+        ScriptedTurn::working("wrong"),
+        ScriptedTurn { reverts: true, ..ScriptedTurn::idle(DONE) },
+    ];
+    let script = LoopScript { checks: vec![true, true, false], ..LoopScript::with_turns(turns) };
+    let (outcome, trial) = run_loop(sample_plan(), script);
+    assert_eq!(done_ending(outcome).detail, "the task is done after 3 iterations");
+    assert_eq!(refusals(&trial), [""; 0]);
+}
+
+#[test]
+fn accepted_work_with_red_checks_is_not_called_a_promise() {
+    let mut plan = sample_plan();
+    plan.order.pacing.max_iterations = 1;
+    let turns = vec![ScriptedTurn::working("a step")];
+    let script = LoopScript { checks: vec![true, false], answers: vec!["accept"], ..LoopScript::with_turns(turns) };
+    let (outcome, trial) = run_loop(plan, script);
+    assert_eq!(parked_ending(outcome).reason, RunReason::Iterations);
+    assert_eq!(refusals(&trial), [""; 0]);
+    let warning = "the work cannot land: `make test` failed with exit code 2 on what is to land";
+    assert!(trial.journal.iter().any(|entry| matches!(&entry.event, RunEvent::Warned { text } if text == warning)));
+}
