@@ -40,7 +40,6 @@ pub(crate) enum BreakerAction {
 #[derive(Debug, Serialize)]
 struct BreakerDocument {
     schema: &'static str,
-    phase: BreakerPhase,
     /// The run that moved it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
@@ -60,8 +59,7 @@ pub(crate) fn run(arguments: &BreakerArguments, context: &CommandContext) -> Res
     if context.wants_json {
         let run = stored.map(|(stored, _)| stored.run);
         let why = if breaker.phase == BreakerPhase::Open { breaker.describe_cause() } else { String::new() };
-        let phase = breaker.phase;
-        json_documents::print_document(&BreakerDocument { schema: "tribunal.breaker/1", phase, run, why, breaker })?;
+        json_documents::print_document(&BreakerDocument { schema: "tribunal.breaker/1", run, why, breaker })?;
         return Ok(0);
     }
     let mut output = stdout();

@@ -94,7 +94,7 @@ fn start_session_loop(arguments: LoopRunArguments, context: &CommandContext) -> 
     };
     let prompt = match (&arguments.prompt, &arguments.prompt_file) {
         (Some(typed_prompt), _) => read_prompt(std::slice::from_ref(typed_prompt))?,
-        (None, Some(prompt_file)) => read_prompt_file(&project, prompt_file, context)?,
+        (None, Some(prompt_file)) => headless::read_task_file(&project, &context.resolve_path(prompt_file))?.prompt,
         (None, None) => {
             return Err(UserError::usage("no task for the loop")
                 .with_step("type it: `tribunal loop run --in-session -p \"Make all tests pass\"`"));
@@ -131,13 +131,6 @@ fn start_session_loop(arguments: LoopRunArguments, context: &CommandContext) -> 
     }
     print_started_loop(&project, &run_id, &assignment)?;
     Ok(0)
-}
-
-/// Reads the prompt from a file of the project.
-fn read_prompt_file(project: &Project, prompt_file: &Path, context: &CommandContext) -> Result<String, UserError> {
-    use tribunal_runner::project::subject;
-    let relative_path = subject::relative_to_root(project.root(), &context.resolve_path(prompt_file))?;
-    Ok(subject::load_subject(project.root(), &relative_path)?.trim().to_string())
 }
 
 /// Reads the prompt from the command line, or from standard input if it is `-` there.

@@ -54,8 +54,10 @@ pub fn is_branch_name(project_root: &Path, branch_name: &str) -> Result<bool, Gi
 /// Lists the files of the checkout that git tracks and that differ from HEAD.
 pub fn list_uncommitted(project_root: &Path) -> Result<Vec<String>, GitError> {
     let repository = GitRepository::open_at(project_root)?;
-    let listed = repository.query(["diff-index", "--name-only", "-z", "HEAD", "--"])?;
-    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    // Unlike `diff-index`, `status` looks into files whose times alone have changed.
+    let listed = repository.query(["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"])?;
+    // Each record is two letters, a blank and the name.
+    let names = listed.split(|byte| *byte == 0).filter_map(|record| record.get(3..)).filter(|name| !name.is_empty());
     Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 

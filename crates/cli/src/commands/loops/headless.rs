@@ -152,7 +152,8 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
         loop_project.apply_to(&mut resolved, &project);
     }
     resolved.settings.items.extend(TrustItem::from_commit_hooks(project.root()));
-    check_workspace_files(&project, &resolved.settings.plan.order)?;
+    check_plan_file(&project, &resolved.settings.plan.order)?;
+    drop_untracked_checkbox(&project, &mut resolved.settings.plan.order)?;
     if arguments.work.in_place {
         check_clean_checkout(&project)?;
     }
@@ -194,8 +195,8 @@ fn start_loop(
 }
 
 /// The task of a loop.
-struct LoopTask {
-    prompt: String,
+pub(super) struct LoopTask {
+    pub prompt: String,
     /// The file of the project that it came from.
     prompt_file: Option<String>,
 }
@@ -224,7 +225,8 @@ fn find_task(
     read_task_file(project, &typed_file)
 }
 
-fn read_task_file(project: &Project, typed_file: &Path) -> Result<LoopTask, UserError> {
+/// Reads the task from a file of the project.
+pub(super) fn read_task_file(project: &Project, typed_file: &Path) -> Result<LoopTask, UserError> {
     use tribunal_runner::project::subject;
     let relative_path = subject::relative_to_root(project.root(), typed_file)?;
     let prompt = subject::load_subject(project.root(), &relative_path)?.trim().to_string();
@@ -271,24 +273,34 @@ fn choose_branch(
     Ok(TargetBranch { name: branch_name.to_string(), created_at })
 }
 
-/// Makes sure that the files which decide about completion exist in the workspace.
-fn check_workspace_files(project: &Project, order: &LoopOrder) -> Result<(), UserError> {
+/// Makes sure that the plan, which decides about completion, exists in the workspace.
+fn check_plan_file(project: &Project, order: &LoopOrder) -> Result<(), UserError> {
     if order.place == DevelopmentPlace::InPlace {
         return Ok(());
     }
-    for watched_file in order.completion.watched_files() {
-        let problem = match heads::find_tracking(project.root(), &watched_file)? {
-            FileTracking::Tracked => continue,
+    if let Some(watched_file) = &order.completion.plan_file {
+        let problem = match heads::find_tracking(project.root(), watched_file)? {
+            FileTracking::Tracked => return Ok(()),
             FileTracking::Untracked => "is not committed",
             FileTracking::Ignored => "is ignored by git",
         };
-        return Err(UserError::usage(format!("{} {problem}", escape_line(&watched_file)))
+        return Err(UserError::usage(format!("{} {problem}", escape_line(watched_file)))
             .with_reason("The loop works in a clone of the branch, which would not have it. Nothing was started.")
             .with_step(format!(
                 "commit it: `git add --force {0} && git commit -m \"Add the plan\"`",
-                shell_quote(&watched_file)
+                shell_quote(watched_file)
             ))
             .with_step("or work in your checkout: `--in-place`"));
+    }
+    Ok(())
+}
+
+/// Does not look for a ticked box in a prompt file that a clone does not have: the agent can still write the promise.
+fn drop_untracked_checkbox(project: &Project, order: &mut LoopOrder) -> Result<(), UserError> {
+    if let (DevelopmentPlace::Clone, Some(checkbox_file)) = (order.place, &order.completion.checkbox_file)
+        && heads::find_tracking(project.root(), checkbox_file)? != FileTracking::Tracked
+    {
+        order.completion.checkbox_file = None;
     }
     Ok(())
 }

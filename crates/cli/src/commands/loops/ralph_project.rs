@@ -121,18 +121,26 @@ impl LoopProject {
         {
             resolved.settings.share.calls = calls;
         }
-        let checks = self.settings.to_check_specs();
-        if is_default("checks") && is_default("verify") && plan.settings.checks.is_empty() {
-            plan.settings.checks = checks;
+        if is_default("checks") && is_default("verify") {
+            plan.settings.checks = self.settings.to_check_specs();
         }
         for agent in &mut plan.settings.agents {
             let DriverSpec::Client(client) = &mut agent.driver else { continue };
-            if client.client.as_str() == platform_agent(RalphPlatform::ClaudeCode) && client.allow.is_empty() {
+            // An agent that the user has defined under another name has what the user gave it.
+            if agent.name.as_str() != platform_agent(RalphPlatform::ClaudeCode) {
+                continue;
+            }
+            if is_default(&format!("agents.{}.allow", agent.name)) {
                 client.allow = self.allowed_tools();
-                client.bypass |= self.is_bypassed();
+            }
+            if is_default(&format!("agents.{}.bypass", agent.name)) {
+                client.bypass = self.is_bypassed();
             }
         }
-        resolved.settings.items.extend(self.trust_items());
+        // Only what is used needs trust.
+        let used_items = TrustItem::from_settings(&plan.settings);
+        let own_items = self.trust_items().into_iter().filter(|trust_item| used_items.contains(trust_item));
+        resolved.settings.items.extend(own_items);
     }
 
     fn apply_order(&self, order: &mut LoopOrder, is_default: &dyn Fn(&str) -> bool) {
@@ -142,7 +150,7 @@ impl LoopProject {
         }
         if let (Some(promise), true) = (&config.completion_promise, is_default("loop.promise")) {
             // ralph-orchestrator looks for the bare word in the answer.
-            order.completion.accepts_word = promise == "LOOP_COMPLETE";
+            order.completion.accepts_word |= promise == "LOOP_COMPLETE";
             order.completion.promise.clone_from(promise);
         }
         let is_orchestrator = self.files.kind == RalphProjectKind::Orchestrator;
