@@ -12,16 +12,24 @@ use std::{
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{self, PollFd, PollFlags, Timespec},
+    io::Errno,
 };
 
 /// The time limit of a single query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The limit for the output that is kept; lists of a hundred thousand files are shorter.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+/// The limit for the messages on stderr that are kept.
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
+/// What fits into an empty pipe on every system.
+const MIN_PIPE_BYTES: usize = 4096;
 
 /// Environment variables that would lead git to a repository other than the one of its working directory.
 pub(crate) const REDIRECTING_VARIABLES: [&str; 11] = [
@@ -325,7 +333,7 @@ fn run_with_reader(
     mut command: Command,
     stdin_bytes: Option<Vec<u8>>,
     time_limit: Duration,
-    read_output: &mut (dyn FnMut(&mut dyn Read) -> io::Result<()> + Send),
+    read_output: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>,
 ) -> Result<(bool, String), GitError> {
     let subcommand = subcommand_name(&command);
     // A missing program is the one failure that the user can fix with an installation.
@@ -338,35 +346,100 @@ fn run_with_reader(
         command.stdin(Stdio::piped());
     }
     let mut git_process = command.spawn().map_err(cannot_run)?;
-    // Each stream gets its own thread: git could otherwise block on a full pipe that is not being read.
-    let (stdin, stdout, stderr) = (git_process.stdin.take(), git_process.stdout.take(), git_process.stderr.take());
-    let git_outcome = thread::scope(|scope| {
-        let (result_sender, result_receiver) = mpsc::channel();
-        scope.spawn(move || {
-            let mut stdin = stdin;
-            // A failing write means that git closed its input: it needs no more of it.
-            let _ = stdin.as_mut().zip(stdin_bytes).map(|(stdin, stdin_bytes)| stdin.write_all(&stdin_bytes));
-        });
-        // The message is only shown, so a long one is cut.
-        let stderr_reader = scope.spawn(move || {
-            let mut stderr_bytes = Vec::new();
-            let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut stderr_bytes));
-            String::from_utf8_lossy(&stderr_bytes).into_owned()
-        });
-        scope.spawn(move || {
-            let read_outcome = stdout.map_or(Ok(()), |mut stdout| read_output(&mut stdout));
-            let _ = result_sender.send(read_outcome);
-        });
-        // Only reading stdout counts towards the time limit; git ends soon after its output has ended.
-        let read_outcome = result_receiver.recv_timeout(time_limit);
+    let stdin = git_process.stdin.take();
+    let mut output_streams = GitOutputStreams {
+        stdout: git_process.stdout.take(),
+        stderr: git_process.stderr.take(),
+        stderr_bytes: Vec::new(),
+        deadline: Instant::now() + time_limit,
+    };
+    let (read_outcome, exit_outcome) = thread::scope(|scope| {
+        if let Some((stdin, stdin_bytes)) = stdin.zip(stdin_bytes) {
+            let is_short = stdin_bytes.len() <= MIN_PIPE_BYTES;
+            let write_input = move || {
+                let mut stdin = stdin;
+                // A failing write means that git closed its input: it needs no more of it.
+                let _ = stdin.write_all(&stdin_bytes);
+            };
+            // Writing a long input blocks until git has read it, and git may wait for us to read its output.
+            if is_short { write_input() } else { drop(scope.spawn(write_input)) }
+        }
+        let read_outcome = read_output(&mut output_streams).and_then(|()| output_streams.drain_stderr());
         let exit_outcome = wait_or_kill(&mut git_process, read_outcome.is_err());
-        let stderr_text = stderr_reader.join().unwrap_or_default();
-        Some((read_outcome, exit_outcome, stderr_text))
+        (read_outcome, exit_outcome)
     });
-    match git_outcome {
-        Some((Ok(Ok(())), Ok(succeeded), stderr_text)) => Ok((succeeded, stderr_text)),
-        Some((Ok(Err(cause)), ..) | (_, Err(cause), _)) => Err(cannot_run(cause)),
-        _ => Err(GitError::TimedOut { what: subcommand, after: time_limit }),
+    match (read_outcome, exit_outcome) {
+        (Ok(()), Ok(succeeded)) => Ok((succeeded, String::from_utf8_lossy(&output_streams.stderr_bytes).into_owned())),
+        (Err(cause), _) if cause.kind() == io::ErrorKind::TimedOut => {
+            Err(GitError::TimedOut { what: subcommand, after: time_limit })
+        }
+        (Err(cause), _) | (_, Err(cause)) => Err(cannot_run(cause)),
+    }
+}
+
+/// The output of a running git process. Reading it reads stdout, and collects stderr meanwhile: git would block on a full pipe
+/// that is not being read.
+struct GitOutputStreams {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    /// The beginning of stderr. It is only shown, so the rest of a long message is dropped.
+    stderr_bytes: Vec<u8>,
+    deadline: Instant,
+}
+
+impl GitOutputStreams {
+    /// Waits until stdout or stderr has something to read, and reads stderr if it has. Returns whether stdout is ready.
+    fn wait_for_output(&mut self) -> io::Result<bool> {
+        let remaining_time = self.deadline.saturating_duration_since(Instant::now());
+        if remaining_time.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut poll_fds: Vec<PollFd<'_>> = Vec::with_capacity(2);
+        poll_fds.extend(self.stdout.as_ref().map(|stdout| PollFd::new(stdout, PollFlags::IN)));
+        poll_fds.extend(self.stderr.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
+        let timeout = Timespec::try_from(remaining_time).map_err(io::Error::other)?;
+        match event::poll(&mut poll_fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+        let mut is_ready = poll_fds.iter().map(|poll_fd| !poll_fd.revents().is_empty());
+        let stdout_ready = self.stdout.is_some() && is_ready.next().unwrap_or(false);
+        let stderr_ready = self.stderr.is_some() && is_ready.next().unwrap_or(false);
+        if stderr_ready {
+            self.read_stderr()?;
+        }
+        Ok(stdout_ready)
+    }
+
+    fn read_stderr(&mut self) -> io::Result<()> {
+        let Some(stderr) = &mut self.stderr else { return Ok(()) };
+        let mut buffer = [0; 4096];
+        match stderr.read(&mut buffer) {
+            Ok(0) => self.stderr = None,
+            Ok(count) => {
+                let kept_count = count.min(MAX_MESSAGE_BYTES.saturating_sub(self.stderr_bytes.len()));
+                self.stderr_bytes.extend_from_slice(&buffer[..kept_count]);
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+        Ok(())
+    }
+
+    /// Reads stderr to its end. Stdout is closed first: its reader wants no more of it.
+    fn drain_stderr(&mut self) -> io::Result<()> {
+        self.stdout = None;
+        while self.stderr.is_some() {
+            self.wait_for_output()?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for GitOutputStreams {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !self.wait_for_output()? {}
+        self.stdout.as_mut().map_or(Ok(0), |stdout| stdout.read(buffer))
     }
 }
 

@@ -31,9 +31,20 @@ pub struct NewEntry {
     pub draft: EntryDraft,
 }
 
+/// When a batch is safe from a power failure. A process that is killed loses nothing that was recorded, with either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Before it is acknowledged.
+    #[default]
+    Now,
+    /// With the next batch that is synced. Until then, a power failure can lose it, together with everything after it.
+    WithNext,
+}
+
 /// Everything that is recorded together: all of it or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct EntryBatch {
+    pub sync: SyncMode,
     pub entries: Vec<NewEntry>,
     pub blobs: Vec<Vec<u8>>,
     /// The inbox numbers of the requests that these entries have taken.
@@ -91,6 +102,7 @@ impl Drop for JournalWriter {
 /// Commits queued jobs until the queue is closed.
 fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<WriteJob>) {
     let opened_file = FileId::from_path(journal_path).ok();
+    let mut current_sync = SyncMode::Now;
     while let Ok(first_job) = jobs.recv() {
         let mut job_group = vec![first_job];
         // Syncing is the expensive part of a commit: everything that arrived meanwhile shares one.
@@ -103,7 +115,10 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
             }
             continue;
         }
-        match commit_batches(&connection, &batches) {
+        let sync = batches.iter().map(|batch| batch.sync).find(|sync| *sync == SyncMode::Now);
+        let committed = set_sync_mode(&connection, &mut current_sync, sync.unwrap_or(SyncMode::WithNext))
+            .and_then(|()| commit_batches(&connection, &batches));
+        match committed {
             Ok(batch_results) => {
                 for (callback, batch_result) in callbacks.into_iter().zip(batch_results) {
                     callback(batch_result);
@@ -123,6 +138,19 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
             }
         }
     }
+}
+
+/// Chooses whether the next commits are synced. A sync of the log covers everything that was written to it before.
+fn set_sync_mode(connection: &Connection, current_sync: &mut SyncMode, sync: SyncMode) -> rusqlite::Result<()> {
+    if *current_sync != sync {
+        let level = match sync {
+            SyncMode::Now => "FULL",
+            SyncMode::WithNext => "NORMAL",
+        };
+        connection.pragma_update(None, "synchronous", level)?;
+        *current_sync = sync;
+    }
+    Ok(())
 }
 
 pub(crate) type BatchResult = Result<Vec<JournalEntry>, StoreError>;

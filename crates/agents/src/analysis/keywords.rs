@@ -65,11 +65,6 @@ pub(super) fn score_keywords(
     }
 }
 
-/// Whether a text has more error lines than the answer of an agent that makes progress.
-pub(crate) fn has_many_errors(work_text: &str) -> bool {
-    work_text.lines().filter(|work_line| is_error_line(work_line)).count() > MAX_ERROR_LINES
-}
-
 /// Whether a text contains a phrase as whole words, in any case and without a negation among the two words before it.
 fn contains_phrase(searched_text: &str, phrase: &str, negations: &[&str]) -> bool {
     searched_text.lines().any(|search_line| {

@@ -9,7 +9,7 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use crate::analysis::{keywords, status_block};
+use crate::analysis::status_block;
 
 /// Reads a status block. An agent may quote the form or the block of an earlier pass, so the last block that says something
 /// counts.
@@ -51,7 +51,6 @@ pub(super) fn read_turn(answer_text: &str) -> AnswerContent {
         text: trimmed_text.chars().skip(skipped_chars).collect(),
         status: status_block::find_last_block(trimmed_text).filter(StatusReport::is_conclusive),
         length: answer_text.len() as u64,
-        stuck: keywords::has_many_errors(trimmed_text),
         // Denials are reported by the client and not by the answer.
         denied: Vec::new(),
     }))
@@ -96,12 +95,5 @@ mod tests {
             let report = read_turn_report(answer_text);
             assert_eq!(report, TurnReport { length: answer_text.len() as u64, ..TurnReport::default() });
         }
-    }
-
-    #[test]
-    fn a_turn_full_of_errors_is_stuck() {
-        let error_lines = "Error: cannot open the database\n".repeat(20);
-        assert!(read_turn_report(&error_lines).stuck);
-        assert!(!read_turn_report("Error: cannot open the database\nI fixed it.").stuck);
     }
 }

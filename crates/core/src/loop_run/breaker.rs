@@ -18,7 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::ids::RecordKey,
+    development::checks::CheckResult,
+    engine::ids::{Hash, RecordKey},
+    tasks::output_similarity::normalize_output,
     text::{truncate_chars, word_table::words},
 };
 
@@ -105,8 +107,8 @@ pub struct CircuitBreaker {
     pub idle_count: u32,
     /// Iterations in a row with `last_error`.
     pub error_count: u32,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub last_error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<IterationError>,
     /// Iterations in a row in which tools were denied and nothing changed.
     pub denial_count: u32,
     /// The length of the last output of an iteration that made progress.
@@ -128,11 +130,39 @@ pub struct IterationSigns {
     /// Whether the content of the workspace changed.
     pub has_progress: bool,
     /// The error with which the iteration ended, if it did.
-    pub error: Option<String>,
+    pub error: Option<IterationError>,
     /// The length of the agent's answer; `None` if there was none.
     pub output_length: Option<u64>,
     /// Whether the client denied the use of a tool.
     pub was_denied: bool,
+}
+
+/// The error with which an iteration ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IterationError {
+    /// One line for users.
+    pub text: String,
+    /// Equal for errors that differ only in what differs from one time to the next.
+    pub identity: Hash,
+}
+
+impl IterationError {
+    /// Describes the failure of the agent itself.
+    pub fn from_fault(fault_text: &str) -> IterationError {
+        let first_line = fault_text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let without_digits: String = first_line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let identity = Hash::digest_of(without_digits.as_bytes());
+        IterationError { text: truncate_chars(first_line, MAX_ERROR_CHARS), identity }
+    }
+
+    /// Describes checks that failed; `None` if none did. Their outputs count without times, durations and addresses: one test
+    /// more or less that fails is another error.
+    pub fn from_checks(failed_checks: &[CheckResult]) -> Option<IterationError> {
+        let first_failure = failed_checks.first()?;
+        let outputs: String = failed_checks.iter().map(CheckResult::describe_with_output).collect();
+        let identity = Hash::digest_of(normalize_output(&outputs).as_bytes());
+        Some(IterationError { text: truncate_chars(&first_failure.describe(), MAX_ERROR_CHARS), identity })
+    }
 }
 
 impl CircuitBreaker {
@@ -162,17 +192,13 @@ impl CircuitBreaker {
     fn count_signs(&mut self, signs: &IterationSigns) {
         self.idle_count = if signs.has_progress { 0 } else { self.idle_count + 1 };
         self.denial_count = if signs.was_denied && !signs.has_progress { self.denial_count + 1 } else { 0 };
-        match signs.error.as_deref().map(normalize_error) {
-            Some(error) if error == self.last_error => self.error_count += 1,
-            Some(error) => {
-                self.error_count = 1;
-                self.last_error = error;
-            }
-            None => {
-                self.error_count = 0;
-                self.last_error.clear();
-            }
-        }
+        let identity = |error: &Option<IterationError>| error.as_ref().map(|error| error.identity.clone());
+        self.error_count = match &signs.error {
+            Some(_) if identity(&signs.error) == identity(&self.last_error) => self.error_count + 1,
+            Some(_) => 1,
+            None => 0,
+        };
+        self.last_error.clone_from(&signs.error);
     }
 
     fn find_cause(&self, settings: &BreakerSettings, signs: &IterationSigns) -> Option<BreakerCause> {
@@ -236,7 +262,8 @@ impl CircuitBreaker {
                 format!("{} iterations in a row changed nothing", self.idle_count)
             }
             Some(BreakerCause::SameError) => {
-                format!("{} iterations in a row ended with the same error: {}", self.error_count, self.last_error)
+                let error_text = self.last_error.as_ref().map_or("", |error| error.text.as_str());
+                format!("{} iterations in a row ended with the same error: {error_text}", self.error_count)
             }
             Some(BreakerCause::OutputDecline) => {
                 format!("{} iterations in a row changed nothing, and the output collapsed", self.idle_count)
@@ -249,16 +276,10 @@ impl CircuitBreaker {
     }
 }
 
-/// Returns an error without what differs from one time to the next.
-fn normalize_error(error_text: &str) -> String {
-    let first_line = error_text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let without_digits: String = first_line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    truncate_chars(&without_digits, MAX_ERROR_CHARS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::development::checks::{CheckStatus, CommandLine, FailureAction};
 
     fn idle() -> IterationSigns {
         IterationSigns { output_length: Some(1_000), ..IterationSigns::default() }
@@ -288,12 +309,36 @@ mod tests {
 
     #[test]
     fn the_same_error_five_times_opens_it_also_with_progress() {
-        let failing = |error: &str| IterationSigns { error: Some(error.into()), ..progress() };
+        let failing = |error: &str| IterationSigns { error: Some(IterationError::from_fault(error)), ..progress() };
         let errors: [_; 5] = core::array::from_fn(|index| failing(&format!("exit code 1 after {index} s\nmore")));
         assert_eq!(run_all(&errors[..4]).phase, BreakerPhase::Closed);
         assert_eq!(run_all(&errors).cause, Some(BreakerCause::SameError));
         let mixed = [failing("a"), failing("a"), failing("b"), failing("a"), failing("a"), failing("a")];
         assert_eq!(run_all(&mixed).phase, BreakerPhase::Closed);
+    }
+
+    #[test]
+    fn a_check_that_fails_with_the_same_output_is_the_same_error() {
+        let failing = |output: &str| {
+            let failure = CheckResult {
+                command: CommandLine::from_shell_line("cargo test"),
+                status: CheckStatus::Failed { exit_code: 1 },
+                on_failure: FailureAction::Block,
+                output: output.into(),
+                log: None,
+                elapsed_ms: 1,
+            };
+            IterationSigns { error: IterationError::from_checks(&[failure]), ..progress() }
+        };
+        let same: [_; 5] = core::array::from_fn(|index| failing(&format!("1 test failed in {index}.2s")));
+        let breaker = run_all(&same);
+        assert_eq!(breaker.cause, Some(BreakerCause::SameError));
+        assert_eq!(
+            breaker.describe_cause(),
+            "5 iterations in a row ended with the same error: `cargo test` failed with exit code 1: 1 test failed in 4.2s"
+        );
+        let fewer: [_; 6] = core::array::from_fn(|index| failing(&format!("{} tests failed", 6 - index)));
+        assert_eq!(run_all(&fewer).phase, BreakerPhase::Closed);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{
     development::checks::{CheckSpec, CheckTime},
     engine::{effect::Sleep, event::RunEvent, host::ParkedRun, ids::Key, limits::backoff_ms, reason::RunEnding},
     loop_run::{
-        breaker::{BreakerPhase, IterationSigns},
+        breaker::{BreakerPhase, IterationError, IterationSigns},
         breaker_gate::{note_breaker, pass_breaker},
         completion::{CompletionClaim, find_claim},
         event::{IterationReport, LoopEvent},
@@ -19,7 +19,7 @@ use crate::{
         asking::{AgentConsultation, consult_agent},
         brief::{AgentTask, AnswerContent, WorkspaceKind},
         client::JobKind,
-        consult_outcome::ConsultOutcome,
+        consult_outcome::{ConsultOutcome, KeptSession},
         fault::Fault,
         output_similarity::SIMILAR_PERMILLE,
         purpose::{ExpectedAnswer, TaskPurpose},
@@ -28,6 +28,7 @@ use crate::{
     },
 };
 
+const HOUR_MS: u64 = 3_600_000;
 /// The most outputs that a new one is compared with.
 const MAX_RECENT_OUTPUTS: usize = 5;
 
@@ -74,8 +75,10 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
     let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
     task.recent.clone_from(&state.feedback.recent_outputs);
     task.collect = host.order.completion.watched_files();
-    if let Some(session) = &state.session {
-        session.continue_in(&mut task);
+    let expiry_ms = u64::from(host.order.pacing.session_expiry_hours) * HOUR_MS;
+    let session_age_ms = |kept: &&KeptSession| host.host.last_timestamp().wall_ms.saturating_sub(kept.session.at_ms);
+    if let Some(kept_session) = state.session.as_ref().filter(|kept| session_age_ms(kept) < expiry_ms) {
+        kept_session.continue_in(&mut task);
     }
     let task_key = stage_key.child_key("turn");
     let consultation = AgentConsultation {
@@ -127,7 +130,7 @@ async fn evaluate_turn(
     }
     let signs = IterationSigns {
         has_progress: turn.has_progress || verified == Verification::Complete,
-        error: (!state.feedback.fault.is_empty()).then(|| state.feedback.fault.clone()),
+        error: find_error(host, state),
         output_length: report.as_ref().map(|report| report.length),
         was_denied: report.as_ref().is_some_and(|report| !report.denied.is_empty()),
     };
@@ -148,6 +151,16 @@ async fn evaluate_turn(
     }
     pause_after_failure(host, state, stage_key).await?;
     Ok(StageEnd::Continue)
+}
+
+/// Returns what went wrong in an iteration: the agent itself failed, or else a check.
+fn find_error(host: LoopHost<'_>, state: &LoopState) -> Option<IterationError> {
+    if !state.feedback.fault.is_empty() {
+        return Some(IterationError::from_fault(&state.feedback.fault));
+    }
+    // Checks that may have failed before the loop began say nothing about its iterations.
+    let failed_checks = Some(&state.feedback.failed_checks).filter(|_| !host.order.skip_baseline)?;
+    IterationError::from_checks(failed_checks)
 }
 
 /// Takes over the workspace as the agent left it.

@@ -73,6 +73,8 @@ pub struct LoopPacing {
     /// Whether an iteration continues the client's session of the last one; if not, each begins a new one.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub continue_session: bool,
+    /// A session whose last answer is older than this is not continued.
+    pub session_expiry_hours: u32,
     /// A commit is made after so many iterations.
     pub checkpoint_interval: u32,
 }
@@ -83,6 +85,7 @@ impl Default for LoopPacing {
             max_iterations: DEFAULT_MAX_ITERATIONS,
             timeout_ms: 60 * 60_000,
             continue_session: false,
+            session_expiry_hours: 24,
             checkpoint_interval: 5,
         }
     }

@@ -59,9 +59,6 @@ pub struct TurnReport {
     pub status: Option<StatusReport>,
     /// The length of the whole answer in bytes.
     pub length: u64,
-    /// Whether the answer has more lines that report errors than a working agent prints.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub stuck: bool,
     /// Tools whose use the client denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,

@@ -59,6 +59,7 @@ use crate::{
     workspaces::agent_file_names,
 };
 
+pub(crate) use ask::RecentOutputs;
 pub(crate) use decision_files::{
     answers_in_files, clear_page_answer, decision_page_path, release_rejected_patch, remove_decision_page,
     unusable_answers,
@@ -81,6 +82,8 @@ pub(crate) struct EffectContext {
     pub process_policy: ProcessPolicy,
     /// The hash of the edited tracker that was accepted last.
     pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
+    /// What agents printed last.
+    pub recent_outputs: RecentOutputs,
     /// The state shared with the other runs of this process.
     pub shared: SharedState,
     /// The queue in which this run's tasks wait for permits to start agents.

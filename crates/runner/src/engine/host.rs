@@ -24,7 +24,7 @@ use tribunal_core::{
     },
     workflows::start_workflow,
 };
-use tribunal_store::{EntryBatch, StoreError};
+use tribunal_store::{EntryBatch, StoreError, SyncMode};
 
 use crate::{
     effects::{
@@ -103,6 +103,11 @@ pub(crate) struct WorkflowHost<'h, 'a> {
     pub answered_at_once: bool,
 }
 
+/// Whether the host answers an effect from the journal itself.
+fn is_answered_by_host(effect: &Effect) -> bool {
+    matches!(effect, Effect::Inbox(_) | Effect::Wait(_) | Effect::ReadRecords(_) | Effect::WriteRecords(_))
+}
+
 /// Counts for every effect that was started since the last boundary and never finished how many processes have started it.
 fn count_unfinished_effects(entries: &[JournalEntry]) -> HashMap<Key, u32> {
     let mut started_counts: HashMap<Key, u32> = HashMap::new();
@@ -158,7 +163,7 @@ impl WorkflowHost<'_, '_> {
                     }
                 }
                 WorkflowPoll::Finished { drafts, value } => {
-                    self.record_drafts(drafts).await?;
+                    self.record_drafts(drafts, SyncMode::WithNext).await?;
                     return self.close_run(&replayer, value).await;
                 }
             }
@@ -179,13 +184,20 @@ impl WorkflowHost<'_, '_> {
             return Ok(None);
         }
         // A boundary is recorded last: all effects before it have to be finished first.
-        let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
-        self.record_drafts(drafts).await?;
+        let mut boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
+        if let Some(boundary) = boundary.take_if(|_| pending_effects.is_empty() && !self.has_running_effects()) {
+            drafts.push(boundary);
+            return self.cross_boundary(replayer, drafts).await.map(Some);
+        }
+        // Everything that led to an action outside the journal is safe before the action. The rest of what a workflow notes
+        // follows from earlier entries, so after a power failure it is noted again.
+        let acts_outside = pending_effects.iter().any(|pending| !is_answered_by_host(&pending.effect));
+        self.record_drafts(drafts, if acts_outside { SyncMode::Now } else { SyncMode::WithNext }).await?;
         for pending_effect in pending_effects {
             self.start_effect(replayer, pending_effect).await?;
         }
         if let Some(boundary) = boundary {
-            return self.cross_boundary(replayer, boundary).await.map(Some);
+            return self.cross_boundary(replayer, vec![boundary]).await.map(Some);
         }
         // An effect that was answered at once lets the workflow advance, so there is nothing to wait for yet.
         if std::mem::take(&mut self.answered_at_once) {
@@ -194,11 +206,12 @@ impl WorkflowHost<'_, '_> {
         self.wait_for_event(replayer).await.map(|()| None)
     }
 
-    /// Waits for running effects, records the boundary and removes its workspaces. Returns the state as recorded.
+    /// Waits for running effects, records entries that end with the boundary, and removes its workspaces. Returns the state as
+    /// recorded.
     async fn cross_boundary(
         &mut self,
         replayer: &Replayer,
-        boundary: EntryDraft,
+        drafts: Vec<EntryDraft>,
     ) -> Result<serde_json::Value, HostError> {
         // Replies that arrive before the boundary still belong to the stretch it ends.
         while self.has_running_effects() {
@@ -206,16 +219,19 @@ impl WorkflowHost<'_, '_> {
             self.wait_for_activity(replayer, true).await?;
         }
         // The recorded state counts, not the one in memory: masking may have changed it.
-        let entries = self.record_drafts(vec![boundary]).await?;
+        // A power failure that loses it loses nothing else: all replies before it are safe, and lead to the same state again.
+        let entries = self.record_drafts(drafts, SyncMode::WithNext).await?;
         let Some(JournalEntry { at: boundary_time, event: RunEvent::Boundary { state: boundary_state, .. }, .. }) =
-            entries.into_iter().next()
+            entries.into_iter().next_back()
         else {
             return Err(HostError::WaitsForNothing);
         };
         replayer.begin_next_stretch(boundary_time);
         let work_dir = self.context.project.work_dir(&self.context.run_id);
         // No effect of a later stretch refers to these workspaces, except to those that are retained.
-        let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
+        if work_dir.exists() {
+            let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
+        }
         Ok(boundary_state)
     }
 
@@ -292,7 +308,8 @@ impl WorkflowHost<'_, '_> {
             Effect::ReadRecords(request) => {
                 let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
                 let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
-                let (entry, reply) = self.journal.record_reply(draft, EntryBatch::default()).await?;
+                let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
+                let (entry, reply) = self.journal.record_reply(draft, batch).await?;
                 self.deliver_at_once(replayer, &pending_effect.effect_key, &entry, reply)
             }
             Effect::WriteRecords(request) => {
@@ -359,9 +376,12 @@ impl WorkflowHost<'_, '_> {
                 Reply::Wait(Requests { requests })
             }
         };
+        // Files with answers are removed below. Without any answer there is nothing that a power failure could lose.
+        let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
+        let sync = if has_requests || !request_ids.is_empty() { SyncMode::Now } else { SyncMode::WithNext };
         let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
-        let batch = EntryBatch { taken_requests: request_ids, ..EntryBatch::default() };
+        let batch = EntryBatch { sync, taken_requests: request_ids, ..EntryBatch::default() };
         let (entry, reply) = self.journal.record_reply(draft, batch).await?;
         if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
             for request in &user_requests.requests {
@@ -397,8 +417,12 @@ impl WorkflowHost<'_, '_> {
         Ok(())
     }
 
-    pub(super) async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, HostError> {
-        let entries = self.journal.record_drafts(drafts).await?;
+    pub(super) async fn record_drafts(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        sync: SyncMode,
+    ) -> Result<Vec<JournalEntry>, HostError> {
+        let entries = self.journal.record_drafts(drafts, sync).await?;
         for entry in &entries {
             self.send_update(RunUpdate::NewEntry(entry));
         }
@@ -479,7 +503,7 @@ impl WorkflowHost<'_, '_> {
         }
         let Some(summary) = self.journal.run_summary(&ending) else { return Err(HostError::WaitsForNothing) };
         let event = if is_finished { RunEvent::RunFinished(summary) } else { RunEvent::RunParked(summary) };
-        self.record_drafts(vec![EntryDraft { id: entry_id, event }]).await?;
+        self.record_drafts(vec![EntryDraft { id: entry_id, event }], SyncMode::Now).await?;
         Ok(ending)
     }
 }

@@ -23,7 +23,7 @@ use tribunal_core::{
     review::finding::FindingStatus,
     tasks::failure_cause::FailureCause,
 };
-use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
 
 use crate::{engine::kill_points, masking::Masker};
 
@@ -94,9 +94,13 @@ impl RunJournal {
         self.commit_drafts(drafts, EntryBatch { taken_requests, ..EntryBatch::default() }).await
     }
 
-    /// Records entries and returns once they are durable.
-    pub async fn record_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<JournalEntry>, StoreError> {
-        self.commit_drafts(drafts, EntryBatch::default()).await
+    /// Records entries, and returns once a killed process could no longer lose them.
+    pub async fn record_drafts(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        sync: SyncMode,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        self.commit_drafts(drafts, EntryBatch { sync, ..EntryBatch::default() }).await
     }
 
     /// Reads the project records of one kind whose keys begin with a prefix.
@@ -141,7 +145,7 @@ impl RunJournal {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
-        // All entries of one batch get the same timestamp, since they become durable together.
+        // All entries of one batch get the same timestamp, since they are recorded together.
         let timestamp = self.current_timestamp();
         for draft in drafts {
             let event = self.mask_event(draft.event)?;
@@ -152,7 +156,7 @@ impl RunJournal {
             kill_points::kill_if_requested(&kill_points::entry_name(self.child_name.as_deref(), &draft.id), "before");
             batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
         }
-        // The store writes on a thread of its own and reports back once the batch is durable.
+        // The store writes on a thread of its own and reports back once the batch is recorded.
         let (result_sender, result_receiver) = oneshot::channel();
         self.store.submit(batch, move |result| {
             let _ = result_sender.send(result);
@@ -160,7 +164,7 @@ impl RunJournal {
         let entries =
             result_receiver.await.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))??;
         for entry in &entries {
-            // The view is updated only now: it must never show an entry that a crash could still lose.
+            // The view is updated only now: it must never show an entry that a killed process could still lose.
             kill_points::kill_if_requested(&kill_points::entry_name(self.child_name.as_deref(), &entry.id), "after");
             self.view.apply_entry(entry);
             self.failure_log.apply_event(&entry.event);

@@ -32,7 +32,17 @@ impl CallRate {
         let state_text = String::from_utf8_lossy(&state_bytes);
         // Lines that are not numbers are dropped: a damaged file must not block all calls.
         let mut booked_times: Vec<u64> = state_text.lines().filter_map(|line| line.parse().ok()).collect();
+        let expired_count = booked_times.iter().filter(|call_time_ms| is_expired(**call_time_ms, now_ms)).count();
         let call_time_ms = next_free_time(&mut booked_times, self.calls_per_hour.get(), now_ms);
+        // A file in which everything is valid only grows by a line, until half of its calls are no longer needed.
+        let is_valid = state_bytes.is_empty() || state_bytes.ends_with(b"\n");
+        if is_valid
+            && state_text.lines().count() + 1 == expired_count + booked_times.len()
+            && expired_count <= booked_times.len()
+        {
+            state_file.write_all(format!("{call_time_ms}\n").as_bytes())?;
+            return Ok(call_time_ms);
+        }
         let state_text: String = booked_times.iter().map(|call_time_ms| format!("{call_time_ms}\n")).collect();
         state_file.rewind()?;
         state_file.set_len(0)?;
@@ -48,8 +58,13 @@ impl CallRate {
     }
 }
 
+/// Whether a call is so old that it no longer counts.
+fn is_expired(call_time_ms: u64, now_ms: u64) -> bool {
+    call_time_ms.saturating_add(HOUR_MS) <= now_ms
+}
+
 fn next_free_time(booked_times: &mut Vec<u64>, per_hour: usize, now_ms: u64) -> u64 {
-    booked_times.retain(|call_time_ms| call_time_ms.saturating_add(HOUR_MS) > now_ms);
+    booked_times.retain(|call_time_ms| !is_expired(*call_time_ms, now_ms));
     // With this many bookings none can be farther ahead: the clock must have been set back.
     let max_hours_ahead = (booked_times.len() / per_hour + 1) as u64;
     booked_times.retain(|call_time_ms| *call_time_ms <= now_ms.saturating_add(max_hours_ahead.saturating_mul(HOUR_MS)));
@@ -98,6 +113,17 @@ mod tests {
         assert_eq!(rate.book_call(HOUR_MS).unwrap(), HOUR_MS);
         fs::write(&rate.state_file, b"what\n\xff\n-3\n").unwrap();
         assert_eq!(rate.book_call(HOUR_MS).unwrap(), HOUR_MS);
+    }
+
+    #[test]
+    fn calls_that_no_longer_count_leave_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let rate = call_rate(&directory, 1_000);
+        for minute in 0..300 {
+            rate.book_call(minute * 60_000).unwrap();
+        }
+        let line_count = fs::read_to_string(&rate.state_file).unwrap().lines().count();
+        assert!((60..=120).contains(&line_count), "{line_count} lines for the 60 calls of the last hour");
     }
 
     #[test]

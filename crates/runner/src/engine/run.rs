@@ -30,11 +30,11 @@ use tribunal_core::{
     },
     session::SessionAssignment,
 };
-use tribunal_store::{Store, StoreError};
+use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::sweep_strays;
 
 use crate::{
-    effects::{EffectContext, ProcessPolicy, answers_in_files, clear_page_answer, unusable_answers},
+    effects::{EffectContext, ProcessPolicy, RecentOutputs, answers_in_files, clear_page_answer, unusable_answers},
     engine::{
         host::{self, HostError, WorkflowHost},
         journal::RunJournal,
@@ -177,7 +177,8 @@ impl Runner {
                 batch: self.batch_id.clone(),
             },
         };
-        let entries = journal.record_drafts([start_draft].into_iter().chain(binding_draft).collect()).await?;
+        let drafts = [start_draft].into_iter().chain(binding_draft).collect();
+        let entries = journal.record_drafts(drafts, SyncMode::Now).await?;
         self.write_binding_file(journal.run_view(), &entries)?;
         for entry in &entries {
             update_sink.send_update(run_id, RunUpdate::NewEntry(entry));
@@ -284,6 +285,7 @@ impl Runner {
             launch_env: self.launch_env.clone(),
             clones_root: self.clones_root.clone(),
             progress: progress_sender,
+            recent_outputs: RecentOutputs::default(),
             last_accepted_tracker_hash: Default::default(),
             shared: self.shared.clone(),
             permit_lane: self.shared.agent_permits.open_lane(),

@@ -173,6 +173,9 @@ impl LoopProject {
         if let (Some(continuity), true) = (&settings.session.continuity, is_default("loop.continue")) {
             order.pacing.continue_session = continuity.value;
         }
+        if let Some(hours) = &settings.session.expiry_hours {
+            order.pacing.session_expiry_hours = hours.value;
+        }
         if let (Some(minutes), true) = (&breaker.cooldown_minutes, is_default("loop.breaker.cooldown_minutes")) {
             order.breaker.cooldown_ms = u64::from(minutes.value) * 60_000;
         }

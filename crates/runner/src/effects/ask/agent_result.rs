@@ -25,7 +25,6 @@ use tribunal_core::{
     },
     text::truncate_chars,
 };
-use tribunal_store::Store;
 use tribunal_supervise::{ExitReason, ProcessOutcome};
 
 use super::{AgentWorkspace, choose_conversation, questions};
@@ -123,8 +122,8 @@ pub(super) fn read_agent_result(
         minutes: Box::new(parsed_answer.minutes),
         // The caller fills in the hash of the prompt, which it alone knows.
         prompt: Hash::new(""),
-        output: Hash::digest_of(&blobs[0]),
         repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
+        output: context.recent_outputs.add_output(&blobs[0]),
         strayed: strayed_files,
         session: decoded.session.map(Box::new),
         workspace: workspace_state,
@@ -331,11 +330,10 @@ fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -
     if recent.is_empty() {
         return None;
     }
-    let store = Store::open_read_only(&context.project.home_dir()).ok()?;
     let current_text = String::from_utf8_lossy(output);
     let mut highest_permille = 0;
     for earlier_hash in recent {
-        let Ok(earlier_output) = store.read_blob(earlier_hash) else { continue };
+        let Some(earlier_output) = context.recent_outputs.read_output(&context.project, earlier_hash) else { continue };
         highest_permille =
             highest_permille.max(match compare_outputs(&current_text, &String::from_utf8_lossy(&earlier_output)) {
                 OutputSimilarity::Equal => 1000,

@@ -4,6 +4,7 @@
 mod agent_result;
 mod call_booking;
 mod questions;
+mod recent_outputs;
 mod start_faults;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,8 @@ use crate::{
     },
     workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource, development::DevelopmentWorkspace},
 };
+
+pub(crate) use recent_outputs::RecentOutputs;
 
 /// The longest line that is kept of what an agent prints while it works.
 const MAX_LINE_BYTES: usize = 1 << 20;

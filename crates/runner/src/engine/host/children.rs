@@ -16,7 +16,7 @@ use tribunal_core::{
     review::finding::Finding,
     text::truncate_chars,
 };
-use tribunal_store::StoreError;
+use tribunal_store::{StoreError, SyncMode};
 
 use super::{HostError, WorkflowHost};
 use crate::{
@@ -84,7 +84,8 @@ impl WorkflowHost<'_, '_> {
                 let child_id = self.new_child_id(&run_child)?;
                 let event =
                     RunEvent::ChildStarted { key: key.clone(), name: run_child.name.clone(), child: child_id.clone() };
-                self.record_drafts(vec![EntryDraft { id: format!("child_started:{}", run_child.name), event }]).await?;
+                let draft = EntryDraft { id: format!("child_started:{}", run_child.name), event };
+                self.record_drafts(vec![draft], SyncMode::Now).await?;
                 child_id
             }
         };

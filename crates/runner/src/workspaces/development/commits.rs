@@ -52,8 +52,9 @@ struct CommitRecord {
 impl DevelopmentWorkspace {
     /// Stages the content. `request` tells one request to commit from another.
     pub fn prepare_commit(&self, request: &str) -> Result<PreparedCommit, WorkspaceError> {
-        let ready = self.stage_commit()?;
         let control_git = self.control_git();
+        control_git.create_commit_index()?;
+        let ready = self.stage_commit()?;
         if control_git.read_tree_of(&ready.parent)? != ready.tree {
             return Ok(PreparedCommit::Ready(ready));
         }
@@ -69,18 +70,18 @@ impl DevelopmentWorkspace {
         }
     }
 
-    /// Stages the content, and returns what a commit of it would be.
+    /// Stages the content in the index of the commit, and returns what a commit of it would be.
     pub fn stage_commit(&self) -> Result<ReadyCommit, WorkspaceError> {
-        let contents = self.stage_contents()?;
-        if let Some((path, _)) = contents.broken_seals.first() {
-            let shown_path = self.shown_path(path);
+        if let Some(broken_seal) = self.find_broken_seals().first() {
+            let shown_path = self.shown_path(&broken_seal.path);
             return Err(WorkspaceError::new_refusal(format!(
                 "{shown_path} was changed, but only the repository's own configuration defines its filter, and that one does not \
                  run; define the filter in your own configuration (`git config --global`), or leave the file as it is"
             )));
         }
+        self.update_commit_index()?;
         let control_git = self.control_git();
-        let tree = control_git.query_text(["write-tree"])?;
+        let tree = control_git.with_commit_index().query_text(["write-tree"])?;
         Ok(ReadyCommit { tree, parent: control_git.read_tip()? })
     }
 

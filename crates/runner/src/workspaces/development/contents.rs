@@ -1,11 +1,13 @@
 //! Reads the content of a workspace: what git would commit, and how that differs from the commit that the work began with.
 //!
-//! After every reading the index of our own git directory has exactly that content. So the next reading has to look only at files
-//! that have changed since, and a commit needs only the index. HEAD is the base, so one `git status` tells both.
+//! Our git directory has two indexes. The first one stays at the base, as HEAD does, so that one `git status` tells what differs
+//! from it; the second one is made for each commit. See [`super::control_git::ControlGit`].
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::Read,
+    os::unix::fs::PermissionsExt,
     path::Path,
 };
 
@@ -19,7 +21,12 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use super::{DevelopmentWorkspace, WorkspaceError, special_files::tree_path, user_repository::join_with_nul};
+use super::{
+    DevelopmentWorkspace, WithPath, WorkspaceError,
+    control_git::ControlGit,
+    special_files::{is_attributes_file, tree_path},
+    user_repository::{join_with_nul, run_checked},
+};
 use crate::{
     masking::Masker,
     project::{
@@ -30,35 +37,70 @@ use crate::{
 
 /// The most characters of a plan's item that prompts show.
 const MAX_ITEM_CHARS: usize = 300;
+/// What git writes as the mode of a file that is not there.
+const MISSING_MODE: &str = "000000";
 
-/// One record of `git status --porcelain=v2`.
+/// One record of `git status --porcelain=v2`: a file that differs from the index.
 #[derive(Debug)]
 pub(super) struct StatusEntry {
     pub path: Vec<u8>,
-    /// How the index differs from HEAD; `None` if it does not, or if the file is untracked.
-    staged: Option<StagedChange>,
-    /// Whether the file differs from the index.
+    /// What HEAD has of a tracked file.
+    tracked: Option<TrackedFile>,
+    /// Whether the file differs from the index, or only the index from HEAD.
     is_unstaged: bool,
-    is_untracked: bool,
 }
 
-/// A file whose content in the index differs from the base.
+/// A tracked file. Modes are as git writes them.
 #[derive(Debug)]
-pub(super) struct StagedChange {
+struct TrackedFile {
+    head_mode: String,
+    head_object: String,
+    tree_mode: String,
+}
+
+impl StatusEntry {
+    /// Whether this is a directory with a repository of its own.
+    fn is_nested_repository(&self) -> bool {
+        self.tracked.is_none() && self.path.ends_with(b"/")
+    }
+}
+
+/// A file that differs between two trees.
+#[derive(Debug)]
+pub(super) struct TreeDifference {
     pub path: Vec<u8>,
     pub change: PathChange,
-    /// The mode and the object in the index.
+    /// The mode of the new content, as git writes it.
+    pub file_mode: String,
+    /// The object with the new content.
+    pub object_id: String,
+}
+
+/// A file whose content differs from the base.
+#[derive(Debug)]
+struct ChangedFile {
+    path: Vec<u8>,
+    change: PathChange,
+    /// The mode and the hash of what is in the work tree.
     content: String,
 }
 
 /// Everything that differs from the base.
 #[derive(Debug, Default)]
-pub(super) struct TreeContents {
-    pub changes: Vec<StagedChange>,
+struct TreeContents {
+    changes: Vec<ChangedFile>,
     /// Sealed files that were changed, with what they are now; `None` if they are gone.
-    pub broken_seals: Vec<(Vec<u8>, Option<Hash>)>,
+    broken_seals: Vec<BrokenSeal>,
     /// Directories with a repository of their own, whose files are not taken.
-    pub nested_repositories: Vec<String>,
+    nested_repositories: Vec<String>,
+}
+
+/// A sealed file that was changed.
+#[derive(Debug)]
+pub(super) struct BrokenSeal {
+    pub path: Vec<u8>,
+    /// What it is now; `None` if it is gone.
+    hash: Option<Hash>,
 }
 
 /// A state, and what is to be said about it.
@@ -71,14 +113,14 @@ pub(crate) struct StateReading {
 impl DevelopmentWorkspace {
     /// Reads the state, with the checkboxes of some files.
     pub fn read_state(&self, collect: &[String], masker: &Masker) -> Result<StateReading, WorkspaceError> {
-        let contents = self.stage_contents()?;
+        let contents = self.read_contents()?;
         let mut changed: Vec<WorkspaceChange> = contents
             .changes
             .iter()
             .map(|change| WorkspaceChange { path: self.shown_path(&change.path), change: change.change })
-            .chain(contents.broken_seals.iter().map(|(path, hash)| WorkspaceChange {
-                path: self.shown_path(path),
-                change: if hash.is_some() { PathChange::Modified } else { PathChange::Deleted },
+            .chain(contents.broken_seals.iter().map(|seal| WorkspaceChange {
+                path: self.shown_path(&seal.path),
+                change: if seal.hash.is_some() { PathChange::Modified } else { PathChange::Deleted },
             }))
             .collect();
         changed.sort_by(|first, second| first.path.cmp(&second.path));
@@ -102,7 +144,7 @@ impl DevelopmentWorkspace {
                 hasher.update(part);
             }
         }
-        for (path, hash) in &contents.broken_seals {
+        for BrokenSeal { path, hash } in &contents.broken_seals {
             let content = hash.as_ref().map_or("deleted", Hash::as_str);
             for part in [b"\0sealed ".as_slice(), path, b"\0", content.as_bytes()] {
                 hasher.update(part);
@@ -111,59 +153,124 @@ impl DevelopmentWorkspace {
         hasher.finish()
     }
 
-    /// Puts the content of the tree into our index, and returns how it differs from the base.
-    pub(super) fn stage_contents(&self) -> Result<TreeContents, WorkspaceError> {
-        let control_git = self.control_git();
-        let status_output = control_git.run([
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--ignore-submodules=all",
-        ])?;
+    /// Returns how the files differ from the base.
+    fn read_contents(&self) -> Result<TreeContents, WorkspaceError> {
         let mut contents = TreeContents { broken_seals: self.find_broken_seals(), ..TreeContents::default() };
-        let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
-        for entry in parse_status(&status_output) {
-            if self.record.is_own_file(&entry.path) {
-                continue;
-            }
-            if entry.is_untracked && entry.path.ends_with(b"/") {
+        let mut entries = Vec::new();
+        for entry in self.read_status(&self.control_git())? {
+            if entry.is_nested_repository() {
                 contents.nested_repositories.push(self.shown_path(&entry.path));
-            } else if entry.is_unstaged || entry.is_untracked {
-                let is_written = is_own_content(&self.record.tree, &entry.path);
-                if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
             } else {
-                contents.changes.extend(entry.staged);
+                entries.push(entry);
             }
         }
-        if removed_paths.is_empty() && written_paths.is_empty() {
-            return Ok(contents);
+        // Without any conversion, the files themselves tell what git would store.
+        let may_convert = self.record.converts_content || entries.iter().any(|entry| is_attributes_file(&entry.path));
+        let mut object_ids = if may_convert { self.hash_objects(&entries) } else { HashMap::new() };
+        for entry in entries {
+            let object_id = object_ids.remove(&entry.path);
+            contents.changes.extend(self.read_changed_file(entry, object_id)?);
         }
-        // Removals come first: a file may be where a directory was, and the other way round.
-        if !removed_paths.is_empty() {
-            control_git.run_with_input(
-                ["update-index", "--force-remove", "-z", "--stdin"],
-                Some(join_with_nul(&removed_paths)),
-            )?;
-        }
-        if !written_paths.is_empty() {
-            let arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            control_git.run_with_input(arguments, Some(join_with_nul(&written_paths)))?;
-        }
-        let arguments =
-            ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", self.record.base.as_str()];
-        contents.changes = parse_raw_diff(&control_git.run(arguments)?);
-        contents.changes.retain(|change| !self.record.is_own_file(&change.path));
         Ok(contents)
     }
 
-    fn find_broken_seals(&self) -> Vec<(Vec<u8>, Option<Hash>)> {
+    /// Returns what git would store for changed files: their contents after the conversion of line ends and other filters.
+    fn hash_objects(&self, entries: &[StatusEntry]) -> HashMap<Vec<u8>, String> {
+        // Names in lines, which git may take for quoted ones. A link would be followed.
+        let is_hashable = |path: &&Vec<u8>| {
+            !path.contains(&b'\n')
+                && !path.starts_with(b"\"")
+                && is_own_content(&self.record.tree, path)
+                && !tree_path(&self.record.tree, path).is_symlink()
+        };
+        let paths: Vec<&Vec<u8>> = entries.iter().map(|entry| &entry.path).filter(is_hashable).collect();
+        if paths.is_empty() {
+            return HashMap::new();
+        }
+        let listed_paths: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([b'\n'])).collect();
+        // It fails if a file vanishes meanwhile or a filter fails; then the plain contents are compared.
+        let output = self.control_git().run_with_input(["hash-object", "--stdin-paths"], Some(listed_paths));
+        let output_text = String::from_utf8_lossy(&output.unwrap_or_default()).into_owned();
+        paths.into_iter().cloned().zip(output_text.lines().map(str::to_string)).collect()
+    }
+
+    /// Lists the files that differ from the index or from HEAD.
+    fn read_status(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
+        let mut command = control_git.new_command();
+        command.args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
+        // What git learns about unchanged files is written down once for each commit and not after each turn.
+        command.arg("--ignore-submodules=all").env("GIT_OPTIONAL_LOCKS", "0");
+        let status_output = run_checked(command, None)?;
+        let mut entries = parse_status(&status_output);
+        entries.retain(|entry| !self.record.is_own_file(&entry.path));
+        Ok(entries)
+    }
+
+    /// Describes a file of which git says that it differs from the base. Returns `None` if its content is the same, or if it is
+    /// an untracked file that is gone again.
+    fn read_changed_file(
+        &self,
+        entry: StatusEntry,
+        object_id: Option<String>,
+    ) -> Result<Option<ChangedFile>, WorkspaceError> {
+        let StatusEntry { path, tracked, .. } = entry;
+        let full_path = tree_path(&self.record.tree, &path);
+        if !is_own_content(&self.record.tree, &path) {
+            let content = "deleted".to_string();
+            return Ok(tracked.map(|_| ChangedFile { path, change: PathChange::Deleted, content }));
+        }
+        let metadata = fs::symlink_metadata(&full_path).at_path(&full_path)?;
+        let content_id = match object_id {
+            Some(object_id) => object_id,
+            None if metadata.is_symlink() => {
+                let target = fs::read_link(&full_path).at_path(&full_path)?;
+                Hash::digest_of(target.as_os_str().as_encoded_bytes()).to_string()
+            }
+            None => atomic_files::hash_file(&full_path).at_path(&full_path)?.to_string(),
+        };
+        let (change, file_mode) = match tracked {
+            // Git calls a file modified whose size has changed, even if only its line ends have.
+            Some(tracked) if tracked.head_object == content_id && tracked.head_mode == tracked.tree_mode => {
+                return Ok(None);
+            }
+            // A file that the base does not have, although the index does.
+            Some(tracked) if tracked.head_mode == MISSING_MODE => (PathChange::Added, tracked.tree_mode),
+            Some(tracked) => (PathChange::Modified, tracked.tree_mode),
+            None => (PathChange::Added, untracked_mode(&metadata).to_string()),
+        };
+        Ok(Some(ChangedFile { path, change, content: format!("{file_mode} {content_id}") }))
+    }
+
+    /// Puts the content of the work tree into the index of the next commit. Files that a hook added to that index stay in it.
+    pub(super) fn update_commit_index(&self) -> Result<(), WorkspaceError> {
+        let commit_git = self.control_git().with_commit_index();
+        let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
+        for entry in self.read_status(&commit_git)? {
+            if entry.is_unstaged && !entry.is_nested_repository() {
+                let is_written = is_own_content(&self.record.tree, &entry.path);
+                if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
+            }
+        }
+        // Removals come first: a file may be where a directory was, and the other way round.
+        if !removed_paths.is_empty() {
+            let arguments = ["update-index", "--force-remove", "-z", "--stdin"];
+            commit_git.run_with_input(arguments, Some(join_with_nul(&removed_paths)))?;
+        }
+        if !written_paths.is_empty() {
+            let arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+            commit_git.run_with_input(arguments, Some(join_with_nul(&written_paths)))?;
+        }
+        Ok(())
+    }
+
+    /// Lists the sealed files that were changed.
+    pub(super) fn find_broken_seals(&self) -> Vec<BrokenSeal> {
         let sealed_files = self.record.sealed_files.iter();
         sealed_files
             .filter_map(|sealed_file| {
                 let current_hash = atomic_files::hash_file(&tree_path(&self.record.tree, &sealed_file.path)).ok();
-                (current_hash.as_ref() != Some(&sealed_file.hash)).then(|| (sealed_file.path.clone(), current_hash))
+                let is_broken = current_hash.as_ref() != Some(&sealed_file.hash);
+                is_broken.then(|| BrokenSeal { path: sealed_file.path.clone(), hash: current_hash })
             })
             .collect()
     }
@@ -182,6 +289,15 @@ impl DevelopmentWorkspace {
             }
         });
         CollectedFile { path: relative_path.to_string(), boxes }
+    }
+}
+
+/// Returns the mode that git would give an untracked file.
+fn untracked_mode(metadata: &fs::Metadata) -> &'static str {
+    match (metadata.is_symlink(), metadata.permissions().mode() & 0o100) {
+        (true, _) => "120000",
+        (false, 0) => "100644",
+        (false, _) => "100755",
     }
 }
 
@@ -218,59 +334,42 @@ pub(super) fn parse_status(output: &[u8]) -> Vec<StatusEntry> {
 
 fn parse_status_record(record: &[u8]) -> Option<StatusEntry> {
     if let Some(path) = record.strip_prefix(b"? ") {
-        return Some(StatusEntry { path: path.to_vec(), staged: None, is_unstaged: false, is_untracked: true });
+        return Some(StatusEntry { path: path.to_vec(), tracked: None, is_unstaged: true });
     }
     // The forms are: 1 XY SUB mH mI mW hH hI PATH, and for unmerged files: u XY SUB m1 m2 m3 mW h1 h2 h3 PATH
-    let field_count = match record.first()? {
-        b'1' => 8,
-        b'u' => 10,
+    let (field_count, mode_field, object_field) = match record.first()? {
+        b'1' => (8, 5, 6),
+        b'u' => (10, 6, 7),
         _ => return None,
     };
     let mut fields = record.splitn(field_count + 1, |byte| *byte == b' ');
     let words: Vec<String> =
         fields.by_ref().take(field_count).map(|field| String::from_utf8_lossy(field).into_owned()).collect();
     let path = fields.next()?.to_vec();
-    let mut letters = words.get(1)?.chars();
-    let (index_letter, tree_letter) = (letters.next()?, letters.next()?);
-    let staged = (field_count == 8 && index_letter != '.').then(|| StagedChange {
-        path: path.clone(),
-        change: path_change(index_letter),
-        content: format!("{} {}", words[4], words[7]),
-    });
-    Some(StatusEntry { path, staged, is_unstaged: tree_letter != '.' || field_count == 10, is_untracked: false })
+    let tree_letter = words.get(1)?.chars().nth(1)?;
+    let is_unstaged = tree_letter != '.' || field_count == 10;
+    let tracked = TrackedFile {
+        head_mode: words.get(3)?.clone(),
+        head_object: words.get(object_field)?.clone(),
+        tree_mode: words.get(mode_field)?.clone(),
+    };
+    Some(StatusEntry { path, tracked: Some(tracked), is_unstaged })
 }
 
-/// Parses the output of `diff-index --raw -z` and `diff-tree --raw -z`: `:mOLD mNEW oOLD oNEW S<nul>path<nul>`.
-pub(super) fn parse_raw_diff(output: &[u8]) -> Vec<StagedChange> {
+/// Parses the output of `diff-tree --raw -z`: `:mOLD mNEW oOLD oNEW S<nul>path<nul>`.
+pub(super) fn parse_raw_diff(output: &[u8]) -> Vec<TreeDifference> {
     let words: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
-    let changes = words.chunks_exact(2).filter_map(|pair| {
+    let differences = words.chunks_exact(2).filter_map(|pair| {
         let header = String::from_utf8_lossy(pair[0]);
         let fields: Vec<&str> = header.split(' ').collect();
         let &[_, new_mode, _, new_object, letter] = fields.as_slice() else { return None };
-        Some(StagedChange {
-            path: pair[1].to_vec(),
-            change: path_change(letter.chars().next()?),
-            content: format!("{new_mode} {new_object}"),
-        })
+        let change = match letter.chars().next()? {
+            'A' => PathChange::Added,
+            'D' => PathChange::Deleted,
+            _ => PathChange::Modified,
+        };
+        let (file_mode, object_id) = (new_mode.to_string(), new_object.to_string());
+        Some(TreeDifference { path: pair[1].to_vec(), change, file_mode, object_id })
     });
-    changes.collect()
-}
-
-impl StagedChange {
-    /// The mode of the new content, as git writes it.
-    pub fn file_mode(&self) -> &str {
-        self.content.split(' ').next().unwrap_or_default()
-    }
-
-    pub fn object_id(&self) -> &str {
-        self.content.rsplit(' ').next().unwrap_or_default()
-    }
-}
-
-fn path_change(letter: char) -> PathChange {
-    match letter {
-        'A' => PathChange::Added,
-        'D' => PathChange::Deleted,
-        _ => PathChange::Modified,
-    }
+    differences.collect()
 }

@@ -15,13 +15,56 @@ pub(super) const GIT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The branch with the commits of a workspace, in our own git directory.
 pub(super) const WORK_BRANCH: &str = "refs/heads/work";
 
+/// The index that stays at the base.
+const BASE_INDEX: &str = "index";
+/// The index of the last commit, or of the one that is being made.
+const COMMIT_INDEX: &str = "commit-index";
+
 #[derive(Clone, Debug)]
 pub(super) struct ControlGit {
     pub git_dir: PathBuf,
     pub work_tree: PathBuf,
+    /// The file name of the index that commands use.
+    index_name: &'static str,
 }
 
 impl ControlGit {
+    pub fn new(git_dir: PathBuf, work_tree: PathBuf) -> ControlGit {
+        ControlGit { git_dir, work_tree, index_name: BASE_INDEX }
+    }
+
+    /// Returns the same directory for commands that use the index of the next commit.
+    pub fn with_commit_index(&self) -> ControlGit {
+        ControlGit { index_name: COMMIT_INDEX, ..self.clone() }
+    }
+
+    pub fn index_file(&self) -> PathBuf {
+        self.git_dir.join(self.index_name)
+    }
+
+    /// Makes the index of the next commit: that of the base, which knows which files are unchanged.
+    pub fn create_commit_index(&self) -> Result<(), WorkspaceError> {
+        let (base_index, commit_index) = (self.git_dir.join(BASE_INDEX), self.git_dir.join(COMMIT_INDEX));
+        // A process that was killed may have left locks, and no other one can have them: only this run uses the directory.
+        for index_name in [BASE_INDEX, COMMIT_INDEX] {
+            let _ = fs::remove_file(self.git_dir.join(format!("{index_name}.lock")));
+        }
+        self.remember_unchanged_files()?;
+        fs::copy(&base_index, &commit_index).at_path(&commit_index).map(drop)
+    }
+
+    /// Lets the index know which files are unchanged, so that git need not read them again.
+    pub fn remember_unchanged_files(&self) -> Result<(), WorkspaceError> {
+        // It reports changed files as a failure.
+        self.run_unchecked(["update-index", "-q", "--refresh"]).map(drop)
+    }
+
+    /// Returns the index that goes with the last commit.
+    pub fn latest_index_file(&self) -> PathBuf {
+        let commit_index = self.git_dir.join(COMMIT_INDEX);
+        if commit_index.exists() { commit_index } else { self.git_dir.join(BASE_INDEX) }
+    }
+
     /// Returns a command on our git directory. The git directory of the agent is never looked at.
     pub fn new_command(&self) -> Command {
         let mut command = index_writing_command(&self.work_tree);
@@ -30,6 +73,9 @@ impl ControlGit {
             "-c",
             "submodule.recurse=false",
         ]);
+        if self.index_name != BASE_INDEX {
+            command.env("GIT_INDEX_FILE", self.index_file());
+        }
         command
     }
 

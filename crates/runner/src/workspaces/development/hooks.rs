@@ -83,11 +83,11 @@ impl DevelopmentWorkspace {
 
     /// Returns the variables with which a hook sees what is staged for the commit.
     pub fn hook_env(&self) -> BTreeMap<String, OsString> {
-        let control_git = self.control_git();
+        let commit_git = self.control_git().with_commit_index();
         BTreeMap::from([
-            ("GIT_DIR".to_string(), control_git.git_dir.clone().into_os_string()),
-            ("GIT_INDEX_FILE".to_string(), control_git.git_dir.join("index").into_os_string()),
-            ("GIT_WORK_TREE".to_string(), control_git.work_tree.into_os_string()),
+            ("GIT_DIR".to_string(), commit_git.git_dir.clone().into_os_string()),
+            ("GIT_INDEX_FILE".to_string(), commit_git.index_file().into_os_string()),
+            ("GIT_WORK_TREE".to_string(), commit_git.work_tree.into_os_string()),
             ("GIT_PREFIX".to_string(), OsString::new()),
             // A hook that wants an editor must not wait for a user.
             ("GIT_EDITOR".to_string(), ":".into()),

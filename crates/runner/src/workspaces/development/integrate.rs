@@ -21,7 +21,7 @@ use tribunal_core::{
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,
-    contents::{StagedChange, parse_raw_diff, parse_status},
+    contents::{TreeDifference, parse_raw_diff, parse_status},
     control_git::GIT_TIMEOUT,
     file_component,
     special_files::tree_path,
@@ -212,7 +212,7 @@ fn list_changes(
     repository: &UserRepository,
     old: &CommitId,
     new: &CommitId,
-) -> Result<Vec<StagedChange>, WorkspaceError> {
+) -> Result<Vec<TreeDifference>, WorkspaceError> {
     let arguments = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
     Ok(parse_raw_diff(&repository.query(arguments)?))
 }
@@ -222,7 +222,7 @@ fn list_changes(
 fn find_repository_filtered(
     repository: &UserRepository,
     checkout: &BranchCheckout,
-    changes: &[StagedChange],
+    changes: &[TreeDifference],
 ) -> Result<Vec<String>, WorkspaceError> {
     let repository_filters = repository.repository_filters();
     if repository_filters.is_empty() {
@@ -250,7 +250,7 @@ fn is_free(work_tree: &Path, path: &[u8]) -> bool {
 fn has_new_content(
     repository: &UserRepository,
     checkout: &BranchCheckout,
-    change: &StagedChange,
+    change: &TreeDifference,
 ) -> Result<bool, WorkspaceError> {
     let full_path = tree_path(&checkout.path, &change.path);
     let Ok(metadata) = fs::symlink_metadata(&full_path) else {
@@ -258,7 +258,7 @@ fn has_new_content(
     };
     let mut command = repository.checkout_command(&checkout.path);
     command.args(["hash-object", "--stdin"]);
-    let object_id = match change.file_mode() {
+    let object_id = match change.file_mode.as_str() {
         "120000" if metadata.is_symlink() => {
             use std::os::unix::ffi::OsStringExt;
             let Ok(link_target) = fs::read_link(&full_path) else { return Ok(false) };
@@ -274,7 +274,7 @@ fn has_new_content(
         }
         _ => return Ok(false),
     };
-    Ok(to_trimmed_text(&object_id) == change.object_id())
+    Ok(to_trimmed_text(&object_id) == change.object_id)
 }
 
 /// Tells the index about files that are there already.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! ROOT/PROJECT-HASH/RUN/NAME/tree            where agents work
-//! ROOT/PROJECT-HASH/RUN/NAME/control.git     HEAD is the base, refs/heads/work the last commit, the index what git would commit
+//! ROOT/PROJECT-HASH/RUN/NAME/control.git     HEAD and index are the base, refs/heads/work and commit-index the last commit
 //! ROOT/PROJECT-HASH/RUN/NAME/workspace.json  written last: a directory without it is not complete
 //! .tribunal/development/RUN/NAME             the same without a tree, for work in the user's checkout
 //! ```
@@ -185,6 +185,8 @@ pub(crate) struct WorkspaceRecord {
     /// Files whose filter only the repository's own configuration defines, as they were: that filter never runs, so git cannot
     /// tell whether they have changed.
     pub sealed_files: Vec<SealedFile>,
+    /// Whether git may store something else than a file contains: other line ends, or what a filter makes of it.
+    pub converts_content: bool,
     /// Paths below the tree that never count as content: Tribunal's own files.
     pub own_prefixes: Vec<String>,
 }
@@ -226,7 +228,7 @@ impl DevelopmentWorkspace {
     }
 
     fn control_git(&self) -> ControlGit {
-        ControlGit { git_dir: self.directory.join("control.git"), work_tree: self.record.tree.clone() }
+        ControlGit::new(self.directory.join("control.git"), self.record.tree.clone())
     }
 
     /// Returns the directory in which agents and checks run: the project's root in the workspace.

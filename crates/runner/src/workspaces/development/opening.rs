@@ -13,7 +13,7 @@ use super::{
     own_git_files::{create_control_git, exclude_paths, replace_agent_git},
     remove_workspace_dir,
     seeding::copy_seeds,
-    special_files::{copy_submodules, parse_index, write_filtered_files},
+    special_files::{copy_submodules, may_convert_content, parse_index, write_filtered_files},
     user_repository::{UserRepository, add_settings, run_checked},
     work_ref,
 };
@@ -80,6 +80,7 @@ pub(crate) fn create_workspace(
         base,
         remarks: Vec::new(),
         sealed_files: Vec::new(),
+        converts_content: true,
         own_prefixes: own_files.chain([format!("{prefix}.tribunal/")]).collect(),
         prefix,
     };
@@ -195,6 +196,7 @@ fn fill_clone(
     let filtered_files = write_filtered_files(repository, &control_git, &index_entries)?;
     remarks.extend(filtered_files.remarks);
     workspace.record.sealed_files = filtered_files.sealed_files;
+    workspace.record.converts_content = may_convert_content(repository, &control_git, &index_entries);
     let seeded = copy_seeds(repository, seeds, &workspace.record.tree, &workspace.record.prefix)?;
     remarks.extend(seeded.remarks);
     exclude_paths(&control_git, &seeded.tree_paths)?;
@@ -202,8 +204,8 @@ fn fill_clone(
     create_private_dir(&workspace.agent_dir())?;
     remarks.extend(describe_identity(repository));
     workspace.record.remarks = remarks;
-    // Remembers the new files as unchanged, for the index of the agent as well.
-    control_git.run_unchecked(["update-index", "-q", "--refresh"])?;
+    // The index of the agent is a copy of this one.
+    control_git.remember_unchanged_files()?;
     replace_agent_git(repository, &control_git, &workspace.record, &base)
 }
 
@@ -221,6 +223,7 @@ fn prepare_in_place(repository: &UserRepository, workspace: &mut DevelopmentWork
     let index_entries = parse_index(&control_git.run(["ls-files", "-t", "--stage", "-z"])?);
     let sealed = super::special_files::seal_checked_out_files(repository, &control_git, &index_entries)?;
     workspace.record.sealed_files = sealed;
+    workspace.record.converts_content = may_convert_content(repository, &control_git, &index_entries);
     workspace.record.remarks = describe_identity(repository).into_iter().collect();
     Ok(())
 }

@@ -72,9 +72,11 @@ pub(super) fn replace_agent_git(
     fill_git_dir(repository, &git_dir, GitDirUser::Agent)?;
     let branch_ref = format!("refs/heads/{}", record.branch);
     write_ref(&git_dir, &branch_ref, tip)?;
-    for file_name in ["index", "info/exclude"] {
-        let target_path = git_dir.join(file_name);
-        fs::copy(control_git.git_dir.join(file_name), &target_path).at_path(&target_path)?;
+    let copied_files =
+        [(control_git.latest_index_file(), "index"), (control_git.git_dir.join("info/exclude"), "info/exclude")];
+    for (source_path, target_name) in copied_files {
+        let target_path = git_dir.join(target_name);
+        fs::copy(source_path, &target_path).at_path(&target_path)?;
     }
     // HEAD comes last: without it, git does not take the directory for a repository.
     write_file(&git_dir.join("HEAD"), format!("ref: {branch_ref}\n").as_bytes())

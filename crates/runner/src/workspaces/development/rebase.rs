@@ -51,6 +51,7 @@ pub(crate) fn rebase_workspace(
     if workspace.record.place == DevelopmentPlace::InPlace {
         return Err(WorkspaceError::new_refusal("work in the checkout itself cannot be rebased; merge it by hand"));
     }
+    control_git.create_commit_index()?;
     let ready = workspace.stage_commit()?;
     if control_git.read_tree_of(&old_tip)? != ready.tree {
         return Err(WorkspaceError::new_refusal(
@@ -80,10 +81,14 @@ pub(super) fn finish_interrupted_rebase(
     let RebaseRecord { old_tip, onto, new_tip } =
         serde_json::from_slice(&record_text).map_err(io::Error::other).at_path(&record_path)?;
     let control_git = workspace.control_git();
-    write_new_files(&control_git, &old_tip, &new_tip)?;
+    write_new_files(&control_git.with_commit_index(), &old_tip, &new_tip)?;
+    control_git.run(["read-tree", "-i", "-m", workspace.record.base.as_str(), onto.as_str()])?;
+    control_git.remember_unchanged_files()?;
     control_git.run(["update-ref", WORK_BRANCH, new_tip.as_str()])?;
     control_git.set_head(&onto)?;
     workspace.record.base = onto;
+    // The new base may have attributes that the old one did not have.
+    workspace.record.converts_content = true;
     workspace.save_record()?;
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
     workspace.publish_commit(&repository, &new_tip)?;
@@ -93,15 +98,15 @@ pub(super) fn finish_interrupted_rebase(
 
 /// Moves the index and then the files from one commit to another. The files had the content of the old commit, so what is
 /// different is what an interrupted attempt has written.
-fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &CommitId) -> Result<(), WorkspaceError> {
+fn write_new_files(commit_git: &ControlGit, old_tip: &CommitId, new_tip: &CommitId) -> Result<(), WorkspaceError> {
     let arguments =
         ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", old_tip.as_str(), new_tip.as_str()];
-    let changes = parse_raw_diff(&control_git.run(arguments)?);
-    control_git.run(["read-tree", "-i", "-m", old_tip.as_str(), new_tip.as_str()])?;
+    let changes = parse_raw_diff(&commit_git.run(arguments)?);
+    commit_git.run(["read-tree", "-i", "-m", old_tip.as_str(), new_tip.as_str()])?;
     let (deleted, written): (Vec<_>, Vec<_>) =
         changes.into_iter().partition(|change| change.change == PathChange::Deleted);
     for change in &deleted {
-        let file_path = tree_path(&control_git.work_tree, &change.path);
+        let file_path = tree_path(&commit_git.work_tree, &change.path);
         match fs::remove_file(&file_path) {
             Err(cause)
                 if !matches!(
@@ -114,7 +119,7 @@ fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &Commi
             _ => {}
         }
         // Directories that are empty now go as well, as they would with git.
-        let parents = file_path.ancestors().skip(1).take_while(|directory| **directory != control_git.work_tree);
+        let parents = file_path.ancestors().skip(1).take_while(|directory| **directory != commit_git.work_tree);
         for directory in parents {
             if fs::remove_dir(directory).is_err() {
                 break;
@@ -122,10 +127,9 @@ fn write_new_files(control_git: &ControlGit, old_tip: &CommitId, new_tip: &Commi
         }
     }
     let paths: Vec<Vec<u8>> =
-        written.into_iter().filter(|change| change.file_mode() != "160000").map(|change| change.path).collect();
+        written.into_iter().filter(|change| change.file_mode != "160000").map(|change| change.path).collect();
     if !paths.is_empty() {
-        control_git
-            .run_with_input(["checkout-index", "--force", "-u", "-z", "--stdin"], Some(join_with_nul(&paths)))?;
+        commit_git.run_with_input(["checkout-index", "--force", "-u", "-z", "--stdin"], Some(join_with_nul(&paths)))?;
     }
     Ok(())
 }

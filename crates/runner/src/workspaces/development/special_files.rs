@@ -28,6 +28,29 @@ pub(super) struct IndexEntry {
     pub is_skipped: bool,
 }
 
+/// Whether git may store something else than a file contains. It does so only if there are attributes, or if `core.autocrlf`
+/// is set.
+pub(super) fn may_convert_content(
+    repository: &UserRepository,
+    control_git: &ControlGit,
+    index_entries: &[IndexEntry],
+) -> bool {
+    // An older git cannot tell where these files would be.
+    let has_attributes = |variable: &str| match control_git.query_text(["var", variable]) {
+        Ok(attributes_path) => Path::new(&attributes_path).exists(),
+        Err(_) => true,
+    };
+    repository.effective_setting("core.autocrlf").is_some_and(|value| !value.eq_ignore_ascii_case("false"))
+        || index_entries.iter().any(|entry| is_attributes_file(&entry.path))
+        || control_git.git_dir.join("info/attributes").exists()
+        || has_attributes("GIT_ATTR_SYSTEM")
+        || has_attributes("GIT_ATTR_GLOBAL")
+}
+
+pub(super) fn is_attributes_file(path: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes")
+}
+
 /// Parses the output of `ls-files -t --stage -z`: `H 100644 OBJECT 0<tab>path`.
 pub(super) fn parse_index(output: &[u8]) -> Vec<IndexEntry> {
     let records = output.split(|byte| *byte == 0);

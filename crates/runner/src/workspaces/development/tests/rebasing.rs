@@ -76,7 +76,8 @@ fn an_interrupted_rebase_is_finished_by_the_next_process() {
         let control_git = workspace.control_git();
         control_git.run(["update-ref", "refs/heads/work", old_tip.as_str()]).unwrap();
         control_git.set_head(&old_base).unwrap();
-        control_git.run(["read-tree", old_tip.as_str()]).unwrap();
+        control_git.run(["read-tree", old_base.as_str()]).unwrap();
+        control_git.with_commit_index().run(["read-tree", old_tip.as_str()]).unwrap();
         if !files_written {
             workspace.write("b.txt", "b\n");
         }
