@@ -3,7 +3,8 @@
 //!
 //! There is one SQLite file in `.tribunal/`, in WAL mode: what was acknowledged survives kill -9. It survives a power failure as
 //! well, unless the caller asked for [`SyncMode::WithNext`]: such a batch is synced together with the next one. One writer thread
-//! commits everything that is queued in one transaction and then acknowledges all of it; readers continue while a run writes. An entry has an idempotency id: if it is written twice, it is recorded once.
+//! commits everything that is queued in one transaction and then acknowledges all of it; readers continue while a run writes. An
+//! entry has an idempotency id: if it is written twice, it is recorded once.
 //!
 //! No other crate opens the database. This one masks nothing (that happens in `runner`) and decides nothing.
 

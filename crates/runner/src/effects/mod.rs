@@ -80,14 +80,20 @@ pub(crate) struct EffectContext {
     pub clones_root: Option<PathBuf>,
     pub progress: UnboundedSender<AgentProgress>,
     pub process_policy: ProcessPolicy,
-    /// The hash of the edited tracker that was accepted last.
-    pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
-    /// What agents printed last.
-    pub recent_outputs: RecentOutputs,
+    pub memory: RunMemory,
     /// The state shared with the other runs of this process.
     pub shared: SharedState,
     /// The queue in which this run's tasks wait for permits to start agents.
     pub permit_lane: PermitLane,
+}
+
+/// What a process remembers of its run. It can be lost: all of it can be read again.
+#[derive(Debug, Default)]
+pub(crate) struct RunMemory {
+    /// The hash of the edited tracker that was accepted last.
+    pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
+    /// What agents printed last.
+    pub recent_outputs: RecentOutputs,
 }
 
 /// How processes are started and supervised.

@@ -132,7 +132,7 @@ fn holds_for_later_runs(request: &UserRequest) -> bool {
 /// Remembers a tracker whose edits were read, and returns whether it is the one that was read last.
 fn remember_tracker(context: &EffectContext, tracker_bytes: &[u8]) -> bool {
     let tracker_hash = Hash::digest_of(tracker_bytes);
-    let mut last_hash = context.last_accepted_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last_hash = context.memory.last_accepted_tracker_hash.lock().unwrap_or_else(PoisonError::into_inner);
     last_hash.replace(tracker_hash.clone()) == Some(tracker_hash)
 }
 

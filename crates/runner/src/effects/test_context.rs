@@ -7,7 +7,7 @@ use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
 use tribunal_testkit::samples;
 
-use super::{EffectContext, ProcessPolicy, RecentOutputs};
+use super::{EffectContext, ProcessPolicy, RunMemory};
 use crate::{engine::stop_level::StopLevel, masking::Masker, project::Project};
 
 pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -> EffectContext {
@@ -34,8 +34,7 @@ pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -
             stop_requests: watch::channel(StopLevel::Continue).1,
             end_requested: watch::channel(false).1,
         },
-        recent_outputs: RecentOutputs::default(),
-        last_accepted_tracker_hash: Default::default(),
+        memory: RunMemory::default(),
         project,
         run_id,
     }

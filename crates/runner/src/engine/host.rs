@@ -1,6 +1,7 @@
 //! The embedded host: it runs one workflow on one thread and its effects in parallel beside it, and records everything.
 
 mod children;
+mod requests;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,29 +11,24 @@ use tokio::{
     task::{self, JoinError, JoinSet},
 };
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{Effect, EffectKind, RecordList, RecordsWritten, Reply, Requests},
+        effect::{Effect, EffectKind, RecordList, RecordsWritten, Reply},
         event::{EntryDraft, JournalEntry, RunEvent},
         host::ParkedRun,
-        ids::{Key, RunId},
+        ids::Key,
         plan::RunPlan,
         progress::AgentProgress,
         reason::{RunEnding, RunReason},
         replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
-        view::RunView,
     },
     workflows::start_workflow,
 };
 use tribunal_store::{EntryBatch, StoreError, SyncMode};
 
 use crate::{
-    effects::{
-        EffectContext, PerformedEffect, answers_in_files, environment_fault, perform_effect, read_tracker_edits,
-        release_rejected_patch, remove_decision_page,
-    },
+    effects::{EffectContext, PerformedEffect, environment_fault, perform_effect, remove_decision_page},
     engine::{
-        journal::{RunJournal, split_requests},
+        journal::RunJournal,
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
     },
@@ -61,6 +57,7 @@ pub(crate) struct RunningEffect {
 }
 
 use children::{ChildFuture, ChildRequest};
+use requests::RequestReading;
 
 pub(crate) use children::{ChildDriver, ChildPlan};
 
@@ -70,17 +67,6 @@ enum HostActivity {
     EffectFinished,
     /// Progress of an agent, or a request to stop.
     Other,
-}
-
-/// The reason why the user's requests are read.
-enum RequestReading {
-    PollInbox,
-    /// The run parks with this ending unless there is a request. A wait that an earlier process had begun (`resumed`) is answered
-    /// by the very fact that the user resumed the run.
-    AwaitUser {
-        ending: RunEnding,
-        resumed: bool,
-    },
 }
 
 pub(crate) struct WorkflowHost<'h, 'a> {
@@ -341,66 +327,6 @@ impl WorkflowHost<'_, '_> {
                 Ok(())
             }
         }
-    }
-
-    /// Returns the view of another run; `None` if there is no such run or its journal cannot be read.
-    fn view_of(&self, run_id: &RunId) -> Option<RunView> {
-        let entries = self.journal.entries_of(run_id).ok().filter(|entries| !entries.is_empty())?;
-        Some(RunView::from_entries(&entries))
-    }
-
-    async fn answer_requests(
-        &mut self,
-        replayer: &Replayer,
-        effect_key: &Key,
-        reading: RequestReading,
-    ) -> Result<(), HostError> {
-        let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
-        // A request to stop is for the host; a workflow never sees it.
-        requests.retain(|request| !matches!(request, UserRequest::Stop { .. }));
-        requests.extend(answers_in_files(&self.context.project, self.journal.run_view()));
-        requests.extend(read_tracker_edits(&self.context, |run_id| self.view_of(run_id)));
-        requests.extend(self.answered_children()?);
-        let reply = match reading {
-            RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
-            RequestReading::AwaitUser { ending, resumed } => {
-                // A wait that is being resumed never parks again at once: resuming the run is the user's answer to it.
-                if resumed {
-                    requests.push(UserRequest::Resume);
-                }
-                if requests.is_empty() {
-                    replayer.park_run(ending);
-                    self.answered_at_once = true;
-                    return Ok(());
-                }
-                Reply::Wait(Requests { requests })
-            }
-        };
-        // Files with answers are removed below. Without any answer there is nothing that a power failure could lose.
-        let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
-        let sync = if has_requests || !request_ids.is_empty() { SyncMode::Now } else { SyncMode::WithNext };
-        let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
-        // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
-        let batch = EntryBatch { sync, taken_requests: request_ids, ..EntryBatch::default() };
-        let (entry, reply) = self.journal.record_reply(draft, batch).await?;
-        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
-            for request in &user_requests.requests {
-                if let UserRequest::Answer { decision: decision_id, answer: user_answer } = request {
-                    remove_decision_page(&self.context, decision_id);
-                    // A patch that was not approved no longer has to be kept.
-                    let decision_asked = self
-                        .journal
-                        .run_view()
-                        .decisions
-                        .iter()
-                        .find(|decision_asked| decision_asked.id == *decision_id);
-                    decision_asked
-                        .into_iter()
-                        .for_each(|decision_asked| release_rejected_patch(&self.context, decision_asked, user_answer));
-                }
-            }
-        }
-        self.deliver_at_once(replayer, effect_key, &entry, reply)
     }
 
     /// Delivers a reply that the host itself gave and recorded.

@@ -34,7 +34,7 @@ use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::sweep_strays;
 
 use crate::{
-    effects::{EffectContext, ProcessPolicy, RecentOutputs, answers_in_files, clear_page_answer, unusable_answers},
+    effects::{EffectContext, ProcessPolicy, RunMemory, answers_in_files, clear_page_answer, unusable_answers},
     engine::{
         host::{self, HostError, WorkflowHost},
         journal::RunJournal,
@@ -285,8 +285,7 @@ impl Runner {
             launch_env: self.launch_env.clone(),
             clones_root: self.clones_root.clone(),
             progress: progress_sender,
-            recent_outputs: RecentOutputs::default(),
-            last_accepted_tracker_hash: Default::default(),
+            memory: RunMemory::default(),
             shared: self.shared.clone(),
             permit_lane: self.shared.agent_permits.open_lane(),
             process_policy: ProcessPolicy {

@@ -123,7 +123,7 @@ pub(super) fn read_agent_result(
         // The caller fills in the hash of the prompt, which it alone knows.
         prompt: Hash::new(""),
         repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
-        output: context.recent_outputs.add_output(&blobs[0]),
+        output: context.memory.recent_outputs.add_output(&blobs[0]),
         strayed: strayed_files,
         session: decoded.session.map(Box::new),
         workspace: workspace_state,
@@ -333,7 +333,9 @@ fn measure_repetition(context: &EffectContext, recent: &[Hash], output: &[u8]) -
     let current_text = String::from_utf8_lossy(output);
     let mut highest_permille = 0;
     for earlier_hash in recent {
-        let Some(earlier_output) = context.recent_outputs.read_output(&context.project, earlier_hash) else { continue };
+        let Some(earlier_output) = context.memory.recent_outputs.read_output(&context.project, earlier_hash) else {
+            continue;
+        };
         highest_permille =
             highest_permille.max(match compare_outputs(&current_text, &String::from_utf8_lossy(&earlier_output)) {
                 OutputSimilarity::Equal => 1000,
