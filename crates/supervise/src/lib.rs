@@ -13,6 +13,7 @@
 mod capture;
 mod deadlines;
 mod detached;
+mod enclosing_agent;
 mod identity;
 mod keeper;
 mod output_rate;
@@ -20,13 +21,16 @@ mod process;
 mod process_table;
 mod process_tree;
 mod resources;
+mod search_path;
 mod strays;
 
 pub use capture::CapturedOutput;
 pub use deadlines::Deadlines;
 pub use detached::start_detached;
+pub use enclosing_agent::{EnclosingAgent, find_enclosing_agent};
 pub use identity::ProcessIdentity;
 pub use keeper::{enter_if_keeper as enter_keeper, own_program};
 pub use process::{ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process};
 pub use resources::raise_file_limit;
+pub use search_path::{search_dirs, secure_search_path};
 pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

@@ -26,12 +26,30 @@ impl ProcessEntry {
     /// Whether an environment variable, as it was when the process started, has a value that `is_wanted` accepts. Processes
     /// with an unreadable environment belong to other users and do not count.
     pub fn has_env_variable(&self, variable_name: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
-        let Ok(environment) = fs::read(format!("/proc/{}/environ", self.pid)) else { return false };
-        environment.split(|byte| *byte == 0).any(|assignment| {
-            let assignment_text = String::from_utf8_lossy(assignment);
-            assignment_text.split_once('=').is_some_and(|(key, value)| key == variable_name && is_wanted(value))
-        })
+        read_env_values(self.pid, variable_name).iter().any(|value| is_wanted(value))
     }
+}
+
+/// Reads the values of an environment variable as they were when the process started. A process may have been started with
+/// several; one whose environment we may not read has none.
+pub(crate) fn read_env_values(pid: Pid, variable_name: &str) -> Vec<String> {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Vec::new() };
+    let read_value = |assignment: &[u8]| {
+        let assignment_text = String::from_utf8_lossy(assignment);
+        let (key, value) = assignment_text.split_once('=')?;
+        (key == variable_name).then(|| value.to_string())
+    };
+    environment.split(|byte| *byte == 0).filter_map(read_value).collect()
+}
+
+/// Returns whether a process has this name, in the list of processes or as the name by which it was started.
+pub(crate) fn is_named(pid: Pid, process_name: &str) -> bool {
+    let has_listed_name = fs::read(format!("/proc/{pid}/comm"))
+        .is_ok_and(|listed_name| listed_name.trim_ascii_end() == process_name.as_bytes());
+    // A process that has just been started may not have set its name yet.
+    has_listed_name
+        || fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|arguments| arguments.split(|byte| *byte == 0).next() == Some(process_name.as_bytes()))
 }
 
 /// Lists all processes that we may see.
@@ -42,25 +60,72 @@ pub(crate) fn list_processes() -> Vec<ProcessEntry> {
         .collect()
 }
 
+/// How often the ancestors are read again because one of them has ended meanwhile.
+const MAX_ANCESTOR_READS: usize = 1000;
+
 /// Lists the ancestors of a process, nearest first.
 pub(crate) fn find_ancestors(pid: Pid) -> Vec<Pid> {
-    let mut ancestor_pids = Vec::new();
-    let mut next_pid = read_parent_pid(pid);
-    while let Some(parent_pid) = next_pid {
-        // Ids may be reused while the chain is read; without this check a loop would never end.
-        if ancestor_pids.contains(&parent_pid) {
+    follow_parents(pid, read_parent)
+}
+
+fn follow_parents(pid: Pid, mut find_parent: impl FnMut(Pid) -> ParentProcess) -> Vec<Pid> {
+    let mut known_ancestors = Vec::new();
+    for _ in 0..MAX_ANCESTOR_READS {
+        let (ancestor_pids, is_complete) = read_ancestors(pid, &mut find_parent);
+        known_ancestors = ancestor_pids;
+        // The orphans of an ended process have a new parent, so a process cannot leave its tree by ending its own parent.
+        if is_complete {
             break;
         }
-        ancestor_pids.push(parent_pid);
-        next_pid = read_parent_pid(parent_pid);
     }
-    ancestor_pids
+    known_ancestors
+}
+
+/// Reads the chain of parents, and whether its end was reached: an ancestor may end before its own parent is read.
+fn read_ancestors(pid: Pid, mut find_parent: impl FnMut(Pid) -> ParentProcess) -> (Vec<Pid>, bool) {
+    let mut ancestor_pids = Vec::new();
+    let mut current_pid = pid;
+    loop {
+        match find_parent(current_pid) {
+            ParentProcess::Known(parent_pid) if ancestor_pids.contains(&parent_pid) => {
+                // Ids may be reused while the chain is read; without this check a loop would never end.
+                return (ancestor_pids, false);
+            }
+            ParentProcess::Known(parent_pid) => {
+                ancestor_pids.push(parent_pid);
+                current_pid = parent_pid;
+            }
+            ParentProcess::Outside => return (ancestor_pids, true),
+            // If not even the process itself can be looked up, there is no process table.
+            ParentProcess::Gone => return (ancestor_pids, current_pid == pid),
+        }
+    }
+}
+
+/// The parent of a process.
+enum ParentProcess {
+    Known(Pid),
+    /// The process is the first one, or its parent is outside of this container.
+    Outside,
+    /// There is no such process (any more).
+    Gone,
+}
+
+fn read_parent(pid: Pid) -> ParentProcess {
+    let Ok(stat_line) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return ParentProcess::Gone };
+    // The fields after the name are the state and then the parent.
+    let fields = stat_line.rsplit_once(')').map(|(_, after_name)| after_name);
+    match fields.and_then(|fields| fields.split_ascii_whitespace().nth(1)) {
+        Some(parent_text) => parse_pid(parent_text).map_or(ParentProcess::Outside, ParentProcess::Known),
+        None => ParentProcess::Gone,
+    }
 }
 
 fn read_parent_pid(pid: Pid) -> Option<Pid> {
-    let stat_line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The fields after the name are the state and then the parent.
-    parse_pid(stat_line.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?)
+    match read_parent(pid) {
+        ParentProcess::Known(parent_pid) => Some(parent_pid),
+        ParentProcess::Outside | ParentProcess::Gone => None,
+    }
 }
 
 /// Lists the processes that descend from a process and are still connected to it, without the process itself.
@@ -107,4 +172,37 @@ fn scan_for_children(parent_pid: Pid) -> Vec<Pid> {
 
 fn parse_pid(pid_text: &str) -> Option<Pid> {
     Pid::from_raw(RawPid::from_str(pid_text).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pid_from(raw_pid: RawPid) -> Pid {
+        Pid::from_raw(raw_pid).unwrap()
+    }
+
+    #[test]
+    fn ancestors_are_read_again_if_one_of_them_ends_meanwhile() {
+        // Process 30 ends after it was found as the parent of 40, which is then adopted by 10.
+        let mut has_ended = false;
+        let found_pids = follow_parents(pid_from(40), |pid| match pid.as_raw_nonzero().get() {
+            40 if has_ended => ParentProcess::Known(pid_from(10)),
+            40 => ParentProcess::Known(pid_from(30)),
+            30 => {
+                has_ended = true;
+                ParentProcess::Gone
+            }
+            10 => ParentProcess::Known(pid_from(1)),
+            _ => ParentProcess::Outside,
+        });
+        assert_eq!(found_pids, [pid_from(10), pid_from(1)]);
+    }
+
+    #[test]
+    fn reading_ancestors_always_ends() {
+        let in_a_circle = |pid: Pid| ParentProcess::Known(pid_from(3 - pid.as_raw_nonzero().get()));
+        assert_eq!(follow_parents(pid_from(1), in_a_circle), [pid_from(2), pid_from(1)]);
+        assert_eq!(follow_parents(pid_from(1), |_| ParentProcess::Gone), []);
+    }
 }

@@ -27,6 +27,7 @@ use crate::{
     keeper::{KEEPER_NAME, KeeperMessage},
     process::{ExitReason, ProcessCommand, StartError},
     resources,
+    search_path::secure_search_path,
 };
 
 /// How long after the grace period a keeper may take to end its tree.
@@ -195,6 +196,8 @@ fn spawn_child(mut child_command: tokio::process::Command, command: &ProcessComm
     for variable_name in &command.removed_env {
         child_command.env_remove(variable_name);
     }
+    // The keeper searches for the program with its own search path.
+    secure_search_path(child_command.as_std_mut());
     child_command.spawn().map_err(|cause| StartError::from_io(command, &cause))
 }
 

@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+mod enclosing_agents;
 mod processes;
 mod trees;

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, time::Duration};
 
 use crate::common::{run_to_end, shell_command};
-use tribunal_supervise::{ExitReason, StartError};
+use tribunal_supervise::{ExitReason, ProcessCommand, StartError};
 
 #[test]
 fn exit_code_and_both_streams_are_reported() {
@@ -137,5 +137,49 @@ fn a_failed_start_names_the_program_and_the_cause() {
         command.working_dir = directory.path().join("gone");
         let error = run_to_end(command).unwrap_err().to_string();
         assert!(error.contains("its working directory") && error.contains("no longer exists"), "{error}");
+    }
+}
+
+#[test]
+fn relative_entries_of_the_search_path_are_not_searched() {
+    let directory = tempfile::tempdir().unwrap();
+    let write_tool = |tool_dir: &str, answer: &str| {
+        // Another process writes the file: one that we have open for writing cannot be executed.
+        let script = format!(
+            "mkdir -p {tool_dir} && printf '#!/bin/sh\necho {answer}\n' >{tool_dir}/tool && chmod 755 {tool_dir}/tool"
+        );
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", &script])
+                .current_dir(directory.path())
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    write_tool(".", "trap");
+    write_tool("good", "good");
+    let run_tool = |mut command: ProcessCommand, search_path: &str| {
+        command.working_dir = directory.path().to_path_buf();
+        command.extra_env.insert("PATH".to_string(), search_path.into());
+        run_to_end(command).map(|outcome| outcome.stdout.to_text())
+    };
+    let tool_command = || {
+        let mut command = shell_command("");
+        (command.program, command.args) = ("tool".into(), Vec::new());
+        command
+    };
+    let good_dir = directory.path().join("good").display().to_string();
+    for relative_dir in [".", "", "./", "../."] {
+        let search_path = format!("{relative_dir}:{good_dir}:/usr/bin:/bin");
+        assert_eq!(run_tool(tool_command(), &search_path).unwrap(), "good\n", "{search_path}");
+        // What the process starts by name is searched for in the same way.
+        assert_eq!(run_tool(shell_command("tool"), &search_path).unwrap(), "good\n", "{search_path}");
+        let without_keeper = ProcessCommand { keeper_program: None, ..tool_command() };
+        assert_eq!(run_tool(without_keeper, &search_path).unwrap(), "good\n", "{search_path}");
+    }
+    for search_path in ["", ".", ".:good"] {
+        let start_error = run_tool(tool_command(), search_path).unwrap_err();
+        assert!(matches!(start_error, StartError::NotFound { .. }), "{search_path}: {start_error}");
     }
 }
