@@ -15,9 +15,11 @@ use tribunal_core::engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_ki
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
 use tribunal_store::{Store, StoreError};
+use tribunal_supervise::search_dirs;
 
 use crate::{
     ColourChoice,
+    clients::enclosing_run::find_enclosing_run,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     terminal::shell_quoting::shell_quote,
 };
@@ -212,7 +214,7 @@ impl CommandContext {
 
     /// Returns whether the user can be asked something.
     pub fn can_ask(&self) -> bool {
-        self.is_interactive && !self.wants_json && stdin().is_terminal()
+        self.is_interactive && !self.wants_json && stdin().is_terminal() && find_enclosing_run().is_none()
     }
 
     /// Reads an environment variable.
@@ -246,7 +248,7 @@ impl CommandContext {
     /// The path of our own program, if typing its name would not find it.
     pub fn own_program_off_path(&self) -> Option<PathBuf> {
         let own_program = env::current_exe().ok()?;
-        let is_on_path = env::split_paths(&env::var_os("PATH")?).any(|directory| directory.join("tribunal").is_file());
+        let is_on_path = search_dirs(&env::var_os("PATH")?).any(|directory| directory.join("tribunal").is_file());
         (!is_on_path).then_some(own_program)
     }
 

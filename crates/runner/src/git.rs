@@ -21,6 +21,7 @@ use rustix::{
     event::{self, PollFd, PollFlags, Timespec},
     io::Errno,
 };
+use tribunal_supervise::secure_search_path;
 
 /// The time limit of a single query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -106,6 +107,8 @@ pub(crate) fn index_writing_command(project_root: &Path) -> Command {
         .env_remove("GIT_OPTIONAL_LOCKS")
         .stdin(Stdio::null())
         .stderr(Stdio::null());
+    // A file called `git` in the project is not git.
+    secure_search_path(&mut command);
     #[cfg(test)]
     test_config::apply_global_config(&mut command);
     command

@@ -4,13 +4,13 @@
 
 use std::{
     collections::BTreeMap,
-    env,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
 
 use tribunal_agents::clients::{AgentClient, ClientFiles};
+use tribunal_supervise::search_dirs;
 
 use crate::clients::programs::is_executable;
 
@@ -47,7 +47,7 @@ pub(crate) fn find_on_path(program_name: &str, env_variable: &dyn Fn(&str) -> Op
     if program_name.contains('/') {
         return Some(PathBuf::from(program_name)).filter(is_program);
     }
-    env::split_paths(&env_variable("PATH")?).map(|directory| directory.join(program_name)).find(is_program)
+    search_dirs(&env_variable("PATH")?).map(|directory| directory.join(program_name)).find(is_program)
 }
 
 /// The names of a client's key variables that are set.

@@ -2,5 +2,6 @@
 
 pub(crate) mod agent_session;
 pub(crate) mod client_probe;
+pub(crate) mod enclosing_run;
 pub(crate) mod installed_clients;
 pub(crate) mod programs;

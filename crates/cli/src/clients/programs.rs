@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tribunal_supervise::search_dirs;
+
 use crate::terminal::shell_quoting::shell_quote;
 
 /// How variables of the environment are read.
@@ -20,6 +22,10 @@ pub(crate) enum ProgramProblem {
     /// There is no such program; a similar name may be on the search path.
     NotFound {
         similar_name: Option<String>,
+    },
+    /// The program is only in a directory whose entry on the search path is relative, and those are not searched.
+    RelativeDirectory {
+        search_dir: PathBuf,
     },
     Directory {
         path: PathBuf,
@@ -42,6 +48,10 @@ impl ProgramProblem {
                 format!("program `{program_name}` does not exist")
             }
             ProgramProblem::NotFound { .. } => format!("program `{program_name}` not found on PATH"),
+            ProgramProblem::RelativeDirectory { search_dir } => format!(
+                "program `{program_name}` is only in `{}`, and relative entries of PATH are not searched",
+                search_dir.display()
+            ),
             ProgramProblem::Directory { .. } => format!("program `{program_name}` is a directory"),
             ProgramProblem::NotExecutable { .. } => format!("program `{program_name}` is not executable"),
             ProgramProblem::MissingInterpreter { interpreter, .. } => {
@@ -58,6 +68,10 @@ impl ProgramProblem {
             }
             ProgramProblem::NotFound { .. } if program_name.contains('/') => format!("fix `{setting_path}`"),
             ProgramProblem::NotFound { .. } => format!("install `{program_name}`, or fix `{setting_path}`"),
+            ProgramProblem::RelativeDirectory { search_dir } => {
+                let program_path: PathBuf = Path::new(".").join(search_dir).join(program_name).components().collect();
+                format!("set `{setting_path}` to `{}` if you mean that program", program_path.display())
+            }
             ProgramProblem::Directory { .. } => format!("set `{setting_path}` to a program in that directory"),
             ProgramProblem::NotExecutable { path } => {
                 format!("make it executable: `chmod +x {}`", shell_quote(&path.to_string_lossy()))
@@ -85,17 +99,29 @@ pub(crate) fn locate_program(
         };
     }
     let candidates: Vec<PathBuf> = match env_variable("PATH") {
-        Some(search_path) => env::split_paths(&search_path).map(|directory| directory.join(program_name)).collect(),
+        Some(search_path) => search_dirs(&search_path).map(|directory| directory.join(program_name)).collect(),
         None => Vec::new(),
     };
     // A shell goes on searching if a file of this name cannot be executed.
     if let Some(program_path) = candidates.iter().find(|candidate| is_executable(candidate)) {
         return require_interpreter(program_path.clone(), env_variable);
     }
-    match candidates.into_iter().find(|candidate| candidate.is_file()) {
-        Some(path) => Err(ProgramProblem::NotExecutable { path }),
-        None => Err(ProgramProblem::NotFound { similar_name: find_similar_name(program_name, env_variable) }),
+    if let Some(path) = candidates.into_iter().find(|candidate| candidate.is_file()) {
+        return Err(ProgramProblem::NotExecutable { path });
     }
+    Err(match find_relative_dir(directory, program_name, env_variable) {
+        Some(search_dir) => ProgramProblem::RelativeDirectory { search_dir },
+        None => ProgramProblem::NotFound { similar_name: find_similar_name(program_name, env_variable) },
+    })
+}
+
+/// Finds the relative entry of the search path that a shell in this directory would use.
+fn find_relative_dir(directory: &Path, program_name: &str, env_variable: EnvLookup<'_>) -> Option<PathBuf> {
+    let search_path = env_variable("PATH")?;
+    let mut relative_dirs = env::split_paths(&search_path).filter(|search_dir| search_dir.is_relative());
+    let found_dir = relative_dirs.find(|search_dir| is_executable(&directory.join(search_dir).join(program_name)))?;
+    // An empty entry means the current directory.
+    Some(if found_dir.as_os_str().is_empty() { PathBuf::from(".") } else { found_dir })
 }
 
 /// Returns whether some user can execute a file, as far as its permissions tell.
@@ -123,7 +149,7 @@ fn require_interpreter(program_path: PathBuf, env_variable: EnvLookup<'_>) -> Re
 
 fn is_on_path(program_name: &str, env_variable: EnvLookup<'_>) -> bool {
     env_variable("PATH")
-        .is_some_and(|path| env::split_paths(&path).any(|directory| is_executable(&directory.join(program_name))))
+        .is_some_and(|path| search_dirs(&path).any(|directory| is_executable(&directory.join(program_name))))
 }
 
 /// Reads the interpreter of a script and its first argument from the line that begins with `#!`.
@@ -144,7 +170,7 @@ fn find_similar_name(program_name: &str, env_variable: EnvLookup<'_>) -> Option<
         return None;
     }
     let mut nearest: Option<(usize, String)> = None;
-    for directory in env::split_paths(&env_variable("PATH")?) {
+    for directory in search_dirs(&env_variable("PATH")?) {
         for dir_entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(found_name) = dir_entry.file_name().into_string() else { continue };
             let distance = strsim::damerau_levenshtein(program_name, &found_name);
@@ -236,6 +262,30 @@ mod tests {
         ] {
             assert_eq!(explain(program_name), expected);
         }
+    }
+
+    #[test]
+    fn relative_entries_of_the_search_path_are_not_searched() {
+        let fake_path = FakePath::new();
+        fs::create_dir(fake_path.path_of("tools")).unwrap();
+        fake_path.write_file("git", "", 0o755);
+        fake_path.write_file("tools/lint", "", 0o755);
+        let explain = |search_path: &str, program_name: &str| {
+            let lookup = |name: &str| (name == "PATH").then(|| search_path.into());
+            let problem = locate_program(fake_path.0.path(), program_name, &lookup).unwrap_err();
+            format!("{}; {}", problem.describe(program_name), problem.suggest_fix(program_name, "agents.x.argv"))
+        };
+        for search_path in [".:/none", ":/none", "/none:", "/none::"] {
+            assert_eq!(
+                explain(search_path, "git"),
+                "program `git` is only in `.`, and relative entries of PATH are not searched; \
+                 set `agents.x.argv` to `./git` if you mean that program",
+                "{search_path}"
+            );
+        }
+        assert!(
+            explain("tools:/none", "lint").ends_with("set `agents.x.argv` to `./tools/lint` if you mean that program")
+        );
     }
 
     #[test]

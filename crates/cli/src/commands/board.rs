@@ -50,7 +50,7 @@ pub(crate) struct MoveArguments {
     anyway: bool,
     /// Show what would change without writing anything
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Result<u8, UserError> {

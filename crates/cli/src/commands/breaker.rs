@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct BreakerArguments {
     #[command(subcommand)]
-    action: Option<BreakerAction>,
+    pub(super) action: Option<BreakerAction>,
 }
 
 #[derive(Debug, clap::Subcommand)]

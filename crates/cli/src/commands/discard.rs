@@ -45,7 +45,7 @@ pub(crate) struct DiscardArguments {
     restore: bool,
     /// Show what would be discarded without discarding anything
     #[arg(long, conflicts_with = "restore")]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Result<u8, UserError> {

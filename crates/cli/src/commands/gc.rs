@@ -37,7 +37,7 @@ pub(crate) struct GcArguments {
     compact: bool,
     /// Show what would be removed without removing anything
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u8, UserError> {

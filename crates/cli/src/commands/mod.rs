@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, and a `run` that returns an exit code. To add a command, copy a
-//! neighbour, declare it here and give it an arm in [`run_command`].
+//! neighbour, declare it here and give it an arm in [`run_command`] and in [`CliCommand::authority`].
 
+mod authority;
 mod board;
 mod breaker;
 mod completions;
@@ -100,6 +101,7 @@ pub(crate) enum CliCommand {
 }
 
 pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Result<u8, UserError> {
+    authority::require_authority(&command)?;
     match command {
         CliCommand::Init(arguments) => init::run(&arguments, context),
         CliCommand::Demo(arguments) => demo::run(arguments, context),

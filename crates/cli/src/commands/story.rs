@@ -63,7 +63,18 @@ pub(crate) struct StoryArguments {
     follow_ups: Option<String>,
     /// Show what would change without writing anything
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
+}
+
+impl StoryArguments {
+    /// Returns whether something is to be changed.
+    pub(super) fn has_edits(&self) -> bool {
+        !self.tick.is_empty()
+            || !self.untick.is_empty()
+            || !self.add_file.is_empty()
+            || !self.tick_follow_up.is_empty()
+            || self.follow_ups.is_some()
+    }
 }
 
 pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -73,12 +84,7 @@ pub(crate) fn run(arguments: &StoryArguments, context: &CommandContext) -> Resul
         return Err(UserError::usage(format!("{outside_path} is not a path inside the project"))
             .with_step("use a path relative to the project root"));
     }
-    let has_edits = !arguments.tick.is_empty()
-        || !arguments.untick.is_empty()
-        || !arguments.add_file.is_empty()
-        || !arguments.tick_follow_up.is_empty()
-        || arguments.follow_ups.is_some();
-    if !has_edits {
+    if !arguments.has_edits() {
         return inspect::inspect_story(&typed_file, context);
     }
     // The file may belong to another project than the working directory.

@@ -30,7 +30,7 @@ pub(crate) struct TrustArguments {
     yes: bool,
     /// List the commands and whether they are trusted
     #[arg(long, conflicts_with_all = ["yes", "forget"])]
-    list: bool,
+    pub(super) list: bool,
     /// Revoke trust in all commands of this project
     #[arg(long, conflicts_with = "yes")]
     forget: bool,

@@ -39,7 +39,7 @@ pub(crate) struct UndoArguments {
     what: String,
     /// Undo the changes instead of only showing them
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Also undo other findings that the same change fixed
     #[arg(long)]
     together: bool,

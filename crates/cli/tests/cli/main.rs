@@ -27,6 +27,7 @@ mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
 mod init;
+mod inside_agents;
 mod log;
 mod loop_runs;
 mod loop_sandbox;

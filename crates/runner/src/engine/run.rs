@@ -395,6 +395,12 @@ impl Runner {
         format!("{}{run_id}/", self.project_mark())
     }
 
+    /// Reads the run from the mark of a process.
+    pub fn run_of_mark(process_mark: &str) -> Option<RunId> {
+        let run_part = process_mark.split('/').nth(1);
+        run_part.filter(|run_part| !run_part.is_empty()).map(RunId::new)
+    }
+
     fn project_mark(&self) -> String {
         let home_dir = self.project.home_dir();
         // The same project can be reached through links; its processes must have the same mark either way.

@@ -36,7 +36,7 @@ pub(crate) struct DecisionsArguments {
     /// Decision: RUN.D1, or just D1 if only one run asks it
     id: Option<String>,
     /// Choice to answer with
-    answer: Option<String>,
+    pub(super) answer: Option<String>,
     /// Replace an answer that the run has not used yet
     #[arg(long, requires = "answer")]
     change: bool,

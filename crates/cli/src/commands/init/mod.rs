@@ -48,7 +48,7 @@ pub(crate) struct InitArguments {
     remove: bool,
     /// Show what would change without writing anything
     #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,

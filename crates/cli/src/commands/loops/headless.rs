@@ -61,7 +61,7 @@ pub(crate) struct LoopRunArguments {
     #[command(flatten)]
     progress: ProgressArgs,
     #[command(flatten)]
-    pub(super) session: SessionFlags,
+    pub(in crate::commands) session: SessionFlags,
 }
 
 /// How and where agents work.
@@ -89,7 +89,7 @@ struct WorkFlags {
 
 /// A loop in a session that the user has open.
 #[derive(Debug, clap::Args)]
-pub(super) struct SessionFlags {
+pub(in crate::commands) struct SessionFlags {
     /// Hold the agent session that runs this command to the task, instead of starting agents
     #[arg(long, conflicts_with_all = ["in_place", "branch", "continue_session", "review", "skip_baseline", "agent", "set"])]
     pub in_session: bool,

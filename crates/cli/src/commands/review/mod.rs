@@ -76,7 +76,7 @@ pub(crate) struct ReviewArguments {
     set: Vec<String>,
     /// Show panel, agents, limits and an estimate without starting anything
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Run in the background
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
