@@ -19,7 +19,6 @@ use tribunal_supervise::search_dirs;
 
 use crate::{
     ColourChoice,
-    clients::enclosing_run::find_enclosing_run,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     terminal::shell_quoting::shell_quote,
 };
@@ -214,7 +213,7 @@ impl CommandContext {
 
     /// Returns whether the user can be asked something.
     pub fn can_ask(&self) -> bool {
-        self.is_interactive && !self.wants_json && stdin().is_terminal() && find_enclosing_run().is_none()
+        self.is_interactive && !self.wants_json && stdin().is_terminal()
     }
 
     /// Reads an environment variable.

@@ -4,7 +4,10 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::common::{Sandbox, TRIBUNAL, write_program};
+use crate::{
+    common::{Sandbox, TRIBUNAL, write_program},
+    sessions::{hook_answer, start_loop, stop_input},
+};
 
 /// Leaves a decision open.
 const BLOCKED_SCRIPT: &str = "tasks:
@@ -228,6 +231,30 @@ fn commands_that_only_read_work_inside_an_agent() {
         };
         assert!(has_expected_code && !result.contains(" here: this process"), "{command_line}: {result}");
     }
+}
+
+#[test]
+fn an_agent_cannot_speak_for_a_session_of_the_user() {
+    let project = AttackedProject::new();
+    let loop_id = start_loop(&project.sandbox, &["--promise", "DONE"]);
+    let forged_input = project.result_path("input");
+    fs::write(&forged_input, stop_input("s1", "<promise>DONE</promise>").to_string()).unwrap();
+    let command_line = format!("hook stop --client claude-code <{}", forged_input.display());
+    let attempts: Vec<String> = WAYS_TO_START
+        .iter()
+        .enumerate()
+        .map(|(number, way_to_start)| project.attempt(&number.to_string(), way_to_start, &command_line))
+        .collect();
+    project.run_as_agent(&attempts.concat());
+    for number in 0..WAYS_TO_START.len() {
+        assert_eq!(project.read_result(&number.to_string()), "{}\nexit 0\n");
+    }
+    let listed_loop = &project.sandbox.run_json(&["loop", "status"])["loops"][0];
+    assert_eq!((&listed_loop["id"], &listed_loop["held"]), (&loop_id.into(), &true.into()), "{listed_loop}");
+    // From the session itself the same input ends the loop.
+    let (answer, _) = hook_answer(&project.sandbox, "stop", &stop_input("s1", "<promise>DONE</promise>"));
+    assert_ne!(answer["decision"], "block");
+    assert_ne!(project.sandbox.run_json(&["loop", "status"])["loops"][0]["held"], true);
 }
 
 #[test]

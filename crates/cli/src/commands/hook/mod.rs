@@ -28,6 +28,7 @@ use tribunal_report::escape_line;
 use tribunal_runner::{Project, session::state_file};
 
 use crate::{
+    clients::enclosing_run::find_enclosing_run,
     context::env_masker,
     settings::{HookSettings, SettingSources, resolve_hook_settings},
 };
@@ -126,8 +127,11 @@ fn answer_call(arguments: &[String]) -> String {
     // The raw input can be large, and it is not needed while the answer is worked out.
     drop(input_bytes);
     let answer = match input {
-        // Agents of Tribunal's own runs are never held: their tasks end on their own terms.
-        Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => HookAnswer::Allow { user_message: None },
+        // Agents of Tribunal's own runs are never held: their tasks end on their own terms. An agent that clears its environment
+        // must not be able to speak for a session of the user either.
+        Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() || find_enclosing_run().is_some() => {
+            HookAnswer::Allow { user_message: None }
+        }
         Ok(input) => {
             let project = find_project(named_dir.as_deref(), &input);
             let settings = load_hook_settings(&project);
