@@ -189,7 +189,7 @@ mod tests {
         let task_text = "Make the tests pass.";
         let brief = InstructionBrief::new(task_text);
         let prompt = render_instructions(&brief, ExpectedAnswer::Turn, AgentAccess::Develop).unwrap();
-        assert!(prompt.contains("private git clone") && prompt.contains("run commands"), "{prompt}");
+        assert!(prompt.contains("place for this work") && prompt.contains("run commands"), "{prompt}");
         assert!(!prompt.contains("as a patch") && !prompt.contains("Only read"), "{prompt}");
         assert!(prompt.contains("---RALPH_STATUS---"), "{prompt}");
         // A loop pays for this text in every iteration.
