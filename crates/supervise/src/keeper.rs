@@ -21,6 +21,9 @@ use std::{path::PathBuf, process::ExitCode};
 /// The name by which the keeper is started and shown in a list of processes.
 pub(crate) const KEEPER_NAME: &str = "tribunal-keeper";
 
+/// The argument that stands for no sandbox. It is no line of rules.
+pub(crate) const NO_SANDBOX: &str = "-";
+
 /// Runs the keeper if this process was started as one, and returns its exit code. Every program that is its own keeper calls
 /// this first in `main`.
 pub fn enter_if_keeper() -> Option<ExitCode> {

@@ -8,6 +8,8 @@
 //! parent is gone. If keeper and parent are both killed, the next start finds what is left and ends it through [`strays`]. On
 //! systems whose kernel cannot adopt processes (macOS) there is only a process group: a process that leaves it survives.
 //!
+//! A [`sandbox`] keeps a tree from writing anywhere but where it may, with the help of the kernel.
+//!
 //! The crate does not decide how long anything may take, does not retry, and kills nothing by name.
 
 mod capture;
@@ -21,6 +23,7 @@ mod process;
 mod process_table;
 mod process_tree;
 mod resources;
+mod sandbox;
 mod search_path;
 mod strays;
 
@@ -32,5 +35,6 @@ pub use identity::ProcessIdentity;
 pub use keeper::{enter_if_keeper as enter_keeper, own_program};
 pub use process::{ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process};
 pub use resources::raise_file_limit;
+pub use sandbox::{NetworkRule, SandboxRules, SandboxSupport, probe as probe_sandbox};
 pub use search_path::{search_dirs, secure_search_path};
 pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

@@ -22,6 +22,7 @@ use crate::{
     deadlines::{DeadlineVerdict, DeadlineWatch, Deadlines, Moment},
     output_rate::OutputRate,
     process_tree::ProcessTree,
+    sandbox::SandboxRules,
     strays,
 };
 
@@ -46,6 +47,8 @@ pub struct ProcessCommand {
     /// The time between asking the tree to end and killing it.
     pub grace_period: Duration,
     pub output_limits: OutputLimits,
+    /// What the kernel lets the tree do; `None` leaves it as it is. Only a keeper can set it up.
+    pub sandbox: Option<SandboxRules>,
     /// The program that keeps the tree; with `None` there is only a process group.
     pub keeper_program: Option<PathBuf>,
     /// Locks that stay held until the last process of the tree is gone.

@@ -2,6 +2,7 @@
 //! group.
 
 use std::{
+    ffi::OsString,
     io,
     os::{
         fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
@@ -24,7 +25,7 @@ use tokio::{
 };
 
 use crate::{
-    keeper::{KEEPER_NAME, KeeperMessage},
+    keeper::{KEEPER_NAME, KeeperMessage, NO_SANDBOX},
     process::{ExitReason, ProcessCommand, StartError},
     resources,
     search_path::secure_search_path,
@@ -82,6 +83,10 @@ impl ProcessTree {
         let start_error = |cause: io::Error| StartError::from_io(command, &cause);
         let (own_end, keeper_end) = StdStream::pair().map_err(start_error)?;
         own_end.set_nonblocking(true).map_err(start_error)?;
+        let sandbox_argument = match &command.sandbox {
+            Some(rules) => rules.to_argument().map_err(|cause| start_error(io::Error::other(cause)))?,
+            None => OsString::from(NO_SANDBOX),
+        };
         let mut keeper_command = tokio::process::Command::new(keeper_program);
         let lock_fds: Vec<RawFd> = command.held_locks.iter().map(|file| file.as_raw_fd()).collect();
         let lock_list = lock_fds.iter().map(RawFd::to_string).collect::<Vec<_>>().join(",");
@@ -91,6 +96,7 @@ impl ProcessTree {
             .arg(if lock_list.is_empty() { "-" } else { &lock_list })
             .arg(command.grace_period.as_millis().to_string())
             .arg(resources::child_file_limit().map_or("-".to_string(), |file_limit| file_limit.to_string()))
+            .arg(sandbox_argument)
             .arg(&command.program)
             .args(&command.args);
         // The locks and the channel must survive the exec of the keeper, which closes all other descriptors but the streams.
@@ -105,7 +111,13 @@ impl ProcessTree {
         // with everything it had started.
         let first_message = messages.next_line().await.ok().flatten();
         if let Some(KeeperMessage::StartFailed(errno)) = first_message.as_deref().and_then(KeeperMessage::parse_line) {
-            return Err(start_error(io::Error::from_raw_os_error(errno)));
+            let cause = io::Error::from_raw_os_error(errno);
+            // The kernel's error for rules that it does not accept says nothing about the sandbox.
+            let is_sandbox_refused = command.sandbox.is_some() && cause.kind() == io::ErrorKind::InvalidInput;
+            return Err(match is_sandbox_refused {
+                true => start_error(io::Error::other("the sandbox could not be set up")),
+                false => start_error(cause),
+            });
         }
         Ok(ProcessTree {
             child,
@@ -115,6 +127,10 @@ impl ProcessTree {
     }
 
     fn start_group(command: &ProcessCommand) -> Result<ProcessTree, StartError> {
+        // A sandbox that was asked for is never left out silently.
+        if command.sandbox.is_some() {
+            return Err(StartError::from_io(command, &io::Error::other("a sandbox needs a keeper")));
+        }
         let mut direct_command = tokio::process::Command::new(&command.program);
         direct_command.args(&command.args).process_group(0).kill_on_drop(true);
         let child = spawn_child(direct_command, command)?;

@@ -21,8 +21,12 @@ use rustix::{
     },
 };
 
-use super::KeeperMessage;
-use crate::{identity::ProcessIdentity, process_table, resources};
+use super::{KeeperMessage, NO_SANDBOX};
+use crate::{
+    identity::ProcessIdentity,
+    process_table, resources,
+    sandbox::{PreparedRules, SandboxRules},
+};
 
 /// How often ended orphans are reaped while the agent runs.
 const REAP_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,13 +39,14 @@ const END_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The time of killing after which remaining processes count as ones that we may not kill.
 const MAX_KILL_TIME: Duration = Duration::from_secs(3);
 
-/// The arguments of the keeper: `NAME CHANNEL LOCKS GRACE FILES PROGRAM [ARGUMENT…]`.
+/// The arguments of the keeper: `NAME CHANNEL LOCKS GRACE FILES SANDBOX PROGRAM [ARGUMENT…]`.
 struct KeeperArguments {
     /// It is read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a pair.
     control_channel: File,
     _locks: Vec<OwnedFd>,
     grace_period: Duration,
     file_limit: Option<u64>,
+    sandbox: Option<SandboxRules>,
     program: OsString,
     arguments: Vec<OsString>,
 }
@@ -68,6 +73,11 @@ impl KeeperArguments {
         let lock_numbers = next_text()?;
         let grace_period = Duration::from_millis(next_text()?.parse().ok()?);
         let file_limit = next_text()?.parse().ok();
+        let sandbox = match remaining_args.next()? {
+            argument if argument == NO_SANDBOX => None,
+            // Rules that cannot be read end the keeper: the agent must not start without them.
+            argument => Some(SandboxRules::from_argument(&argument)?),
+        };
         // `-` stands for no lock; it is not a number and is left out here.
         let lock_fds = lock_numbers.split(',').filter_map(|lock_number| take_inherited_fd(lock_number.parse().ok()?));
         Some(KeeperArguments {
@@ -75,6 +85,7 @@ impl KeeperArguments {
             control_channel: File::from(take_inherited_fd(channel_number)?),
             grace_period,
             file_limit,
+            sandbox,
             program: remaining_args.next()?,
             arguments: remaining_args.collect(),
         })
@@ -132,8 +143,11 @@ impl Keeper {
         }
         let mut command = Command::new(&arguments.program);
         command.args(&arguments.arguments).process_group(0);
-        // If the keeper is killed, the kernel ends at least the agent itself.
-        kill_agent_with_keeper(&mut command);
+        let prepared_rules = match &arguments.sandbox {
+            Some(rules) => Some(PreparedRules::new(rules).map_err(|_| report_failure(Errno::INVAL.raw_os_error()))?),
+            None => None,
+        };
+        prepare_agent(&mut command, prepared_rules);
         let child = command.spawn().map_err(|cause| report_failure(cause.raw_os_error().unwrap_or(no_errno)))?;
         let agent_pid =
             i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| report_failure(no_errno))?;
@@ -255,10 +269,14 @@ impl Keeper {
     }
 }
 
-/// Makes the kernel kill the agent if its keeper dies; what the agent started is found at the next start.
-fn kill_agent_with_keeper(command: &mut Command) {
-    let before_exec = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-    // SAFETY: between fork and exec one system call is made; it allocates nothing and takes no lock.
+/// Lets the agent begin in its sandbox, and makes the kernel kill it if its keeper dies; what the agent started is found at the
+/// next start.
+fn prepare_agent(command: &mut Command, mut prepared_rules: Option<PreparedRules>) {
+    let before_exec = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        prepared_rules.take().map_or(Ok(()), PreparedRules::restrict_self)
+    };
+    // SAFETY: the keeper has a single thread, so no lock can be held by another one at the time of the fork.
     #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
     unsafe {
         command.pre_exec(before_exec);

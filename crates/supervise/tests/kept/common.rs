@@ -24,6 +24,7 @@ pub fn shell_command(script: &str) -> ProcessCommand {
         deadlines: Deadlines { total: Duration::from_secs(600), idle: Duration::from_secs(600) },
         grace_period: Duration::from_millis(200),
         output_limits: Default::default(),
+        sandbox: None,
         keeper_program: keeper_program(),
         held_locks: Vec::new(),
         stop_signal: None,

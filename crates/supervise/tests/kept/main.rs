@@ -4,4 +4,5 @@
 mod common;
 mod enclosing_agents;
 mod processes;
+mod sandboxes;
 mod trees;
