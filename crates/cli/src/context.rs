@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::driver::LaunchEnv;
+use tribunal_agents::driver::{LaunchEnv, UserDirs};
 use tribunal_core::engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView};
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
@@ -261,7 +261,15 @@ impl CommandContext {
         let client_settings =
             crate::clients::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
         let project_root = project.root().to_path_buf();
-        Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings })
+        let user_dirs = UserDirs {
+            home: base_directory("HOME", ""),
+            temporary: env::temp_dir(),
+            programs: env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(),
+            cache: base_directory("XDG_CACHE_HOME", ".cache"),
+            cargo: base_directory("CARGO_HOME", ".cargo"),
+            by_client: crate::clients::installed_clients::all_client_dirs(&|variable_name| env::var_os(variable_name)),
+        };
+        Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings, user_dirs })
     }
 }
 

@@ -13,6 +13,7 @@ pub mod housekeeping;
 pub mod landing;
 pub mod masking;
 pub mod project;
+pub mod sandbox;
 pub mod session;
 mod workspaces;
 

@@ -129,6 +129,10 @@ pub struct ClientFiles {
     pub credentials_file: &'static str,
     /// The file with the user's own settings. A launch and [`AgentDriver::own_provider`] get its text.
     pub settings_file: &'static str,
+    /// What it writes while it works for us, below its directory: sessions, logs, credentials. A directory ends in `/`;
+    /// `{workspace}` stands for the name that it makes of the working directory. What defines its later sessions (settings,
+    /// hooks, rules, servers) is not among them.
+    pub working_files: &'static [&'static str],
     /// Directories in which its sessions keep plans and memory. Every session may write there.
     pub session_writable_dirs: &'static [&'static str],
 }

@@ -25,6 +25,8 @@ pub struct LaunchRequest<'a> {
     pub job: JobKind,
     /// What the agent may do in its workspace.
     pub access: AgentAccess,
+    /// Whether the kernel keeps it in its workspace already. A client's own sandbox may not work inside of another one.
+    pub is_sandboxed: bool,
     pub size: Option<ModelSize>,
     /// The most that the task may cost.
     pub budget: Option<Cost>,
@@ -78,6 +80,23 @@ pub struct LaunchEnv {
     /// The text of the user's own settings file of each client, by the client's id. A client without such a file is
     /// missing.
     pub settings_by_client: BTreeMap<&'static str, String>,
+    pub user_dirs: UserDirs,
+}
+
+/// Where the user's own files are.
+#[derive(Clone, Debug, Default)]
+pub struct UserDirs {
+    pub home: Option<PathBuf>,
+    /// The directory for caches, usually `~/.cache`.
+    pub cache: Option<PathBuf>,
+    /// Cargo's own directory, usually `~/.cargo`.
+    pub cargo: Option<PathBuf>,
+    /// The directory for temporary files.
+    pub temporary: PathBuf,
+    /// The directories in which programs are looked up.
+    pub programs: Vec<PathBuf>,
+    /// The directory of each client with its own files, by the client's id.
+    pub by_client: BTreeMap<&'static str, PathBuf>,
 }
 
 impl LaunchEnv {

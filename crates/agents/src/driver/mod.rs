@@ -19,7 +19,7 @@ use crate::{
     replay,
 };
 
-pub use launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode};
+pub use launch_request::{AgentLaunch, LaunchEnv, LaunchRequest, SessionMode, UserDirs};
 pub use process_output::{AgentEvent, DecodedOutput, FinishedProcess, LocalClock};
 
 /// The drivers by the names that settings use: first those that are not clients, then every client that has one.

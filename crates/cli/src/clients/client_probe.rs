@@ -201,6 +201,7 @@ pub(crate) async fn run_program(
         grace_period: Duration::from_millis(200),
         // A megabyte is far more than any of these answers.
         output_limits: OutputLimits { max_stream_bytes: 1 << 20, ..OutputLimits::default() },
+        sandbox: None,
         keeper_program: own_program(),
         held_locks: Vec::new(),
         stop_signal: None,

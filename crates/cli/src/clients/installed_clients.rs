@@ -80,6 +80,11 @@ fn client_home(client: AgentClient, env_variable: &dyn Fn(&str) -> Option<OsStri
     absolute_path(home_variable).or_else(|| absolute_path("HOME").map(|user_home| user_home.join(below_home)))
 }
 
+/// The directory of every client with its own files, by the client's id.
+pub(crate) fn all_client_dirs(env_variable: &dyn Fn(&str) -> Option<OsString>) -> BTreeMap<&'static str, PathBuf> {
+    AgentClient::all().filter_map(|client| Some((client.id, client_home(client, env_variable)?))).collect()
+}
+
 /// The directories in which sessions of any client keep plans and memory.
 pub(crate) fn scratch_directories(env_variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let client_directories = |client: AgentClient| {

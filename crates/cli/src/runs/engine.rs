@@ -135,6 +135,7 @@ impl RunEngine {
             masker: self.masker.clone(),
             build: format!("tribunal {VERSION}"),
             keeper: tribunal_supervise::own_program(),
+            sandbox_support: tribunal_supervise::probe_sandbox(),
             stop: self.stop_sender.subscribe(),
             shared: self.shared_limits.clone(),
             binding: session_binding,

@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tribunal_core::{
     development::checks::{CheckSpec, CommandLine},
-    engine::{limits::Cost, tier::ProcessTier},
+    engine::{limits::Cost, sandbox::NetworkScope, tier::ProcessTier},
 };
 use tribunal_guard::WriteBounds;
 use tribunal_report::DisplayMode;
@@ -179,6 +179,19 @@ impl Codec<Vec<String>> for Plain {
     fn decode(setting_value: &SettingValue) -> Option<Vec<String>> {
         match setting_value {
             SettingValue::List(items) => Some(items.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<NetworkScope> for Plain {
+    fn encode(field_value: &NetworkScope) -> Option<SettingValue> {
+        Some(SettingValue::List(field_value.clone().into()))
+    }
+
+    fn decode(setting_value: &SettingValue) -> Option<NetworkScope> {
+        match setting_value {
+            SettingValue::List(items) => NetworkScope::try_from(items.clone()).ok(),
             _ => None,
         }
     }

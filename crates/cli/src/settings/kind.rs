@@ -50,6 +50,10 @@ pub(crate) enum ValueKind {
     /// Commands with what follows from their failure.
     Checks,
     ListOf(&'static [&'static str]),
+    /// `all`, a list of TCP ports, or `none` where that is possible.
+    Network {
+        allows_none: bool,
+    },
     /// A single name for a setting that is a list.
     SingleName,
     /// A directory, relative to the project's root. That it is inside the project is checked when it is used.
@@ -139,7 +143,12 @@ impl ValueKind {
     fn is_list(self) -> bool {
         matches!(
             self,
-            ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks | ValueKind::ListOf(_)
+            ValueKind::List
+                | ValueKind::Argv
+                | ValueKind::Commands
+                | ValueKind::Checks
+                | ValueKind::ListOf(_)
+                | ValueKind::Network { .. }
         )
     }
 
@@ -167,6 +176,8 @@ impl ValueKind {
             ValueKind::Text | ValueKind::TextOrFalse | ValueKind::Folder => {
                 nonempty_text(scalar_text).map(SettingValue::Text)
             }
+            ValueKind::Network { allows_none } => (scalar_text == "all" || (scalar_text == "none" && allows_none))
+                .then(|| SettingValue::List(vec![scalar_text.to_string()])),
             ValueKind::SingleName => {
                 nonempty_text(scalar_text).map(|single_name| SettingValue::List(vec![single_name]))
             }
@@ -201,6 +212,11 @@ impl ValueKind {
             };
             let accepted_text = match self {
                 ValueKind::ListOf(allowed_words) => match_word(item_text, allowed_words),
+                // One word in place of a list, as flags and variables write it.
+                ValueKind::Network { .. } if list_items.len() == 1 && item_text.parse::<u16>().is_err() => {
+                    self.read_scalar(item_text)?.map(|_| item_text.clone())
+                }
+                ValueKind::Network { .. } => item_text.parse::<u16>().is_ok().then(|| item_text.clone()),
                 _ => nonempty_text(item_text),
             };
             parsed_list.push(accepted_text.ok_or_else(|| {
@@ -240,6 +256,8 @@ impl ValueKind {
             ValueKind::Commands => "a list of commands such as [make test, [cargo, test]]".into(),
             ValueKind::Checks => "a list of checks such as [make test, {run: x, on_failure: warn}]".into(),
             ValueKind::ListOf(allowed_words) => format!("a list with any of {}", allowed_words.join(", ")),
+            ValueKind::Network { allows_none: true } => "all, none, or a list of ports such as [443]".into(),
+            ValueKind::Network { allows_none: false } => "all, or a list of ports such as [443]".into(),
             ValueKind::SingleName => "a name".into(),
             ValueKind::Folder => "a directory in the project".into(),
         }
@@ -265,6 +283,11 @@ impl ValueKind {
             ValueKind::Checks => command_values::checks_schema(),
             ValueKind::ListOf(allowed_words) => {
                 json!({ "type": "array", "items": { "enum": allowed_words } })
+            }
+            ValueKind::Network { allows_none } => {
+                let words: &[&str] = if allows_none { &["all", "none"] } else { &["all"] };
+                let ports = json!({ "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 65535 } });
+                json!({ "anyOf": [{ "enum": words }, ports] })
             }
         }
     }

@@ -18,6 +18,7 @@ pub mod reason;
 pub mod records;
 pub mod replayer;
 pub mod run_kind;
+pub mod sandbox;
 pub mod settings;
 pub mod tier;
 pub mod timestamp;

@@ -15,7 +15,7 @@ use crate::{
         checks::{CheckSpec, CommandLine},
         workspace::WorkspaceSettings,
     },
-    engine::{ids::AgentName, limits::RunLimits, tier::ProcessTier},
+    engine::{ids::AgentName, limits::RunLimits, sandbox::SandboxSettings, tier::ProcessTier},
     tasks::client::{ClientSpec, JobDuty, JobKind},
 };
 
@@ -38,6 +38,8 @@ pub struct Settings {
     pub notify: Option<CommandLine>,
     #[serde(default)]
     pub workspace: WorkspaceSettings,
+    #[serde(default)]
+    pub sandbox: SandboxSettings,
     /// Ignored files and directories that agents and checks need in their workspaces, relative to the project's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,

@@ -40,6 +40,7 @@ async fn run_agent(argv: &[&str], directory: &Path, on_output: Option<OutputCall
         deadlines: Deadlines { total: PATIENCE, idle: PATIENCE },
         grace_period: Duration::from_secs(1),
         output_limits: OutputLimits { on_stdout: on_output, ..OutputLimits::default() },
+        sandbox: None,
         keeper_program: tribunal_supervise::own_program(),
         held_locks: Vec::new(),
         stop_signal: None,

@@ -14,7 +14,7 @@ use tribunal_core::{
 
 use super::{
     EffectContext, PerformedEffect,
-    commands::{CommandFailure, run_command},
+    commands::{CommandFailure, run_check_command},
     environment_fault,
     land::run_file_work,
 };
@@ -98,7 +98,7 @@ async fn run_all(
     let (mut report, mut blobs) = (ChecksReport::default(), Vec::new());
     for check in checks {
         let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
-        match run_command(context, &check.command, directory.to_path_buf(), timeout_ms).await {
+        match run_check_command(context, &check.command, directory.to_path_buf(), timeout_ms).await {
             Ok(finished) => {
                 let (result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
                 report.results.push(result);

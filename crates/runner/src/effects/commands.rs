@@ -16,6 +16,7 @@ use tribunal_core::{
 use tribunal_supervise::{Deadlines, ExitReason, StartError};
 
 use super::EffectContext;
+use crate::sandbox::SandboxPurpose;
 
 /// What shells report for a program that is not executable, and for one that does not exist.
 const EXIT_NOT_EXECUTABLE: i32 = 126;
@@ -46,6 +47,8 @@ pub(super) struct ProgramCall {
     pub arguments: Vec<OsString>,
     /// Variables that are added to the environment of every process.
     pub extra_env: BTreeMap<String, OsString>,
+    /// What it may write; `None` if it is not restricted.
+    pub writable_paths: Option<Vec<PathBuf>>,
 }
 
 impl ProgramCall {
@@ -60,18 +63,20 @@ impl ProgramCall {
     }
 
     pub fn new(program: OsString, arguments: Vec<OsString>) -> ProgramCall {
-        ProgramCall { program, arguments, extra_env: BTreeMap::new() }
+        ProgramCall { program, arguments, extra_env: BTreeMap::new(), writable_paths: None }
     }
 }
 
-/// Runs a command in a directory, for at most this long.
-pub(super) async fn run_command(
+/// Runs a check in a directory, for at most this long. It may write where it works, like an agent.
+pub(super) async fn run_check_command(
     context: &EffectContext,
     command_line: &CommandLine,
     directory: PathBuf,
     timeout_ms: u64,
 ) -> Result<FinishedCommand, CommandFailure> {
-    run_program(context, ProgramCall::from_command(command_line), directory, timeout_ms).await
+    let writable_paths = Some(vec![directory.clone()]);
+    let program_call = ProgramCall { writable_paths, ..ProgramCall::from_command(command_line) };
+    run_program(context, program_call, directory, timeout_ms).await
 }
 
 /// Runs a program in a directory, for at most this long. A program that does not exist is a result, as it is for a shell.
@@ -82,7 +87,7 @@ pub(super) async fn run_program(
     timeout_ms: u64,
 ) -> Result<FinishedCommand, CommandFailure> {
     let started_at = Instant::now();
-    let ProgramCall { program, arguments, extra_env } = program_call;
+    let ProgramCall { program, arguments, extra_env, writable_paths } = program_call;
     let mut command = context.new_command(program, arguments, directory);
     // A variable that is set here is meant to be there, even if it is removed for agents.
     command.removed_env.retain(|variable_name| !extra_env.contains_key(variable_name));
@@ -90,6 +95,12 @@ pub(super) async fn run_program(
     // A command may print nothing for a long time, so the idle limit equals the total one.
     let time_limit = Duration::from_millis(timeout_ms);
     command.deadlines = Deadlines { total: time_limit, idle: time_limit };
+    let _private_tmp = match &writable_paths {
+        Some(writable_paths) => context
+            .restrict_command(&mut command, SandboxPurpose::Check { writable_paths })
+            .map_err(CommandFailure::Lost)?,
+        None => None,
+    };
     let (status, output) = match tribunal_supervise::run_process(command).await {
         Ok(process_end) => {
             let status = match process_end.exit_reason {
@@ -157,7 +168,7 @@ mod tests {
         let order = ReviewOrder::new(Subject::from_path("plan.md", None));
         let context = new_effect_context(Project::from_root(directory.path()), order);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run_command(&context, command_line, directory.path().to_path_buf(), timeout_ms)).unwrap()
+        runtime.block_on(run_check_command(&context, command_line, directory.path().to_path_buf(), timeout_ms)).unwrap()
     }
 
     fn argv(words: &[&str]) -> CommandLine {

@@ -71,8 +71,9 @@ impl EffectContext {
         command: &CommandLine,
         directory: PathBuf,
         extra_env: BTreeMap<String, OsString>,
+        writable_paths: Option<Vec<PathBuf>>,
     ) -> Result<FinishedCheck, CommandFailure> {
-        let program_call = ProgramCall { extra_env, ..ProgramCall::from_command(command) };
+        let program_call = ProgramCall { extra_env, writable_paths, ..ProgramCall::from_command(command) };
         let finished = run_program(self, program_call, directory, self.settings.tasks.check_timeout_ms).await?;
         let (result, log_blob) = finished.into_check_result(command.clone(), FailureAction::default());
         Ok(FinishedCheck { result, log_blob })
@@ -117,7 +118,8 @@ pub(super) async fn open_workspace(
     // The user's own checkout is set up by the user.
     for command in setup_commands.iter().filter(|_| !in_place) {
         let directory = unfinished.as_workspace().agent_dir();
-        match context.run_user_command(command, directory, BTreeMap::new()).await {
+        // No agent has been here yet: these are the user's own commands on the user's own commit.
+        match context.run_user_command(command, directory, BTreeMap::new(), None).await {
             Ok(finished) if finished.result.status.is_passed() => {}
             Ok(finished) => {
                 // Whether the rest could be removed does not matter: the next attempt begins with that.
@@ -382,7 +384,8 @@ impl CommitHooks<'_> {
         let words = [hook].into_iter().chain(arguments.iter().map(PathBuf::as_path));
         let command = CommandLine::Argv(words.map(|word| word.display().to_string()).collect());
         let (directory, hook_env) = (self.workspace.hook_dir(), self.workspace.hook_env());
-        let finished = self.context.run_user_command(&command, directory, hook_env).await?;
+        let writable_paths = Some(self.workspace.hook_writable_paths());
+        let finished = self.context.run_user_command(&command, directory, hook_env, writable_paths).await?;
         if finished.result.status.is_passed() { Ok(finished) } else { Err(CommitFailure::Refused(finished)) }
     }
 

@@ -44,7 +44,7 @@ use tribunal_core::{
     },
     tasks::fault::{Fault, FaultKind},
 };
-use tribunal_supervise::{Deadlines, MARK_VARIABLE, OutputLimits, ProcessCommand};
+use tribunal_supervise::{Deadlines, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
 
 use crate::{
     engine::{
@@ -100,6 +100,8 @@ pub(crate) struct RunMemory {
 #[derive(Debug)]
 pub(crate) struct ProcessPolicy {
     pub keeper_program: Option<PathBuf>,
+    /// What the kernel can enforce.
+    pub sandbox_support: SandboxSupport,
     /// Locks that every keeper holds as well: a free lock means that no process of the run is left.
     pub held_locks: Vec<Arc<File>>,
     /// Marks every process of this run; a number behind it tells the tasks apart.
@@ -161,6 +163,8 @@ impl EffectContext {
             deadlines: Deadlines { total: MAX_PROCESS_TIME, idle: MAX_PROCESS_TIME },
             grace_period: END_GRACE,
             output_limits: OutputLimits::default(),
+            // The caller restricts what is not the user's own command.
+            sandbox: None,
             keeper_program: self.process_policy.keeper_program.clone(),
             held_locks: self.process_policy.held_locks.clone(),
             stop_signal: Some(self.process_policy.end_requested.clone()),

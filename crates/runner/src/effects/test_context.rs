@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{mpsc, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
+use tribunal_supervise::SandboxSupport;
 use tribunal_testkit::samples;
 
 use super::{EffectContext, ProcessPolicy, RunMemory};
@@ -23,11 +24,13 @@ pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -
             own_program: "none".into(),
             project_root: project.root().into(),
             settings_by_client: Default::default(),
+            user_dirs: Default::default(),
         },
         clones_root: None,
         progress: mpsc::unbounded_channel().0,
         process_policy: ProcessPolicy {
             keeper_program: None,
+            sandbox_support: SandboxSupport::OtherSystem,
             held_locks: Vec::new(),
             process_mark: String::new(),
             started_count: AtomicU64::new(0),

@@ -9,7 +9,7 @@ use tribunal_core::{
 
 use super::{
     EffectContext,
-    commands::{CommandFailure, run_command},
+    commands::{CommandFailure, run_check_command},
     land::{LandingCandidate, MergedFile, run_file_work},
 };
 use crate::workspaces::{TaskWorkspace, WorkspaceSource};
@@ -112,7 +112,7 @@ async fn run_check(
     verify_workspace: &TaskWorkspace,
 ) -> io::Result<CheckResult> {
     let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
-    match run_command(context, &check.command, verify_workspace.tree_dir(), timeout_ms).await {
+    match run_check_command(context, &check.command, verify_workspace.tree_dir(), timeout_ms).await {
         Ok(finished) => {
             let (mut result, _) = finished.into_check_result(check.command.clone(), check.on_failure);
             // A landing has no blobs, so the end of the output has to do.

@@ -31,7 +31,7 @@ use tribunal_core::{
     session::SessionAssignment,
 };
 use tribunal_store::{Store, StoreError, SyncMode};
-use tribunal_supervise::sweep_strays;
+use tribunal_supervise::{SandboxSupport, sweep_strays};
 
 use crate::{
     effects::{EffectContext, ProcessPolicy, RunMemory, answers_in_files, clear_page_answer, unusable_answers},
@@ -49,6 +49,7 @@ use crate::{
         Project, atomic_files,
         subject::{self, SubjectError},
     },
+    sandbox::remove_leftover_dirs,
     session::{self, SessionError},
 };
 
@@ -107,6 +108,8 @@ pub struct Runner {
     pub build: String,
     /// The program that supervises agent processes: our own binary, where keepers are supported.
     pub keeper: Option<PathBuf>,
+    /// What the kernel can keep agents from doing.
+    pub sandbox_support: SandboxSupport,
     pub stop: watch::Receiver<StopLevel>,
     /// The state that this run shares with the other runs of this process.
     pub shared: SharedState,
@@ -164,6 +167,7 @@ impl Runner {
         let locks = self.take_locks(run_id, &plan.order, update_sink).await?;
         // Stray processes are ended only after the locks are held: before that they might belong to a living run.
         self.sweep_strays(run_id, update_sink);
+        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, run_id);
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &[]);
         let binding_draft = self.draft_binding(&plan.order)?;
         let start_draft = EntryDraft {
@@ -239,6 +243,7 @@ impl Runner {
         }
         self.sweep_temporary_files(run_id, &plan);
         self.sweep_strays(run_id, update_sink);
+        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, run_id);
         let life_number = run_view.life_count + 1;
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
         let resume_draft =
@@ -290,6 +295,7 @@ impl Runner {
             permit_lane: self.shared.agent_permits.open_lane(),
             process_policy: ProcessPolicy {
                 keeper_program: self.keeper.clone(),
+                sandbox_support: self.sandbox_support,
                 held_locks: locks.iter().map(HeldLock::lock_file).collect(),
                 process_mark: self.run_mark(run_id),
                 stop_requests: self.stop.clone(),

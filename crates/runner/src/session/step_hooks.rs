@@ -197,6 +197,7 @@ impl<'m> StepHookRunner<'m> {
             deadlines: Deadlines { total: self.time_limit, idle: self.time_limit },
             grace_period: HOOK_GRACE,
             output_limits: OutputLimits { max_bytes_per_second: Some(MAX_BYTES_PER_SECOND), ..OutputLimits::default() },
+            sandbox: None,
             keeper_program: self.keeper_program.clone(),
             held_locks: Vec::new(),
             stop_signal: None,

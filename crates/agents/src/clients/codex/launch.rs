@@ -50,7 +50,7 @@ pub(super) fn build_launch(
     if schema_text.is_some() {
         codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
     }
-    add_sandbox_args(&mut codex_args, client_spec, launch_request.access);
+    add_sandbox_args(&mut codex_args, client_spec, &launch_request);
     add_shell_policy(&mut codex_args, launch_request.access);
     add_inheritance_args(&mut codex_args, client_spec.inherit);
     codex_args.set_config("developer_instructions", &json!(standing_instructions(&launch_request)));
@@ -101,12 +101,18 @@ impl CodexArgs {
 }
 
 /// Adds the sandbox as settings: `resume` and `fork` have no flag for it.
-fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, access: AgentAccess) {
+fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, launch_request: &LaunchRequest<'_>) {
+    let access = launch_request.access;
     if client_spec.bypass && access >= AgentAccess::Write {
         codex_args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
         return;
     }
     codex_args.set_config("approval_policy", &json!("never"));
+    // It sets up mounts for its own sandbox, which is not possible inside of another one: every command would fail.
+    if launch_request.is_sandboxed {
+        codex_args.set_config("sandbox_mode", &json!("danger-full-access"));
+        return;
+    }
     if access == AgentAccess::Read {
         codex_args.set_config("sandbox_mode", &json!("read-only"));
         return;

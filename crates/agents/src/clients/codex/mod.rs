@@ -67,6 +67,17 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             default_dir: ".codex",
             credentials_file: "auth.json",
             settings_file: SETTINGS_FILE,
+            working_files: &[
+                "sessions/",
+                "archived_sessions/",
+                "log/",
+                "shell_snapshots/",
+                "tmp/",
+                "auth.json",
+                "history.jsonl",
+                "models_cache.json",
+                "version.json",
+            ],
             session_writable_dirs: &[],
         },
         abilities: &[

@@ -172,6 +172,20 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("workspace.setup", ValueKind::Commands, field!(Plain, run.workspace.setup),
         "Commands that prepare a new clone, once: a string for `sh -c`, or a list of words"),
 
+    // The sandbox around agents, checks and commit hooks.
+    field_row("sandbox.mode", ValueKind::Words(&["auto", "required", "off"]), field!(Word, run.sandbox.mode),
+        "Whether the kernel keeps agents from writing outside their workspaces: where it can, or else no run, or not at all"),
+    field_row("sandbox.write", ValueKind::List, field!(Plain, run.sandbox.write),
+        "More paths that agents and checks may write; `~/` is your home directory, others are relative to the project"),
+    field_row("sandbox.read", ValueKind::Words(&["all", "strict"]), field!(Word, run.sandbox.read),
+        "What agents may read: everything that you can, or only their workspace, the system and their client's files"),
+    field_row("sandbox.read_paths", ValueKind::List, field!(Plain, run.sandbox.read_paths),
+        "More paths that may be read with `read: strict`"),
+    field_row("sandbox.network", ValueKind::Network { allows_none: false }, field!(Plain, run.sandbox.network),
+        "TCP ports that agents may connect to"),
+    field_row("sandbox.check_network", ValueKind::Network { allows_none: true }, field!(Plain, run.sandbox.check_network),
+        "TCP ports that checks and commit hooks may connect to"),
+
     // Hooks in sessions of coding clients; `settings::hooks` reads only these.
     field_row("hooks.guard_paths", ValueKind::Words(GUARD_PATHS), field!(GuardPaths, hooks.guard.paths),
         "Where agents may write in sessions with hooks"),

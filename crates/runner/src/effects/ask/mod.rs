@@ -41,6 +41,7 @@ use crate::{
         atomic_files,
         subject::{MAX_SUBJECT_BYTES, is_plain_path},
     },
+    sandbox::{PrivateTmp, SandboxPurpose},
     workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource, development::DevelopmentWorkspace},
 };
 
@@ -109,11 +110,12 @@ async fn run_task(
     let masked_prompt = context.masker.mask(&prompt).into_owned();
     let conversation = choose_conversation(&agent_task, unfinished_attempts);
     let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
-    let command = build_command(&context, &driven_agent, &agent_workspace.directory(), agent_call)
+    let (command, private_tmp) = build_command(&context, &driven_agent, &agent_workspace, agent_call)
         .map_err(|cause| environment_fault(format!("could not write the files for the agent: {cause}")))?;
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
+    drop(private_tmp);
     let process_end =
         process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
@@ -210,6 +212,14 @@ enum AgentWorkspace {
 }
 
 impl AgentWorkspace {
+    /// Returns the directory that belongs to the agent. The project may be only a part of it.
+    fn writable_dir(&self) -> PathBuf {
+        match self {
+            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Development { workspace } => workspace.record.tree.clone(),
+        }
+    }
+
     fn directory(&self) -> PathBuf {
         match self {
             AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
@@ -373,10 +383,12 @@ struct AgentInvocation<'c> {
 fn build_command(
     context: &EffectContext,
     driven_agent: &DrivenAgent,
-    directory: &Path,
+    agent_workspace: &AgentWorkspace,
     agent_call: AgentInvocation<'_>,
-) -> io::Result<ProcessCommand> {
+) -> io::Result<(ProcessCommand, Option<PrivateTmp>)> {
     let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
+    let directory = agent_workspace.directory();
+    let scratch_dir = context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR);
     let order = LaunchRequest {
         task_key,
         prompt,
@@ -385,7 +397,8 @@ fn build_command(
         access: agent_task.workspace_access(),
         size: agent_task.size,
         budget: agent_task.budget,
-        scratch_dir: &context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR),
+        is_sandboxed: context.is_sandboxed(),
+        scratch_dir: &scratch_dir,
         session_mode: conversation,
     };
     let launch = driven_agent.build_launch(order, &context.launch_env);
@@ -394,7 +407,7 @@ fn build_command(
         // A client's settings may contain credentials.
         atomic_files::write_privately(file_path, file_text.as_bytes())?;
     }
-    let mut command = context.new_command(launch.program, launch.args, directory.to_path_buf());
+    let mut command = context.new_command(launch.program, launch.args, directory.clone());
     command.extra_env.extend(launch.env.into_iter().map(|(variable, value)| (variable, value.into())));
     command.removed_env.extend(launch.removed_variables);
     command.stdin_bytes = launch.stdin_text.into_bytes();
@@ -404,9 +417,16 @@ fn build_command(
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
     if driven_agent.shows_progress() {
-        command.output_limits.on_stdout = Some(Box::new(progress_watcher(context, driven_agent, task_key, directory)));
+        command.output_limits.on_stdout = Some(Box::new(progress_watcher(context, driven_agent, task_key, &directory)));
     }
-    Ok(command)
+    let purpose = SandboxPurpose::Agent {
+        access: agent_task.workspace_access(),
+        workspace: &agent_workspace.writable_dir(),
+        scratch_dir: &scratch_dir,
+        client: driven_agent.client(),
+    };
+    let private_tmp = context.restrict_command(&mut command, purpose)?;
+    Ok((command, private_tmp))
 }
 
 /// Chooses how to continue a conversation. One that an earlier process had begun to continue may have moved on, so it is

@@ -81,6 +81,11 @@ impl DevelopmentWorkspace {
         self.record.tree.clone()
     }
 
+    /// Returns what a hook may write: the files, and the index and objects of our git directory.
+    pub fn hook_writable_paths(&self) -> Vec<PathBuf> {
+        vec![self.record.tree.clone(), self.control_git().git_dir]
+    }
+
     /// Returns the variables with which a hook sees what is staged for the commit.
     pub fn hook_env(&self) -> BTreeMap<String, OsString> {
         let commit_git = self.control_git().with_commit_index();

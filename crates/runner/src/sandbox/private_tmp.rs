@@ -1,0 +1,63 @@
+//! A directory for temporary files that belongs to one process. It is directly below the system's one: some programs create
+//! sockets in it, whose paths must be short.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tribunal_core::engine::ids::{Hash, RunId};
+
+use crate::workspaces::TaskWorkspace;
+
+static CREATED_COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A directory that is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct PrivateTmp {
+    path: PathBuf,
+}
+
+impl PrivateTmp {
+    pub fn create(system_dir: &Path, run_id: &RunId) -> io::Result<PrivateTmp> {
+        let prefix = dir_prefix(run_id);
+        loop {
+            let number = CREATED_COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = system_dir.join(format!("{prefix}{}-{number}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(PrivateTmp { path }),
+                // Anyone may create names there, so another one is tried.
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))),
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateTmp {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed when the run is resumed or ends.
+        let _ = TaskWorkspace::from_directory(self.path.clone()).remove();
+    }
+}
+
+/// Two projects may have runs of the same name, so the user's id and the name are not enough; a process is never ours alone.
+fn dir_prefix(run_id: &RunId) -> String {
+    let user_id = rustix::process::getuid().as_raw();
+    format!("tribunal-{user_id}-{}-", &Hash::digest_of(run_id.as_str().as_bytes()).short_hex())
+}
+
+/// Removes what killed processes of a run left.
+pub(crate) fn remove_leftover_dirs(system_dir: &Path, run_id: &RunId) {
+    let prefix = dir_prefix(run_id);
+    let Ok(entries) = fs::read_dir(system_dir) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
+        let _ = TaskWorkspace::from_directory(entry.path()).remove();
+    }
+}
