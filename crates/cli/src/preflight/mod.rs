@@ -12,10 +12,18 @@ use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
 use tribunal_core::{
-    engine::{plan::RunPlan, settings::Settings},
+    engine::{
+        plan::RunPlan,
+        sandbox::{SandboxMode, SandboxSettings},
+        settings::Settings,
+    },
     review::level::AgentRole,
 };
-use tribunal_runner::{Project, Runner};
+use tribunal_runner::{
+    Project, Runner,
+    sandbox::{describe_sandbox, is_enforced},
+};
+use tribunal_supervise::SandboxSupport;
 
 use crate::{
     clients::{
@@ -23,7 +31,7 @@ use crate::{
         programs::locate_program,
     },
     context::CommandContext,
-    messages::user_errors::UserError,
+    messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     runs::engine::check_system_limits,
     trust::trust_item::TrustItem,
 };
@@ -72,6 +80,13 @@ pub(crate) fn require_startable<'a>(
         for warning in warnings {
             context.print_warning(&warning.to_single_line())?;
         }
+        let settings = &planned_start.plan.settings.sandbox;
+        let support = tribunal_supervise::probe_sandbox();
+        let sandbox_text = describe_sandbox(settings, support);
+        match is_enforced(settings, support) {
+            true => context.print_note(&sandbox_text)?,
+            false => context.print_warning(&sandbox_text)?,
+        }
     }
     Ok(())
 }
@@ -107,7 +122,18 @@ fn find_place_faults(context: &CommandContext, planned_start: &PlannedStart<'_>)
         faults.extend(Runner::refuse_secrets(&context.secret_masker(), plan).err().map(UserError::from));
     }
     faults.extend(Runner::check_project(project, &plan.settings).err().map(UserError::from));
+    faults.extend(check_sandbox(&plan.settings.sandbox, tribunal_supervise::probe_sandbox()).err());
     faults
+}
+
+/// Fails if the run may only start with a sandbox, and there is none.
+fn check_sandbox(settings: &SandboxSettings, support: SandboxSupport) -> Result<(), UserError> {
+    if settings.mode != SandboxMode::Required || support.is_available() {
+        return Ok(());
+    }
+    Err(UserError::new(EXIT_ENVIRONMENT, format!("no sandbox, which `sandbox.mode: required` asks for: {support}"))
+        .with_reason("Without it, agents could write wherever you can. Nothing was started.")
+        .with_step("start it anyway: `--set sandbox.mode=auto`"))
 }
 
 /// Finds what is wrong with the programs that a run would start.

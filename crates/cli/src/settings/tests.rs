@@ -92,6 +92,7 @@ fn valid_value(value_kind: ValueKind) -> String {
         ValueKind::Flag => "false".into(),
         ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks => "[mine]".into(),
         ValueKind::Command => "mine".into(),
+        ValueKind::Network { .. } => "[443]".into(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => "\"mine\"".into(),
     }
 }
@@ -117,6 +118,7 @@ fn invalid_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::Checks => ["yes", "mine", "[{command: []}]", "[{run: a, when: b}]"].map(String::from).to_vec(),
         ValueKind::Command => ["[]", "{a: b}", "\"\""].map(String::from).to_vec(),
         ValueKind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
+        ValueKind::Network { .. } => ["443", "yes", "[70000]", "[443, all]", "{a: b}"].map(String::from).to_vec(),
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => {
             ["[a]", "\"\""].map(String::from).to_vec()
         }

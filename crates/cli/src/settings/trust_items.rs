@@ -12,7 +12,7 @@ use super::{
     layers::{self, EffectiveSettings},
     origin::SettingLayer,
 };
-use crate::trust::trust_item::{ClientLicence, CommandPurpose, TrustItem};
+use crate::trust::trust_item::{ClientLicence, CommandPurpose, SandboxOpening, TrustItem};
 
 /// The items of a run's settings that would run a command and came with the project.
 pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) -> Vec<TrustItem> {
@@ -43,6 +43,7 @@ pub(super) fn project_items(effective: &EffectiveSettings, settings: &Settings) 
                 format!("agents.{owner_name}.inherit")
             }
             TrustItem::McpServer { server_name: owner_name, .. } => format!("mcp.{owner_name}.argv"),
+            TrustItem::Sandbox(opening) => opening.setting_path().to_string(),
             // Hooks come from files and not from settings.
             TrustItem::Hook { .. } | TrustItem::CommitHook { .. } => return false,
         })
@@ -80,6 +81,18 @@ fn items_of_setting(setting_path: &str, setting_value: &SettingValue) -> Vec<Tru
     if let Some(purpose) = CommandPurpose::of_setting(setting_path) {
         let commands = commands_of_value(setting_value).into_iter();
         return commands.map(|command| TrustItem::Command { purpose, command: command.clone() }).collect();
+    }
+    match (setting_path, setting_value) {
+        ("sandbox.mode", SettingValue::Text(mode)) if mode == "off" => {
+            return vec![TrustItem::Sandbox(SandboxOpening::Off)];
+        }
+        ("sandbox.write", SettingValue::List(paths)) => {
+            return paths.iter().cloned().map(SandboxOpening::Path).map(TrustItem::Sandbox).collect();
+        }
+        ("workspace.root", SettingValue::Text(directory)) => {
+            return vec![TrustItem::Sandbox(SandboxOpening::ClonesRoot(directory.clone()))];
+        }
+        _ => {}
     }
     // The first part of a path is its section and the last one its key; the name is between them.
     let path_owner = setting_path

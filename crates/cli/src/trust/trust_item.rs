@@ -10,6 +10,7 @@ use tribunal_core::{
     development::checks::CommandLine,
     engine::{
         ids::Hash,
+        sandbox::SandboxMode,
         settings::{DriverSpec, Settings},
     },
     tasks::client::{ClientSpec, SettingsInheritance},
@@ -40,6 +41,8 @@ pub(crate) enum TrustItem {
         agent_name: String,
         licence: ClientLicence,
     },
+    /// A setting that lets agents out of their sandbox.
+    Sandbox(SandboxOpening),
     /// A command of the settings.
     Command {
         purpose: CommandPurpose,
@@ -55,6 +58,50 @@ pub(crate) enum TrustItem {
         file_name: String,
         content_hash: Hash,
     },
+}
+
+/// What lets agents write elsewhere than in their workspaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SandboxOpening {
+    Off,
+    Path(String),
+    /// The directory for clones: agents write there.
+    ClonesRoot(String),
+}
+
+impl SandboxOpening {
+    /// Collects what the settings open.
+    fn from_settings(settings: &Settings) -> impl Iterator<Item = SandboxOpening> {
+        let off = (settings.sandbox.mode == SandboxMode::Off).then_some(SandboxOpening::Off);
+        let paths = settings.sandbox.write.iter().cloned().map(SandboxOpening::Path);
+        let clones_root = settings.workspace.root.clone().map(SandboxOpening::ClonesRoot);
+        off.into_iter().chain(paths).chain(clones_root)
+    }
+
+    /// The setting that opens it.
+    pub fn setting_path(&self) -> &'static str {
+        match self {
+            SandboxOpening::Off => "sandbox.mode",
+            SandboxOpening::Path(_) => "sandbox.write",
+            SandboxOpening::ClonesRoot(_) => "workspace.root",
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            SandboxOpening::Off => "run without a sandbox".to_string(),
+            SandboxOpening::Path(path) => format!("write {path}"),
+            SandboxOpening::ClonesRoot(directory) => format!("work in clones below {directory}"),
+        }
+    }
+
+    fn hashed_words(&self) -> Vec<&str> {
+        match self {
+            SandboxOpening::Off => vec!["off"],
+            SandboxOpening::Path(path) => vec!["write", path],
+            SandboxOpening::ClonesRoot(directory) => vec!["root", directory],
+        }
+    }
 }
 
 /// What a command of the settings is for.
@@ -129,6 +176,7 @@ impl TrustItem {
                 }
             }
         }
+        items.extend(SandboxOpening::from_settings(settings).map(TrustItem::Sandbox));
         let checks = settings.checks.iter().map(|check| (CommandPurpose::Check, &check.command));
         let setup = settings.workspace.setup.iter().map(|command| (CommandPurpose::Setup, command));
         let notice = settings.notify.iter().map(|command| (CommandPurpose::Notice, command));
@@ -195,6 +243,7 @@ impl TrustItem {
             TrustItem::Client { .. } => "client",
             TrustItem::McpServer { .. } => "server",
             TrustItem::Licence { .. } => "licence",
+            TrustItem::Sandbox(_) => "sandbox",
             TrustItem::Command { purpose, .. } => purpose.kind_name(),
             TrustItem::Hook { .. } => "hook",
             TrustItem::CommitHook { .. } => "commit-hook",
@@ -210,7 +259,7 @@ impl TrustItem {
             | TrustItem::Licence { agent_name: item_owner, .. }
             | TrustItem::Hook { file_name: item_owner, .. }
             | TrustItem::CommitHook { file_name: item_owner, .. } => Some(item_owner),
-            TrustItem::Command { .. } => None,
+            TrustItem::Command { .. } | TrustItem::Sandbox(_) => None,
         }
     }
 
@@ -222,6 +271,7 @@ impl TrustItem {
             }
             TrustItem::Client { program: program_name, .. } => shell_quote(program_name),
             TrustItem::Licence { licence: licence_kind, .. } => licence_kind.describe(),
+            TrustItem::Sandbox(opening) => opening.describe(),
             TrustItem::Command { command: CommandLine::Argv(argv), .. } => {
                 argv.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
             }
@@ -254,6 +304,7 @@ impl TrustItem {
                 format!("agent `{}` may {masked_command}", mask_name(agent_name))
             }
             TrustItem::Command { purpose, .. } => format!("{}: {masked_command}", purpose.kind_name()),
+            TrustItem::Sandbox(_) => format!("all agents may {masked_command}"),
             TrustItem::CommitHook { .. } => format!("commit hook {masked_command}"),
             TrustItem::Hook { file_name, .. } => {
                 format!("hook of `{}`: {masked_command}", mask_name(file_name))
@@ -269,6 +320,7 @@ impl TrustItem {
             TrustItem::Client { .. } => "started instead of the installed client whenever this agent is given a task",
             TrustItem::McpServer { .. } => "started by the agent's client, which may then use the tools of this server",
             TrustItem::Licence { licence, .. } => licence.describe_effect(),
+            TrustItem::Sandbox(_) => "all the time, for agents, checks and commit hooks",
             TrustItem::Command { purpose, .. } => purpose.describe_moment(),
             TrustItem::Hook { .. } => "run by the shell in the project when a session reaches this step",
             TrustItem::CommitHook { .. } => "run in the workspace before the result of a loop is committed",
@@ -286,7 +338,7 @@ impl TrustItem {
                 detail_lines.extend(shell_lines);
                 &[]
             }
-            TrustItem::Licence { .. } | TrustItem::CommitHook { .. } => &[],
+            TrustItem::Licence { .. } | TrustItem::Sandbox(_) | TrustItem::CommitHook { .. } => &[],
         };
         for (argument_index, argument) in arguments.iter().enumerate() {
             let masked_argument = masker.mask(&escape_line(argument)).into_owned();
@@ -318,6 +370,7 @@ impl TrustItem {
             }
             TrustItem::Command { command: CommandLine::Shell(shell_command), .. }
             | TrustItem::Hook { command_line: shell_command, .. } => vec![shell_command],
+            TrustItem::Sandbox(opening) => opening.hashed_words(),
             // A hook that moved is the same hook.
             TrustItem::CommitHook { content_hash, .. } => vec![content_hash.as_str()],
             // The first part tells a program from a line for the shell with the same text.

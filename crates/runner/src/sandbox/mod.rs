@@ -74,9 +74,12 @@ pub fn describe_sandbox(settings: &SandboxSettings, support: SandboxSupport) -> 
     if !support.is_available() {
         return format!("no sandbox: {support}; agents can write wherever you can");
     }
-    let gaps = support.list_gaps(&network_rule(&settings.network));
-    let suffix = if gaps.is_empty() { String::new() } else { format!(" ({})", gaps.join("; ")) };
-    format!("sandbox: {support}, agents write only in their workspaces{suffix}")
+    format!("agents write only in their workspaces (sandbox: {support})")
+}
+
+/// Lists what the kernel cannot enforce although the settings ask for it.
+pub fn list_gaps(settings: &SandboxSettings, support: SandboxSupport) -> Vec<&'static str> {
+    if is_enforced(settings, support) { support.list_gaps(&network_rule(&settings.network)) } else { Vec::new() }
 }
 
 fn network_rule(scope: &NetworkScope) -> NetworkRule {

@@ -101,6 +101,7 @@ fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
         job,
         size: None,
         budget: None,
+        is_sandboxed: false,
         scratch_dir: Path::new("/beside"),
         session_mode: SessionMode::New,
     }
@@ -125,6 +126,7 @@ fn build_launch_in(agent_spec: &AgentSpec, launch_request: LaunchRequest<'_>, cl
             ("claude-code", claude_settings.to_string()),
             ("codex", "[mcp_servers.mine]\n[mcp_servers.\"my.docs\"]\n".to_string()),
         ]),
+        user_dirs: Default::default(),
     };
     drive_agent(agent_spec).build_launch(launch_request, &launch_env)
 }

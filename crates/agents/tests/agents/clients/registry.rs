@@ -33,6 +33,7 @@ fn build_request(task_key: &Key) -> LaunchRequest<'_> {
         access: AgentAccess::Read,
         size: None,
         budget: None,
+        is_sandboxed: false,
         scratch_dir: std::path::Path::new("/beside"),
         session_mode: SessionMode::New,
     }

@@ -25,9 +25,19 @@ pub(crate) struct DoctorReport {
     pub others: Vec<OtherClient>,
     /// The version of git; null if it is missing.
     pub git: Option<String>,
+    pub sandbox: DoctorSandboxRow,
     pub project: DoctorProjectRow,
     /// How workspaces for development could be set up; null if that is set, or if nothing is known.
     pub workspace: Option<DoctorWorkspaceAdvice>,
+}
+
+/// What keeps agents in their workspaces.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DoctorSandboxRow {
+    pub enforced: bool,
+    pub description: String,
+    /// What this kernel cannot prevent.
+    pub gaps: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -17,14 +17,15 @@ use std::{
 
 use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
-    engine::{plan::RunPlan, settings::DriverSpec},
+    engine::{plan::RunPlan, sandbox::SandboxSettings, settings::DriverSpec},
     review::subject::Subject,
     tasks::client::{JobKind, JobPriority},
 };
+use tribunal_runner::sandbox;
 
 use self::document::{
-    DOCTOR_SCHEMA, DoctorAbility, DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorProjectRow, DoctorSignIn,
-    OtherClient,
+    DOCTOR_SCHEMA, DoctorAbility, DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorProjectRow, DoctorSandboxRow,
+    DoctorSignIn, OtherClient,
 };
 use crate::{
     clients::{
@@ -111,12 +112,22 @@ fn examine_setup(context: &CommandContext, probe_timeout: Duration) -> DoctorRep
         clients: probed_clients.iter().map(|probed_client| build_client_row(probed_client, context)).collect(),
         others: find_other_clients(context),
         git: git_version,
+        sandbox: examine_sandbox(&planned_start.plan.settings.sandbox),
         project: DoctorProjectRow {
             root: project_root.display().to_string(),
             bmad: effective.has_bmad,
             personas: survey.roster.personas.len(),
         },
         workspace: workspace::suggest_workspace(project_root, &effective),
+    }
+}
+
+fn examine_sandbox(settings: &SandboxSettings) -> DoctorSandboxRow {
+    let support = tribunal_supervise::probe_sandbox();
+    DoctorSandboxRow {
+        enforced: sandbox::is_enforced(settings, support),
+        description: sandbox::describe_sandbox(settings, support),
+        gaps: sandbox::list_gaps(settings, support),
     }
 }
 

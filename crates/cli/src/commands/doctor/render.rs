@@ -159,6 +159,11 @@ impl ReportPage<'_> {
             Some(version) => self.add_item(ItemMark::Good, &format!("git {version}")),
             None => self.add_item(ItemMark::Doubtful, "git: not found; files can be reviewed, changes cannot"),
         }
+        let sandbox_mark = if report.sandbox.enforced { ItemMark::Good } else { ItemMark::Doubtful };
+        self.add_item(sandbox_mark, &report.sandbox.description);
+        for gap in &report.sandbox.gaps {
+            self.add_detail(TextStyle::Dim, &format!("not prevented by this kernel: {gap}"));
+        }
     }
 
     fn add_workspace_advice(&mut self, advice: &DoctorWorkspaceAdvice) {
@@ -209,7 +214,7 @@ impl ReportPage<'_> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::document::{DOCTOR_SCHEMA, DoctorProjectRow},
+        super::document::{DOCTOR_SCHEMA, DoctorProjectRow, DoctorSandboxRow},
         *,
     };
     use crate::messages::user_errors::UserError;
@@ -230,6 +235,7 @@ mod tests {
             clients: Vec::new(),
             others: Vec::new(),
             git: None,
+            sandbox: DoctorSandboxRow { enforced: true, description: "sandboxed".into(), gaps: Vec::new() },
             project: DoctorProjectRow { root: "/srv/p".into(), bmad: false, personas: 0 },
             workspace: None,
         };

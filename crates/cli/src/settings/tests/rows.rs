@@ -61,6 +61,8 @@ fn allowed_values(value_kind: ValueKind) -> Vec<String> {
         ValueKind::Text | ValueKind::TextOrFalse | ValueKind::SingleName | ValueKind::Folder => &["other"],
         ValueKind::List | ValueKind::Argv | ValueKind::Commands | ValueKind::Checks => &["[other]"],
         ValueKind::Command => &["other", "[other, word]"],
+        ValueKind::Network { allows_none: true } => &["all", "none", "[443, 80]"],
+        ValueKind::Network { allows_none: false } => &["all", "[443]"],
     };
     value_texts.iter().map(ToString::to_string).collect()
 }
