@@ -84,7 +84,7 @@ impl ProcessTree {
         let (own_end, keeper_end) = StdStream::pair().map_err(start_error)?;
         own_end.set_nonblocking(true).map_err(start_error)?;
         let sandbox_argument = match &command.sandbox {
-            Some(rules) => rules.to_argument().map_err(|cause| start_error(io::Error::other(cause)))?,
+            Some(rules) => rules.to_argument(),
             None => OsString::from(NO_SANDBOX),
         };
         let mut keeper_command = tokio::process::Command::new(keeper_program);

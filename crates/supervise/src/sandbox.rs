@@ -105,29 +105,20 @@ pub fn probe() -> SandboxSupport {
     SandboxSupport::OtherSystem
 }
 
-/// The rules could not be passed on, because a path contains a line break.
-#[derive(Debug, thiserror::Error)]
-#[error("the path {0:?} contains a line break, so the sandbox cannot be set up")]
-pub struct UnusablePath(PathBuf);
-
 impl SandboxRules {
     /// Encodes the rules as one argument.
-    pub(crate) fn to_argument(&self) -> Result<OsString, UnusablePath> {
+    pub(crate) fn to_argument(&self) -> OsString {
         let mut encoded = Vec::new();
         let mut add_line = |keyword: &str, value: &OsStr| {
             encoded.extend_from_slice(keyword.as_bytes());
-            encoded.extend_from_slice(value.as_bytes());
+            encoded.extend(escape_line_breaks(value.as_bytes()));
             encoded.push(b'\n');
         };
-        let readable_paths = self.readable_paths.iter().flatten();
-        if let Some(path) = self.writable_paths.iter().chain(readable_paths.clone()).find(|path| has_line_break(path)) {
-            return Err(UnusablePath(path.clone()));
-        }
         self.writable_paths.iter().for_each(|path| add_line("write ", path.as_os_str()));
         if self.readable_paths.is_some() {
             add_line("strict-read", OsStr::new(""));
         }
-        readable_paths.for_each(|path| add_line("read ", path.as_os_str()));
+        self.readable_paths.iter().flatten().for_each(|path| add_line("read ", path.as_os_str()));
         match &self.network {
             NetworkRule::Everything => {}
             NetworkRule::Nothing => add_line("no-network", OsStr::new("")),
@@ -136,7 +127,7 @@ impl SandboxRules {
                 ports.iter().for_each(|port| add_line("port ", OsStr::new(&port.to_string())));
             }
         }
-        Ok(OsString::from_vec(encoded))
+        OsString::from_vec(encoded)
     }
 
     /// Decodes the argument; `None` if it is not one.
@@ -146,7 +137,7 @@ impl SandboxRules {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let keyword_end = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
             let value = line.get(keyword_end + 1..).unwrap_or_default();
-            let path = || PathBuf::from(OsStr::from_bytes(value));
+            let path = || PathBuf::from(OsString::from_vec(restore_line_breaks(value)));
             match &line[..keyword_end] {
                 b"write" => rules.writable_paths.push(path()),
                 b"strict-read" => rules.readable_paths = Some(Vec::new()),
@@ -164,8 +155,26 @@ impl SandboxRules {
     }
 }
 
-fn has_line_break(path: &std::path::Path) -> bool {
-    path.as_os_str().as_bytes().contains(&b'\n')
+/// Replaces line breaks by `\n`, and each backslash by two.
+fn escape_line_breaks(value: &[u8]) -> Vec<u8> {
+    let escape_byte = |byte: &u8| match byte {
+        b'\n' => vec![b'\\', b'n'],
+        b'\\' => vec![b'\\', b'\\'],
+        other => vec![*other],
+    };
+    value.iter().flat_map(escape_byte).collect()
+}
+
+fn restore_line_breaks(value: &[u8]) -> Vec<u8> {
+    let mut restored = Vec::new();
+    let mut bytes = value.iter();
+    while let Some(byte) = bytes.next() {
+        restored.push(match byte {
+            b'\\' if bytes.next() == Some(&b'n') => b'\n',
+            other => *other,
+        });
+    }
+    restored
 }
 
 #[cfg(test)]
@@ -174,7 +183,7 @@ mod tests {
 
     #[test]
     fn rules_survive_the_way_to_the_keeper() {
-        let name_that_is_not_utf8 = PathBuf::from(OsString::from_vec(b"/a b/\xff ".to_vec()));
+        let name_that_is_not_utf8 = PathBuf::from(OsString::from_vec(b"/a b/\xff \n\\n\\\\".to_vec()));
         let all_rules = [
             SandboxRules::default(),
             SandboxRules { writable_paths: vec!["/".into(), name_that_is_not_utf8.clone()], ..SandboxRules::default() },
@@ -188,16 +197,10 @@ mod tests {
             SandboxRules { network: NetworkRule::Ports(vec![443, 8080]), ..SandboxRules::default() },
         ];
         for rules in all_rules {
-            assert_eq!(SandboxRules::from_argument(&rules.to_argument().unwrap()), Some(rules));
+            assert_eq!(SandboxRules::from_argument(&rules.to_argument()), Some(rules));
         }
         assert_eq!(SandboxRules::from_argument(OsStr::new("write /a\nread /b\n")), None, "reading is not restricted");
         assert_eq!(SandboxRules::from_argument(OsStr::new("allow /a\n")), None);
-    }
-
-    #[test]
-    fn a_path_with_a_line_break_is_refused() {
-        let rules = SandboxRules { writable_paths: vec!["/a\nwrite /".into()], ..SandboxRules::default() };
-        assert!(rules.to_argument().unwrap_err().to_string().contains("line break"));
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub struct AgentFacts {
     /// What its driver can have it do.
     pub abilities: &'static [ClientAbility],
     pub denial_remedy: DenialRemedy,
+    /// Whether it works in our sandbox. One that does not uses its own.
+    pub runs_in_sandbox: bool,
     /// Whether `tasks.fixer_model` applies to it.
     pub uses_fixer_model: bool,
     pub driver: &'static dyn AgentDriver,

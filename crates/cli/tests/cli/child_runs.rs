@@ -15,6 +15,7 @@ use tribunal_core::{
         event::{EntryDraft, RunEvent},
         ids::RunId,
         kinds::RunOrder,
+        sandbox::SandboxSettings,
         settings::{AgentSpec, DriverSpec, Settings},
         tier::ProcessTier,
         timestamp::Timestamp,
@@ -68,6 +69,7 @@ fn toy_settings(sandbox: &Sandbox) -> Settings {
         tier: ProcessTier::new(0).unwrap(),
         agents: vec![AgentSpec::new("scripted", DriverSpec::Command { argv })],
         reviews: ".tribunal/reviews".to_string(),
+        sandbox: SandboxSettings { write: vec!["..".to_string()], ..SandboxSettings::default() },
         ..Settings::default()
     };
     settings.tasks.retry_after_ms = 0;

@@ -329,6 +329,8 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
     let mut notice_reader = BufReader::new(child.stderr.take().unwrap());
     send_signal(&child, Signal::INT);
     let mut notice = String::new();
+    // The first line is about the sandbox.
+    notice_reader.read_line(&mut String::new()).unwrap();
     notice_reader.read_line(&mut notice).unwrap();
     assert_eq!(notice, "note: waiting for 1 agent to finish before stopping; press Ctrl-C again to stop now\n");
     send_signal(&child, Signal::INT);

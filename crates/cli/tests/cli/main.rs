@@ -28,6 +28,7 @@ mod hostile_agents;
 mod hostile_environment;
 mod init;
 mod inside_agents;
+mod kernel_sandbox;
 mod log;
 mod loop_runs;
 mod loop_sandbox;

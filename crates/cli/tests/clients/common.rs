@@ -125,6 +125,8 @@ impl ClientTestbed {
 
     pub fn tribunal_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.tribunal_command(arguments);
+        // Real clients have to work with the sandbox as it is for users.
+        command.env_remove("TRIBUNAL_SANDBOX__WRITE");
         self.set_environment(&mut command);
         command
     }

@@ -348,6 +348,7 @@ fn a_session_that_the_client_has_lost_is_replaced(client: Client) {
     // Checks run between two turns, so this one removes the session before it is continued.
     let sessions_dir = sessions_dir(client, &testbed.sandbox.home_dir());
     testbed.sandbox.append_setting(&format!("verify: ['rm -rf {}']", sessions_dir.display()));
+    testbed.sandbox.append_setting(&format!("sandbox: {{write: ['{}']}}", testbed.sandbox.home_dir().display()));
     testbed.run_expecting(&["trust", "--yes"], 0);
     testbed.run_expecting(&CONTINUED_LOOP, 0);
     assert_eq!(testbed.unscripted_prompts(), [""; 0]);

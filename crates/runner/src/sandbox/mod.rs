@@ -92,9 +92,14 @@ fn network_rule(scope: &NetworkScope) -> NetworkRule {
 
 impl EffectContext {
     /// Whether processes of this run are restricted.
-    pub fn is_sandboxed(&self) -> bool {
+    fn is_sandboxed(&self) -> bool {
         self.process_policy.keeper_program.is_some()
             && is_enforced(&self.settings.sandbox, self.process_policy.sandbox_support)
+    }
+
+    /// Whether an agent with this client is restricted.
+    pub fn is_agent_sandboxed(&self, client: Option<AgentClient>) -> bool {
+        self.is_sandboxed() && client.is_none_or(|client| client.facts.runs_in_sandbox)
     }
 
     /// Restricts a command, and gives it a private directory for temporary files, which lasts as long as the result.
@@ -103,7 +108,11 @@ impl EffectContext {
         command: &mut ProcessCommand,
         purpose: SandboxPurpose<'_>,
     ) -> std::io::Result<Option<PrivateTmp>> {
-        if !self.is_sandboxed() {
+        let is_restricted = match purpose {
+            SandboxPurpose::Agent { client, .. } => self.is_agent_sandboxed(client),
+            SandboxPurpose::Check { .. } => self.is_sandboxed(),
+        };
+        if !is_restricted {
             return Ok(None);
         }
         let private_tmp = PrivateTmp::create(&self.launch_env.user_dirs.temporary, &self.run_id)?;

@@ -113,6 +113,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "in dollars, at list price" },
         ],
         denial_remedy: DenialRemedy::AllowTools,
+        runs_in_sandbox: true,
         uses_fixer_model: true,
         driver: &ClaudeCodeDriver,
     }),

@@ -67,17 +67,8 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             default_dir: ".codex",
             credentials_file: "auth.json",
             settings_file: SETTINGS_FILE,
-            working_files: &[
-                "sessions/",
-                "archived_sessions/",
-                "log/",
-                "shell_snapshots/",
-                "tmp/",
-                "auth.json",
-                "history.jsonl",
-                "models_cache.json",
-                "version.json",
-            ],
+            // It keeps databases beside its settings, in the same directory.
+            working_files: &[],
             session_writable_dirs: &[],
         },
         abilities: &[
@@ -92,6 +83,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "tokens only" },
         ],
         denial_remedy: DenialRemedy::Bypass,
+        runs_in_sandbox: false,
         uses_fixer_model: false,
         driver: &CodexDriver,
     }),

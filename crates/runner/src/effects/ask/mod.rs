@@ -397,7 +397,7 @@ fn build_command(
         access: agent_task.workspace_access(),
         size: agent_task.size,
         budget: agent_task.budget,
-        is_sandboxed: context.is_sandboxed(),
+        is_sandboxed: context.is_agent_sandboxed(driven_agent.client()),
         scratch_dir: &scratch_dir,
         session_mode: conversation,
     };

@@ -1,0 +1,134 @@
+//! What an agent cannot do because the kernel does not let it, and what it can do with the sandbox off.
+
+use std::process::Command;
+
+use tribunal_supervise::probe_sandbox;
+
+use crate::{
+    common::{CommandOutput, Sandbox},
+    loop_sandbox::{loop_sandbox, run_git},
+};
+
+/// Tries to write everywhere but in its workspace, then answers like a reviewer without findings.
+const HOSTILE_REVIEWER: &str = "cat > /dev/null
+echo changed > PROJECT/plan.md
+echo planted > PROJECT/planted.txt
+echo planted > PROJECT/.tribunal/planted
+echo planted > HOME/.bashrc
+echo planted > here.txt
+rm -f PROJECT/kept.txt
+ls here.txt > /dev/null 2>&1 && printf '{\"findings\": [{\"severity\": \"high\", \"category\": \"t\", \
+\"description\": \"own copy written\", \"quote\": \"It shall be fast.\"}]}' || echo '{\"findings\": []}'
+";
+
+fn hostile_sandbox() -> Sandbox {
+    let sandbox = Sandbox::with_shell_agent(HOSTILE_REVIEWER);
+    let script = HOSTILE_REVIEWER
+        .replace("PROJECT", &sandbox.root_dir().display().to_string())
+        .replace("HOME", &sandbox.home_dir().display().to_string());
+    sandbox.write_file("agent.sh", &script);
+    sandbox.write_file("kept.txt", "kept\n");
+    sandbox.write_file("../home/.bashrc", "mine\n");
+    sandbox
+}
+
+/// Runs a command with nothing writable but what every agent may write.
+fn run_strictly(sandbox: &Sandbox, args: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
+    let mut command = sandbox.tribunal_command(args);
+    command.env_remove("TRIBUNAL_SANDBOX__WRITE").envs(variables.iter().copied());
+    CommandOutput::from_output(command.output().unwrap())
+}
+
+#[test]
+fn a_reviewer_writes_nowhere() {
+    if !probe_sandbox().is_available() {
+        return;
+    }
+    let sandbox = hostile_sandbox();
+    let plan = sandbox.read_file("plan.md");
+    let output = run_strictly(&sandbox, &["review", "plan.md", "--no-fix"], &[]);
+    assert_eq!(output.exit_code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert_eq!(sandbox.read_file("plan.md"), plan);
+    assert!(sandbox.path_of("kept.txt").exists() && !sandbox.path_of("planted.txt").exists());
+    assert!(!sandbox.path_of(".tribunal/planted").exists());
+    assert_eq!(sandbox.read_file("../home/.bashrc"), "mine\n");
+}
+
+#[test]
+fn with_the_sandbox_off_the_same_agent_writes_and_that_is_said() {
+    let sandbox = hostile_sandbox();
+    let off = [("TRIBUNAL_SANDBOX__MODE", "off")];
+    let mut command = sandbox.tribunal_command(&["review", "plan.md", "--no-fix"]);
+    let output = command.env_remove("TRIBUNAL_SANDBOX__WRITE").envs(off).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("warning: no sandbox: `sandbox.mode` is off"), "{stderr}");
+    assert_eq!(sandbox.read_file("../home/.bashrc"), "planted\n");
+}
+
+#[test]
+fn a_developer_writes_in_its_clone_and_nowhere_else() {
+    if !probe_sandbox().is_available() {
+        return;
+    }
+    let sandbox = loop_sandbox("");
+    let script = format!(
+        "cat > /dev/null\necho one >> src/lib.txt\nmkdir -p $TMPDIR/deep && echo t > $TMPDIR/deep/t || echo no-tmp >> src/lib.txt\n\
+         echo planted > {root}/planted.txt\necho '[core]' > {root}/.git/config\necho x > {root}/src/lib.txt\n\
+         git config user.name n; git config user.email e@e; git commit -qam mine || echo no-commit >> src/lib.txt\n\
+         echo '<promise>COMPLETE</promise>'\n",
+        root = sandbox.root_dir().display()
+    );
+    sandbox.write_file("../agent.sh", &script);
+    let git_config = sandbox.read_file(".git/config");
+    let output = run_strictly(&sandbox, &["loop", "run", "-p", "Add a line."], &[]);
+    assert_eq!(output.exit_code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert_eq!(sandbox.read_file("src/lib.txt"), "one\none\n");
+    assert!(!sandbox.path_of("planted.txt").exists());
+    assert_eq!(sandbox.read_file(".git/config"), git_config);
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_check_writes_only_where_it_runs() {
+    if !probe_sandbox().is_available() {
+        return;
+    }
+    let sandbox = Sandbox::with_shell_agent("cat > /dev/null; echo '{\"findings\": []}'\n");
+    let planted = sandbox.path_of("../home/planted");
+    let command = format!("echo built > out.txt && ! echo x 2> /dev/null > {}", planted.display());
+    sandbox.write_file("../home/.keep", "");
+    sandbox.append_setting(&format!("verify: [{command:?}]"));
+    let output = run_strictly(&sandbox, &["review", "plan.md"], &[]);
+    assert_eq!(output.exit_code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert!(!planted.exists());
+}
+
+#[test]
+fn a_project_cannot_switch_the_sandbox_off_without_trust() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n").without_trust();
+    sandbox.append_setting("sandbox: {mode: off, write: [~/elsewhere]}");
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2), "{}{}", output.stdout, output.stderr);
+    let listed = run_strictly(&sandbox, &["trust"], &[]);
+    for text in ["all agents may run without a sandbox", "all agents may write ~/elsewhere"] {
+        assert!(listed.stdout.contains(text), "{}{}", listed.stdout, listed.stderr);
+    }
+}
+
+#[test]
+fn what_holds_is_said_at_the_start_and_by_the_doctor() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let read_all = |mut command: Command| {
+        let output = command.output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let expected = if probe_sandbox().is_available() {
+        "agents write only in their workspaces (sandbox: "
+    } else {
+        "no sandbox: "
+    };
+    for args in [&["review", "plan.md"][..], &["doctor"]] {
+        let shown = read_all(sandbox.tribunal_command(args));
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
