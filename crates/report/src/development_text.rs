@@ -3,6 +3,7 @@
 use tribunal_core::{
     development::{
         changes::ChangeOutcome,
+        check_scripts::describe_changed_scripts,
         checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
         workspace::OpenOutcome,
@@ -69,6 +70,9 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::Rebase(RebaseOutcome::Conflict { paths }) => format!("conflicts in {}", paths.join(", ")),
         Reply::Integrate(IntegrateOutcome::Integrated { .. }) => "moved".into(),
         Reply::Integrate(IntegrateOutcome::Waits { branch, .. }) => format!("waits on {branch}"),
+        Reply::Integrate(IntegrateOutcome::ChecksChanged { scripts }) => {
+            format!("stopped: it changes {}", describe_changed_scripts(scripts))
+        }
         Reply::Integrate(IntegrateOutcome::Moved { tip }) => format!("the branch has moved to {}", tip.short_hex()),
         Reply::ReadChange(ChangeOutcome::Listed { change }) => phrases::format_count(change.files.len() as u32, "file"),
         Reply::ReadChange(ChangeOutcome::Empty) => "nothing to review".into(),

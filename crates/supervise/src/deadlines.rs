@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
-/// The time limits of a process. Both start at its launch.
+/// The time limits of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
+    /// Starts at the launch, like the next one.
     pub total: Duration,
     /// The limit without a byte on either stream.
     pub idle: Duration,
+    /// The time between asking the tree to end and killing it.
+    pub grace: Duration,
 }
 
 /// A moment on two clocks: one that stands still while the machine sleeps, and one that does not.
@@ -103,7 +106,8 @@ impl DeadlineWatch {
 mod tests {
     use super::*;
 
-    const LIMITS: Deadlines = Deadlines { total: Duration::from_secs(100), idle: Duration::from_secs(10) };
+    const LIMITS: Deadlines =
+        Deadlines { total: Duration::from_secs(100), idle: Duration::from_secs(10), grace: Duration::ZERO };
 
     fn moment_at(awake: u64, slept: u64) -> Moment {
         Moment { awake: Duration::from_secs(awake), boot: Duration::from_secs(awake + slept) }

@@ -35,6 +35,6 @@ pub use identity::ProcessIdentity;
 pub use keeper::{enter_if_keeper as enter_keeper, own_program};
 pub use process::{ExitReason, OutputCallback, OutputLimits, ProcessCommand, ProcessOutcome, StartError, run_process};
 pub use resources::raise_file_limit;
-pub use sandbox::{NetworkRule, SandboxRules, SandboxSupport, probe as probe_sandbox};
+pub use sandbox::{NetworkRule, SandboxRules, SandboxSupport, probe_sandbox};
 pub use search_path::{search_dirs, secure_search_path};
 pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

@@ -44,8 +44,6 @@ pub struct ProcessCommand {
     pub removed_env: Vec<String>,
     pub stdin_bytes: Vec<u8>,
     pub deadlines: Deadlines,
-    /// The time between asking the tree to end and killing it.
-    pub grace_period: Duration,
     pub output_limits: OutputLimits,
     /// What the kernel lets the tree do; `None` leaves it as it is. Only a keeper can set it up.
     pub sandbox: Option<SandboxRules>,

@@ -94,7 +94,7 @@ impl ProcessTree {
             .arg0(KEEPER_NAME)
             .arg(keeper_end.as_raw_fd().to_string())
             .arg(if lock_list.is_empty() { "-" } else { &lock_list })
-            .arg(command.grace_period.as_millis().to_string())
+            .arg(command.deadlines.grace.as_millis().to_string())
             .arg(resources::child_file_limit().map_or("-".to_string(), |file_limit| file_limit.to_string()))
             .arg(sandbox_argument)
             .arg(&command.program)
@@ -121,7 +121,7 @@ impl ProcessTree {
         }
         Ok(ProcessTree {
             child,
-            grace_period: command.grace_period,
+            grace_period: command.deadlines.grace,
             control: TreeControl::Keeper { messages, orders_fd },
         })
     }
@@ -135,7 +135,7 @@ impl ProcessTree {
         direct_command.args(&command.args).process_group(0).kill_on_drop(true);
         let child = spawn_child(direct_command, command)?;
         let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-        Ok(ProcessTree { child, grace_period: command.grace_period, control: TreeControl::Group(group) })
+        Ok(ProcessTree { child, grace_period: command.deadlines.grace, control: TreeControl::Group(group) })
     }
 
     pub fn child(&mut self) -> &mut Child {

@@ -2,7 +2,7 @@
 //! everything that it starts.
 //!
 //! Landlock is a list of what is allowed. Writing is allowed only beneath the directories that are named; reading and connecting
-//! only if they are restricted at all. Older kernels know fewer rights, and what they do not know is not enforced: [`probe`] tells
+//! only if they are restricted at all. Older kernels know fewer rights, and what they do not know is not enforced: [`probe_sandbox`] tells
 //! what holds here. Signals to processes outside of the tree, and abstract sockets of theirs, are always out of reach where the
 //! kernel can do that. Sockets with a path name are, too, from Landlock's version 9 on.
 //!
@@ -98,9 +98,9 @@ impl fmt::Display for SandboxSupport {
 }
 
 /// Finds out what the kernel can enforce.
-pub fn probe() -> SandboxSupport {
+pub fn probe_sandbox() -> SandboxSupport {
     #[cfg(target_os = "linux")]
-    return landlock_rules::probe();
+    return landlock_rules::probe_kernel();
     #[cfg(not(target_os = "linux"))]
     SandboxSupport::OtherSystem
 }

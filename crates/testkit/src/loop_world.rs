@@ -7,8 +7,9 @@ use tribunal_core::{
     },
     development::{
         changes::ChangeOutcome,
+        check_scripts::ChangedScript,
         checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, RunChecks},
-        commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseOutcome},
+        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, OpenOutcome, OpenedWorkspace, WorkspaceState},
     },
@@ -257,12 +258,18 @@ impl LoopWorld {
         Reply::Commit(CommitOutcome::Committed(CommittedWork { commit, rewritten: Vec::new() }))
     }
 
-    fn integrate_work(&mut self) -> Reply {
+    fn integrate_work(&mut self, request: &Integrate) -> Reply {
         if self.is_random() {
             return Reply::Integrate(match self.dice.roll(10) {
                 0..=1 => IntegrateOutcome::Moved { tip: CommitId::new("moved") },
                 2 => IntegrateOutcome::Waits { branch: "tribunal/x".into(), paths: vec!["a".into()] },
                 3 => Fault::new(FaultKind::World, "index.lock exists").into(),
+                4 if !request.unchanged_checks.is_empty() => {
+                    let command = request.unchanged_checks[0].clone();
+                    IntegrateOutcome::ChecksChanged {
+                        scripts: vec![ChangedScript { path: "check.sh".into(), command }],
+                    }
+                }
                 _ => IntegrateOutcome::Integrated { checkout_moved: true },
             });
         }
@@ -339,7 +346,7 @@ impl SimulatedWorld for LoopWorld {
             Effect::Ask(asked) => self.answer_task(&asked.task),
             Effect::Checks(run_checks) => self.run_checks(run_checks),
             Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
-            Effect::Integrate(_) => self.integrate_work(),
+            Effect::Integrate(request) => self.integrate_work(request),
             Effect::Rebase(_) => self.rebase_work(),
             Effect::ReadChange(read_change) => {
                 let files = vec![ChangedPath { path: "a.rs".into(), from: None }];

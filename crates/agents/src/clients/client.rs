@@ -105,8 +105,6 @@ pub struct AgentFacts {
     /// What its driver can have it do.
     pub abilities: &'static [ClientAbility],
     pub denial_remedy: DenialRemedy,
-    /// Whether it works in our sandbox. One that does not uses its own.
-    pub runs_in_sandbox: bool,
     /// Whether `tasks.fixer_model` applies to it.
     pub uses_fixer_model: bool,
     pub driver: &'static dyn AgentDriver,
@@ -135,8 +133,19 @@ pub struct ClientFiles {
     /// `{workspace}` stands for the name that it makes of the working directory. What defines its later sessions (settings,
     /// hooks, rules, servers) is not among them.
     pub working_files: &'static [&'static str],
+    pub sandbox_dir: SandboxDir,
     /// Directories in which its sessions keep plans and memory. Every session may write there.
     pub session_writable_dirs: &'static [&'static str],
+}
+
+/// Which directory a client works with in our sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxDir {
+    /// The user's own one, in which it can write its working files only.
+    UserDir,
+    /// A private one for each process, because the client does not start if it cannot create files beside its settings. It
+    /// contains links to everything in the user's own one except entries with one of these words in their names.
+    PrivateDir { unlinked_words: &'static [&'static str] },
 }
 
 /// Something that a driver can have its client do, and by which means.

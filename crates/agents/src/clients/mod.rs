@@ -22,7 +22,7 @@ use std::ops::Deref;
 
 pub use client::{
     AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
-    DenialRemedy, KeyVariable, OutputFormat,
+    DenialRemedy, KeyVariable, OutputFormat, SandboxDir,
 };
 pub use client_status::{ClientVersion, SignInOutput, SignInStatus, find_version};
 pub use hooks::{ClientHooks, HookFile, ToolKind};

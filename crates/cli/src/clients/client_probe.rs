@@ -197,8 +197,7 @@ pub(crate) async fn run_program(
         extra_env: probe_variables().map(|variable_name| (variable_name.to_string(), OsString::from("1"))).collect(),
         removed_env: Vec::new(),
         stdin_bytes: Vec::new(),
-        deadlines: Deadlines { total: options.timeout, idle: options.timeout },
-        grace_period: Duration::from_millis(200),
+        deadlines: Deadlines { total: options.timeout, idle: options.timeout, grace: Duration::from_millis(200) },
         // A megabyte is far more than any of these answers.
         output_limits: OutputLimits { max_stream_bytes: 1 << 20, ..OutputLimits::default() },
         sandbox: None,

@@ -8,11 +8,13 @@ mod agents;
 mod check_programs;
 pub(crate) mod setup_advice;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
 use tribunal_core::{
+    development::workspace::DevelopmentPlace,
     engine::{
+        kinds::RunOrder,
         plan::RunPlan,
         sandbox::{SandboxMode, SandboxSettings},
         settings::Settings,
@@ -84,10 +86,18 @@ pub(crate) fn require_startable<'a>(
         let support = tribunal_supervise::probe_sandbox();
         let sandbox_text = describe_sandbox(settings, support);
         match is_enforced(settings, support) {
-            true => {
-                context.print_note(&format!("{sandbox_text}{}", name_own_sandboxes(&planned_start.plan.settings)))?
-            }
+            true => context.print_note(&sandbox_text)?,
             false => context.print_warning(&sandbox_text)?,
+        }
+        let works_in_place = matches!(
+            &planned_start.plan.order,
+            RunOrder::Loop(order) if order.place == DevelopmentPlace::InPlace
+        );
+        if works_in_place {
+            context.print_note(
+                "the agent works in your checkout, and could write in its .git and .tribunal as well: after each turn, git's \
+                 settings and hooks are put back if they changed",
+            )?;
         }
     }
     Ok(())
@@ -126,18 +136,6 @@ fn find_place_faults(context: &CommandContext, planned_start: &PlannedStart<'_>)
     faults.extend(Runner::check_project(project, &plan.settings).err().map(UserError::from));
     faults.extend(check_sandbox(&plan.settings.sandbox, tribunal_supervise::probe_sandbox()).err());
     faults
-}
-
-/// Names the clients that use a sandbox of their own in place of ours.
-fn name_own_sandboxes(settings: &Settings) -> String {
-    let clients = settings.agents.iter().filter_map(|agent| agent.driver.client_spec());
-    let own_sandboxes: BTreeSet<&str> = clients
-        .filter_map(|client_spec| AgentClient::find(client_spec.client.as_str()).ok())
-        .filter(|client| !client.facts.runs_in_sandbox)
-        .map(|client| client.id)
-        .collect();
-    let names: Vec<&str> = own_sandboxes.into_iter().collect();
-    if names.is_empty() { String::new() } else { format!("; {} uses its own sandbox", names.join(", ")) }
 }
 
 /// Fails if the run may only start with a sandbox, and there is none.

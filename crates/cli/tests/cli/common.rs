@@ -275,7 +275,7 @@ pub fn scripted_agent_path() -> PathBuf {
 }
 
 /// Removes the lines that say what the kernel enforces: they depend on the machine.
-fn without_sandbox_lines(output_text: &str) -> String {
+pub fn without_sandbox_lines(output_text: &str) -> String {
     const MARKS: [&str; 3] = ["agents write only in their workspaces", "no sandbox: ", "not prevented by this kernel"];
     if output_text.starts_with('{') {
         return output_text.to_string();

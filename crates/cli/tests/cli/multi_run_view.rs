@@ -28,10 +28,12 @@ fn start_in_tmux(sandbox: &Sandbox, session_name: &str, command_line: &str) -> O
     // The sandbox trusts the agent when it prepares a command of its own, even if that is never run.
     sandbox.tribunal_command(&["review"]);
     let script = format!(
-        "HOME='{0}' XDG_STATE_HOME='{0}/state' XDG_CONFIG_HOME='{0}/config'; export HOME XDG_STATE_HOME XDG_CONFIG_HOME
+        "HOME='{0}' XDG_STATE_HOME='{0}/state' XDG_CONFIG_HOME='{0}/config' TRIBUNAL_SANDBOX__WRITE='[\"{1}\"]'
+         export HOME XDG_STATE_HOME XDG_CONFIG_HOME TRIBUNAL_SANDBOX__WRITE
          echo 'tmux keeps what is erased from the first row on, so this is there'
          {command_line}; echo \"exit code $?\"; tmux wait-for -S done; cat\n",
-        sandbox.home_dir().display()
+        sandbox.home_dir().display(),
+        sandbox.path_of("..").canonicalize().unwrap().display()
     );
     sandbox.write_file("script.sh", &script);
     let project_dir = sandbox.root_dir().display().to_string();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::Sandbox;
+use crate::common::{CommandOutput, Sandbox};
 
 const NO_FINDINGS_SCRIPT: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
@@ -86,6 +86,12 @@ fn loop_section(listed: &str) -> &str {
     &listed[start..end]
 }
 
+/// Returns the settings without what the tests themselves set.
+fn inspect_settings(sandbox: &Sandbox) -> String {
+    let mut command = sandbox.tribunal_command(&["inspect", "settings"]);
+    CommandOutput::from_output(command.env_remove("TRIBUNAL_SANDBOX__WRITE").output().unwrap()).stdout
+}
+
 fn without_loop_section(listed: &str) -> String {
     listed.replace(loop_section(listed), "")
 }
@@ -117,12 +123,10 @@ fn the_settings_of_loops_read_well() {
 #[test]
 fn the_settings_in_force_read_well() {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
-    sandbox.write_file(
-        "tribunal.yaml",
-        "tier: 1\nagents: {scripted: {driver: replay, script: script.yaml}}\nverify: [make test]\n\
-         progress_display: {mode: quiet, sound_alerts: true}\n",
-    );
-    insta::assert_snapshot!(without_loop_section(&sandbox.run_tribunal(&["inspect", "settings"]).stdout), @"
+    let settings_text = "tier: 1\nagents: {scripted: {driver: replay, script: script.yaml}}\nverify: [make test]\n\
+                         progress_display: {mode: quiet, sound_alerts: true}\n";
+    sandbox.write_file("tribunal.yaml", settings_text);
+    insta::assert_snapshot!(without_loop_section(&inspect_settings(&sandbox)), @"
     * tier                     1              tribunal.yaml:1          a whole number from 0 to 4
       level                    -              not set                  one of minimal, dual, full
       goal                     zero-open      default                  one of zero-open, critical-only
@@ -174,6 +178,13 @@ fn the_settings_in_force_read_well() {
       seed                     []             default                  a list such as [a, b]
       root                     -              not set                  text
       setup                    []             default                  a list of commands such as [make test, [cargo, test]]
+    sandbox:
+      mode                     auto           default                  one of auto, required, off
+      write                    []             default                  a list such as [a, b]
+      read                     all            default                  one of all, strict
+      read_paths               []             default                  a list such as [a, b]
+      network                  [all]          default                  all, or a list of ports such as [443]
+      check_network            [all]          default                  all, none, or a list of ports such as [443]
     hooks:
       guard_paths              project        default                  one of off, project, subject
       guard_own_files          true           default                  true or false

@@ -8,7 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    development::{checks::CheckResult, workspace::TargetBranch},
+    development::{
+        check_scripts::ChangedScript,
+        checks::{CheckResult, CommandLine},
+        workspace::TargetBranch,
+    },
     engine::ids::CommitId,
     tasks::fault::Fault,
 };
@@ -56,6 +60,9 @@ pub struct Integrate {
     /// Where the branch must still be.
     pub expected: CommitId,
     pub commit: CommitId,
+    /// The checks whose own scripts must not have changed; none if the user agreed to that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged_checks: Vec<CommandLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +76,8 @@ pub enum IntegrateOutcome {
         /// The files that are in the way.
         paths: Vec<String>,
     },
+    /// The work changes what a check runs, so that it passed says nothing. The branch was left alone.
+    ChecksChanged { scripts: Vec<ChangedScript> },
     /// The branch has moved meanwhile: the work has to be rebased onto this commit first.
     Moved { tip: CommitId },
     Failed {

@@ -3,6 +3,7 @@
 //! Everything here is common to all kinds of runs that develop. The effects are performed in `runner`.
 
 pub mod changes;
+pub mod check_scripts;
 pub mod checks;
 pub mod commits;
 pub mod notices;

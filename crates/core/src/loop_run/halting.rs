@@ -8,7 +8,10 @@ use crate::{
         dialog,
         user_request::UserRequest,
     },
-    development::workspace::{CloseOutcome, CloseWorkspace},
+    development::{
+        check_scripts::{ChangedScript, describe_changed_scripts},
+        workspace::{CloseOutcome, CloseWorkspace},
+    },
     engine::{
         event::RunEvent,
         host::ParkedRun,
@@ -146,6 +149,9 @@ fn apply_answer(
     topic: &DecisionTopic,
     choice: ChoiceKey,
 ) -> Option<RunEnding> {
+    if let DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { scripts })) = topic {
+        return apply_script_answer(host, state, scripts, choice);
+    }
     match (choice, is_about_halt(topic), landing::is_conflict(topic)) {
         (ChoiceKey::More, true, _) => {
             state.spent.grants += 1;
@@ -161,13 +167,35 @@ fn apply_answer(
             None
         }
         (ChoiceKey::End, true, _) => Some(RunEnding::new(RunReason::Abandoned, describe_kept_work(state))),
-        (ChoiceKey::Keep, _, true) => {
-            let detail = format!("{} was left alone, {}", host.order.branch.name, describe_kept_work(state));
-            Some(RunEnding::new(RunReason::Abandoned, detail))
-        }
+        (ChoiceKey::Keep, _, true) => Some(end_without_landing(host, state)),
         // A new landing rebases once more.
         _ => None,
     }
+}
+
+/// Applies the answer about work that changes what a check runs.
+fn apply_script_answer(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    scripts: &[ChangedScript],
+    choice: ChoiceKey,
+) -> Option<RunEnding> {
+    match choice {
+        ChoiceKey::Approve => state.landing.accepted_scripts = state.work.as_ref().map(|work| work.tip.clone()),
+        ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+        _ => {
+            state.feedback.refused =
+                format!("the user wants this change undone: {}", describe_changed_scripts(scripts));
+            state.stage = LoopStage::Iterate;
+            state.landing.accepted = false;
+        }
+    }
+    None
+}
+
+fn end_without_landing(host: LoopHost<'_>, state: &LoopState) -> RunEnding {
+    let detail = format!("{} was left alone, {}", host.order.branch.name, describe_kept_work(state));
+    RunEnding::new(RunReason::Abandoned, detail)
 }
 
 /// Removes the workspace of a loop that the user ended. Its commits stay in the user's repository.

@@ -55,6 +55,9 @@ pub(super) async fn run_iteration(
     }
     state.iteration += 1;
     state.session = outcome.session.clone().filter(|_| host.order.pacing.continue_session);
+    for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
+        host.host.note_event(RunEvent::Warned { text: remark.clone() });
+    }
     for stray in &outcome.strayed {
         let warning = format!("{} was changed outside the workspace while the agent worked", stray.path);
         host.host.note_event(RunEvent::Warned { text: warning });

@@ -1,10 +1,11 @@
 //! Commits of a loop, and how they get onto the branch.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
     development::{
+        check_scripts::{ChangedScript, describe_changed_scripts},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
         workspace::{CloseOutcome, CloseWorkspace},
     },
@@ -156,6 +157,10 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             branch: host.order.branch.clone(),
             expected: work.base.clone(),
             commit: work.tip.clone(),
+            unchanged_checks: match state.landing.accepted_scripts.as_ref() == Some(&work.tip) {
+                true => Vec::new(),
+                false => host.host.settings().checks.iter().map(|check| check.command.clone()).collect(),
+            },
         };
         match host.host.perform(attempt_key.child_key("integrate"), integrate).await? {
             IntegrateOutcome::Integrated { checkout_moved } => {
@@ -182,6 +187,9 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
                 if let Some(stage_end) = rebase_work(host, state, &attempt_key, tip).await? {
                     return Ok(stage_end);
                 }
+            }
+            IntegrateOutcome::ChecksChanged { scripts } => {
+                return ask_about_scripts(host, state, &attempt_key, scripts).await;
             }
             IntegrateOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
         }
@@ -231,6 +239,36 @@ async fn rebase_work(
         }
         RebaseOutcome::Failed { fault } => Ok(Some(StageEnd::Halted(environment_ending(&fault)))),
     }
+}
+
+/// Asks whether work may land that changes what a check runs.
+async fn ask_about_scripts(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    attempt_key: &Key,
+    scripts: Vec<ChangedScript>,
+) -> Result<StageEnd, ParkedRun> {
+    let question = format!("the work changes {}", describe_changed_scripts(&scripts));
+    if !state.dialog.open_decisions().any(|decision| is_about_scripts(&decision.about)) {
+        let decision = Decision {
+            id: state.dialog.next_decision_id(),
+            about: DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { scripts })),
+            owner: String::from("the user of this repository"),
+            question: question.clone(),
+            choices: build_choices(&[
+                (ChoiceKey::Approve, "the change is right: land the work"),
+                (ChoiceKey::Reject, "continue the loop; the agent is told to undo that change"),
+                (ChoiceKey::Keep, "end the loop; its commits stay under refs/tribunal/work"),
+            ]),
+            answer: None,
+        };
+        state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
+    }
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question)))
+}
+
+pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { .. })))
 }
 
 pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    development::workspace::{DevelopmentPlace, TargetBranch},
+    development::{
+        check_scripts::ChangedScript,
+        workspace::{DevelopmentPlace, TargetBranch},
+    },
     engine::{ids::CommitId, run_kind::RunKind},
     loop_run::{breaker::BreakerSettings, event::LoopEvent},
     review::{level::ReviewLevel, order::PanelSettings, subject::slugify},
@@ -249,4 +252,6 @@ pub enum LoopTopic {
     LoopHalted,
     /// The work cannot be rebased onto the branch.
     LoopConflict { paths: Vec<String> },
+    /// The work changes what a check runs.
+    LoopChecksChanged { scripts: Vec<ChangedScript> },
 }

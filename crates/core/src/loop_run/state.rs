@@ -177,6 +177,9 @@ pub struct LandingLog {
     pub accepted: bool,
     /// How often it was tried.
     pub attempts: u32,
+    /// The commit that the user accepted although it changes what a check runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_scripts: Option<CommitId>,
 }
 
 /// What was reviewed.

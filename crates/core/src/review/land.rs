@@ -7,6 +7,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use crate::{
     decisions::decision::Decision,
+    development::check_scripts::{ChangedScript, describe_changed_scripts, find_changed_scripts},
     engine::{
         effect::{Land, LandOutcome, LandedChange},
         files::{Hunk, LandedFile, Patch, PatchRefusal},
@@ -37,7 +38,8 @@ pub(super) async fn land_or_ask(
     patch: &Patch,
     fixed_claims: &[FixClaim],
 ) -> Result<WorkResult, ParkedRun> {
-    if host.order.fixers.approve_each {
+    // A patch that changes what a check runs could make every check pass.
+    if host.order.fixers.approve_each || !changed_check_scripts(host, patch).is_empty() {
         // The findings stay blocked until the user has answered.
         ask_for_approval(host, state, task_key, patch, fixed_claims).await?;
         return Ok(WorkResult::Done);
@@ -71,6 +73,10 @@ pub(super) async fn land_approved(
     Ok(())
 }
 
+fn changed_check_scripts(host: &ReviewHost<'_>, patch: &Patch) -> Vec<ChangedScript> {
+    find_changed_scripts(host.settings().checks.iter().map(|check| &check.command), &patch.files)
+}
+
 /// Asks the user to approve a patch.
 async fn ask_for_approval(
     host: &ReviewHost<'_>,
@@ -88,8 +94,12 @@ async fn ask_for_approval(
     let repeat_text = rejected_in.as_ref().map_or_else(String::new, |earlier_id| {
         format!(" It is the same patch as in {earlier_id}, which you rejected.")
     });
+    let script_text = match changed_check_scripts(host, patch).as_slice() {
+        [] => String::new(),
+        changed_scripts => format!(" It changes {}.", describe_changed_scripts(changed_scripts)),
+    };
     let question = format!(
-        "apply this patch?{repeat_text} It fixes {} and changes {} ({})",
+        "apply this patch?{repeat_text}{script_text} It fixes {} and changes {} ({})",
         finding_names.join(", "),
         patch.files.join(", "),
         claim_texts.join("; ")

@@ -75,7 +75,7 @@ impl Decision {
         Decision {
             id: decision_id,
             about: review_topic(topic),
-            owner: "the user who set `approve: each`".into(),
+            owner: "the user of this directory".into(),
             question,
             choices: offered,
             answer: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tribunal_core::{
     development::{
+        check_scripts::ChangedScript,
         checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
         commits::{IntegrateOutcome, RebaseOutcome},
         workspace::TargetBranch,
@@ -280,6 +281,32 @@ fn work_on_a_branch_that_moved_is_rebased_and_checked_again() {
     assert_eq!((ending.reason, ending.reason.exit_code()), (RunReason::Blocked, 3));
     assert!(ending.detail.contains("conflicts with it in a.txt"), "{}", ending.detail);
     assert_eq!(trial.world.closed, 0);
+}
+
+#[test]
+fn work_that_changes_a_check_script_waits_for_the_user() {
+    let scripts = vec![ChangedScript { path: "check.sh".into(), command: CommandLine::from_shell_line("sh check.sh") }];
+    let stopped = IntegrateOutcome::ChecksChanged { scripts };
+    let integrated = IntegrateOutcome::Integrated { checkout_moved: true };
+    let script_with = |answers: Vec<&'static str>| LoopScript {
+        answers,
+        integrations: vec![stopped.clone(), integrated.clone()],
+        ..LoopScript::with_turns(vec![ScriptedTurn::working(DONE)])
+    };
+    let ending = parked_ending(run_loop(sample_plan(), script_with(vec![])).0);
+    assert_eq!(ending.reason, RunReason::Blocked);
+    assert_eq!(ending.detail, "the work changes check.sh, which the check `sh check.sh` runs");
+    let ending = done_ending(run_loop(sample_plan(), script_with(vec!["approve"])).0);
+    assert_eq!(ending.detail, "the task is done after 1 iteration");
+    let (outcome, trial) = run_loop(sample_plan(), script_with(vec!["reject"]));
+    assert_eq!(done_ending(outcome).detail, "the task is done after 2 iterations");
+    assert!(
+        trial.world.prompts[1].contains("the user wants this change undone: check.sh"),
+        "{}",
+        trial.world.prompts[1]
+    );
+    let ending = done_ending(run_loop(sample_plan(), script_with(vec!["keep"])).0);
+    assert_eq!(ending.reason.outcome(), Some(RunOutcome::Cancelled));
 }
 
 #[test]

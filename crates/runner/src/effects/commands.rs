@@ -94,9 +94,10 @@ pub(super) async fn run_program(
     command.extra_env.extend(extra_env);
     // A command may print nothing for a long time, so the idle limit equals the total one.
     let time_limit = Duration::from_millis(timeout_ms);
-    command.deadlines = Deadlines { total: time_limit, idle: time_limit };
+    command.deadlines = Deadlines { total: time_limit, idle: time_limit, ..command.deadlines };
     let _private_tmp = match &writable_paths {
         Some(writable_paths) => context
+            .sandbox_policy()
             .restrict_command(&mut command, SandboxPurpose::Check { writable_paths })
             .map_err(CommandFailure::Lost)?,
         None => None,

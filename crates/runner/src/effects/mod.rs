@@ -56,6 +56,7 @@ use crate::{
     landing::checkpoints::CheckpointKey,
     masking::Masker,
     project::Project,
+    sandbox::SandboxPolicy,
     workspaces::agent_file_names,
 };
 
@@ -114,6 +115,19 @@ pub(crate) struct ProcessPolicy {
 }
 
 impl EffectContext {
+    /// Returns what restricts the processes of this run.
+    fn sandbox_policy(&self) -> SandboxPolicy<'_> {
+        // Without a keeper nothing can be enforced.
+        let has_keeper = self.process_policy.keeper_program.is_some();
+        SandboxPolicy {
+            settings: &self.settings.sandbox,
+            support: if has_keeper { self.process_policy.sandbox_support } else { SandboxSupport::OtherSystem },
+            launch_env: &self.launch_env,
+            project_root: self.project.root(),
+            run_id: &self.run_id,
+        }
+    }
+
     /// Lists the ignored files that go into every workspace.
     pub fn seed_paths(&self) -> Vec<String> {
         let configured_seeds = self.settings.seeds.iter().cloned();
@@ -160,8 +174,7 @@ impl EffectContext {
             removed_env: REDIRECTING_VARIABLES.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
             stdin_bytes: Vec::new(),
             // The caller sets the real deadlines; these only make sure that a forgotten one is not unlimited.
-            deadlines: Deadlines { total: MAX_PROCESS_TIME, idle: MAX_PROCESS_TIME },
-            grace_period: END_GRACE,
+            deadlines: Deadlines { total: MAX_PROCESS_TIME, idle: MAX_PROCESS_TIME, grace: END_GRACE },
             output_limits: OutputLimits::default(),
             // The caller restricts what is not the user's own command.
             sandbox: None,

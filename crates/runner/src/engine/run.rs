@@ -167,7 +167,7 @@ impl Runner {
         let locks = self.take_locks(run_id, &plan.order, update_sink).await?;
         // Stray processes are ended only after the locks are held: before that they might belong to a living run.
         self.sweep_strays(run_id, update_sink);
-        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, run_id);
+        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, self.project.root(), run_id);
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &[]);
         let binding_draft = self.draft_binding(&plan.order)?;
         let start_draft = EntryDraft {
@@ -243,7 +243,7 @@ impl Runner {
         }
         self.sweep_temporary_files(run_id, &plan);
         self.sweep_strays(run_id, update_sink);
-        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, run_id);
+        remove_leftover_dirs(&self.launch_env.user_dirs.temporary, self.project.root(), run_id);
         let life_number = run_view.life_count + 1;
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
         let resume_draft =

@@ -29,8 +29,10 @@ pub struct ListedWorkspace {
 /// Lists the workspaces of a project. `clones_root` is the directory for the clones of all projects.
 pub fn list_workspaces(project: &Project, clones_root: Option<&Path>) -> Vec<ListedWorkspace> {
     let home = workspace_home(project, clones_root);
-    let clones = clones_root.map(|_| list_below(&home.project_dir(), DevelopmentPlace::Clone));
-    let mut listed: Vec<ListedWorkspace> = clones.into_iter().flatten().collect();
+    if clones_root.is_none() {
+        return Vec::new();
+    }
+    let mut listed = list_below(&home.project_dir(), DevelopmentPlace::Clone);
     listed.extend(list_below(&home.in_place_dir(), DevelopmentPlace::InPlace));
     listed.sort_by(|first, second| first.path.cmp(&second.path));
     listed

@@ -1,16 +1,44 @@
 //! What a client writes outside of the workspace: its sessions, logs and credentials, but never what defines its later sessions.
 
 use std::{
-    fs,
-    os::unix::fs::DirBuilderExt,
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::{DirBuilderExt, symlink},
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::clients::AgentClient;
+use tribunal_agents::clients::{AgentClient, SandboxDir};
 
-/// Lists what a client may write below its directory, for a task in this workspace. Directories that are missing are created,
-/// since a rule needs something that exists.
-pub(super) fn list_writable(client: AgentClient, client_dir: &Path, workspace: &Path) -> Vec<PathBuf> {
+/// What a client may use of its own files.
+pub(super) struct ClientAccess {
+    pub writable_paths: Vec<PathBuf>,
+    /// The directory that the client has to be pointed at.
+    pub private_dir: Option<PathBuf>,
+}
+
+/// Prepares the files of a client for a task in this workspace.
+pub(super) fn prepare_client_files(
+    client: AgentClient,
+    client_dir: &Path,
+    workspace: &Path,
+    private_tmp: &Path,
+) -> io::Result<ClientAccess> {
+    let writable_paths = list_writable(client, client_dir, workspace);
+    let private_dir = match client.facts.client_files.sandbox_dir {
+        SandboxDir::UserDir => None,
+        SandboxDir::PrivateDir { unlinked_words } => {
+            let private_dir = private_tmp.join(client.id);
+            fs::DirBuilder::new().mode(0o700).create(&private_dir)?;
+            link_entries(client_dir, &private_dir, unlinked_words)?;
+            Some(private_dir)
+        }
+    };
+    Ok(ClientAccess { writable_paths, private_dir })
+}
+
+/// Lists what a client may write below its directory. Directories that are missing are created, since a rule needs something
+/// that exists.
+fn list_writable(client: AgentClient, client_dir: &Path, workspace: &Path) -> Vec<PathBuf> {
     let working_files = client.facts.client_files.working_files;
     let names = working_files.iter().map(|name| name.replace("{workspace}", &session_dir_name(workspace)));
     let mut writable_paths = Vec::new();
@@ -26,6 +54,22 @@ pub(super) fn list_writable(client: AgentClient, client_dir: &Path, workspace: &
         }
     }
     writable_paths
+}
+
+/// Links the entries of the user's directory, so that a client finds its settings and sessions. What it replaces by files of
+/// its own goes with the private directory.
+fn link_entries(client_dir: &Path, private_dir: &Path, unlinked_words: &[&str]) -> io::Result<()> {
+    let is_linked = |name: &OsString| {
+        let name = name.to_string_lossy();
+        !unlinked_words.iter().any(|word| name.contains(word))
+    };
+    for entry in fs::read_dir(client_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if is_linked(&name) {
+            symlink(entry.path(), private_dir.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the name under which Claude Code keeps the sessions of a directory.

@@ -14,16 +14,22 @@ mod client_files;
 mod package_caches;
 mod private_tmp;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-use tribunal_agents::clients::AgentClient;
+use tribunal_agents::{clients::AgentClient, driver::LaunchEnv};
 use tribunal_core::{
-    engine::sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
+    engine::{
+        ids::RunId,
+        sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
+    },
     tasks::purpose::AgentAccess,
 };
 use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSupport};
 
-use crate::effects::EffectContext;
+use client_files::prepare_client_files;
 pub(crate) use private_tmp::{PrivateTmp, remove_leftover_dirs};
 
 /// Directories of the system that every program needs to read.
@@ -90,16 +96,20 @@ fn network_rule(scope: &NetworkScope) -> NetworkRule {
     }
 }
 
-impl EffectContext {
-    /// Whether processes of this run are restricted.
-    fn is_sandboxed(&self) -> bool {
-        self.process_policy.keeper_program.is_some()
-            && is_enforced(&self.settings.sandbox, self.process_policy.sandbox_support)
-    }
+/// What the rules for the processes of a run depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SandboxPolicy<'a> {
+    pub settings: &'a SandboxSettings,
+    pub support: SandboxSupport,
+    pub launch_env: &'a LaunchEnv,
+    pub project_root: &'a Path,
+    pub run_id: &'a RunId,
+}
 
-    /// Whether an agent with this client is restricted.
-    pub fn is_agent_sandboxed(&self, client: Option<AgentClient>) -> bool {
-        self.is_sandboxed() && client.is_none_or(|client| client.facts.runs_in_sandbox)
+impl SandboxPolicy<'_> {
+    /// Whether processes of this run are restricted.
+    pub fn is_enforced(&self) -> bool {
+        is_enforced(self.settings, self.support)
     }
 
     /// Restricts a command, and gives it a private directory for temporary files, which lasts as long as the result.
@@ -107,31 +117,40 @@ impl EffectContext {
         &self,
         command: &mut ProcessCommand,
         purpose: SandboxPurpose<'_>,
-    ) -> std::io::Result<Option<PrivateTmp>> {
-        let is_restricted = match purpose {
-            SandboxPurpose::Agent { client, .. } => self.is_agent_sandboxed(client),
-            SandboxPurpose::Check { .. } => self.is_sandboxed(),
-        };
-        if !is_restricted {
+    ) -> io::Result<Option<PrivateTmp>> {
+        if !self.is_enforced() || command.keeper_program.is_none() {
             return Ok(None);
         }
-        let private_tmp = PrivateTmp::create(&self.launch_env.user_dirs.temporary, &self.run_id)?;
+        let user_dirs = &self.launch_env.user_dirs;
+        let private_tmp = PrivateTmp::create(&user_dirs.temporary, self.project_root, self.run_id)?;
         for variable in ["TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR"] {
-            command.extra_env.insert(variable.to_string(), private_tmp.path().as_os_str().to_owned());
+            command.extra_env.insert(variable.to_string(), private_tmp.directory_path().as_os_str().to_owned());
         }
         // Daemons that would act for the agent without its restrictions.
         command.removed_env.extend(["TMUX", "TMUX_PANE", "STY", "DBUS_SESSION_BUS_ADDRESS"].map(String::from));
-        command.sandbox = Some(self.build_rules(purpose, private_tmp.path()));
+        let mut rules = self.build_rules(purpose, private_tmp.directory_path());
+        if let SandboxPurpose::Agent { client: Some(client), workspace, .. } = purpose
+            && let Some(client_dir) = user_dirs.by_client.get(client.id)
+        {
+            let access = prepare_client_files(client, client_dir, workspace, private_tmp.directory_path())?;
+            rules.writable_paths.extend(access.writable_paths);
+            rules.readable_paths.iter_mut().for_each(|readable_paths| readable_paths.push(client_dir.clone()));
+            if let Some(private_dir) = access.private_dir {
+                let variable = client.facts.client_files.dir_variable.to_string();
+                command.extra_env.insert(variable, private_dir.into_os_string());
+            }
+        }
+        command.sandbox = Some(rules);
         Ok(Some(private_tmp))
     }
 
     fn build_rules(&self, purpose: SandboxPurpose<'_>, private_tmp: &Path) -> SandboxRules {
-        let settings = &self.settings.sandbox;
+        let settings = self.settings;
         let user_dirs = &self.launch_env.user_dirs;
         let mut writable_paths = vec![private_tmp.to_path_buf()];
         let mut readable_paths = Vec::new();
         let network = match purpose {
-            SandboxPurpose::Agent { access, workspace, scratch_dir, client } => {
+            SandboxPurpose::Agent { access, workspace, scratch_dir, .. } => {
                 readable_paths.extend([workspace.to_path_buf(), scratch_dir.to_path_buf()]);
                 readable_paths.extend(self.launch_env.own_program.parent().map(Path::to_path_buf));
                 if access >= AgentAccess::Write {
@@ -139,11 +158,6 @@ impl EffectContext {
                 }
                 if access >= AgentAccess::Develop {
                     writable_paths.extend(package_caches::list_caches(user_dirs));
-                }
-                let client_dir = client.and_then(|client| user_dirs.by_client.get(client.id));
-                if let Some((client, client_dir)) = client.zip(client_dir) {
-                    writable_paths.extend(client_files::list_writable(client, client_dir, workspace));
-                    readable_paths.push(client_dir.clone());
                 }
                 &settings.network
             }
@@ -157,7 +171,7 @@ impl EffectContext {
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
             let system_dirs = SYSTEM_DIRS.iter().map(PathBuf::from);
             // A clone borrows the objects of the user's repository.
-            let own_dirs = user_dirs.cargo.iter().cloned().chain([self.project.root().join(".git")]);
+            let own_dirs = user_dirs.cargo.iter().cloned().chain([self.project_root.join(".git")]);
             let named_paths = settings.read_paths.iter().map(|path| self.resolve_user_path(path));
             readable_paths
                 .into_iter()
@@ -175,7 +189,7 @@ impl EffectContext {
         match (path_text.strip_prefix("~/"), &self.launch_env.user_dirs.home) {
             (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
             _ if path_text == "~" => self.launch_env.user_dirs.home.clone().unwrap_or_default(),
-            _ => self.project.root().join(path_text),
+            _ => self.project_root.join(path_text),
         }
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct PrivateTmp {
 }
 
 impl PrivateTmp {
-    pub fn create(system_dir: &Path, run_id: &RunId) -> io::Result<PrivateTmp> {
-        let prefix = dir_prefix(run_id);
+    pub fn create(system_dir: &Path, project_root: &Path, run_id: &RunId) -> io::Result<PrivateTmp> {
+        let prefix = dir_prefix(project_root, run_id);
         loop {
             let number = CREATED_COUNT.fetch_add(1, Ordering::Relaxed);
             let path = system_dir.join(format!("{prefix}{}-{number}", std::process::id()));
@@ -35,7 +35,7 @@ impl PrivateTmp {
         }
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn directory_path(&self) -> &Path {
         &self.path
     }
 }
@@ -47,15 +47,16 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Two projects may have runs of the same name, so the user's id and the name are not enough; a process is never ours alone.
-fn dir_prefix(run_id: &RunId) -> String {
+/// Runs of two projects may have the same id, so the project is part of the name.
+fn dir_prefix(project_root: &Path, run_id: &RunId) -> String {
     let user_id = rustix::process::getuid().as_raw();
-    format!("tribunal-{user_id}-{}-", &Hash::digest_of(run_id.as_str().as_bytes()).short_hex())
+    let run_name = [project_root.as_os_str().as_encoded_bytes(), b"\0", run_id.as_str().as_bytes()].concat();
+    format!("tribunal-{user_id}-{}-", Hash::digest_of(&run_name).short_hex())
 }
 
 /// Removes what killed processes of a run left.
-pub(crate) fn remove_leftover_dirs(system_dir: &Path, run_id: &RunId) {
-    let prefix = dir_prefix(run_id);
+pub(crate) fn remove_leftover_dirs(system_dir: &Path, project_root: &Path, run_id: &RunId) {
+    let prefix = dir_prefix(project_root, run_id);
     let Ok(entries) = fs::read_dir(system_dir) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
         let _ = TaskWorkspace::from_directory(entry.path()).remove();

@@ -76,7 +76,7 @@ fn create_ruleset(rules: &SandboxRules) -> Result<RulesetCreated, RulesetError> 
 }
 
 /// Restricts a thread that does nothing else, and looks at what came of it.
-pub(super) fn probe() -> SandboxSupport {
+pub(super) fn probe_kernel() -> SandboxSupport {
     let restrict_thread = || {
         let everything: BitFlags<AccessFs> = AccessFs::from_all(KNOWN_ABI);
         let created = Ruleset::default().handle_access(everything)?.create()?;

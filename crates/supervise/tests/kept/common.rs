@@ -21,8 +21,11 @@ pub fn shell_command(script: &str) -> ProcessCommand {
         extra_env: BTreeMap::new(),
         removed_env: Vec::new(),
         stdin_bytes: Vec::new(),
-        deadlines: Deadlines { total: Duration::from_secs(600), idle: Duration::from_secs(600) },
-        grace_period: Duration::from_millis(200),
+        deadlines: Deadlines {
+            total: Duration::from_secs(600),
+            idle: Duration::from_secs(600),
+            grace: Duration::from_millis(200),
+        },
         output_limits: Default::default(),
         sandbox: None,
         keeper_program: keeper_program(),

@@ -44,7 +44,7 @@ fn a_child_that_is_asked_to_end_may_still_print() {
     let mut command = shell_command(script);
     command.working_dir = directory.path().to_path_buf();
     // The time is generous: the child ends once it has printed.
-    command.grace_period = Duration::from_secs(60);
+    command.deadlines.grace = Duration::from_secs(60);
     assert_eq!(run_to_end(command).unwrap().stdout.to_text(), "late\n");
 }
 

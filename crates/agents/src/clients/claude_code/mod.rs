@@ -19,7 +19,7 @@ use tribunal_core::{engine::settings::AgentSpec, tasks::client::ClientSpec};
 use super::{
     client::{
         AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
-        DenialRemedy, KeyVariable,
+        DenialRemedy, KeyVariable, SandboxDir,
     },
     client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
@@ -97,6 +97,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
                 "cache/",
                 ".credentials.json",
             ],
+            sandbox_dir: SandboxDir::UserDir,
             session_writable_dirs: &["plans", "projects", "todos"],
         },
         abilities: &[
@@ -113,7 +114,6 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "in dollars, at list price" },
         ],
         denial_remedy: DenialRemedy::AllowTools,
-        runs_in_sandbox: true,
         uses_fixer_model: true,
         driver: &ClaudeCodeDriver,
     }),

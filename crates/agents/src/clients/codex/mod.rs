@@ -18,7 +18,7 @@ use tribunal_core::{engine::settings::AgentSpec, tasks::client::ClientSpec};
 use super::{
     client::{
         AgentDriver, AgentFacts, ClientAbility, ClientFiles, ClientProjectFiles, ClientVariables, CodingClient,
-        DenialRemedy, KeyVariable,
+        DenialRemedy, KeyVariable, SandboxDir,
     },
     client_status::{ClientVersion, SignInOutput, SignInStatus},
 };
@@ -67,8 +67,11 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             default_dir: ".codex",
             credentials_file: "auth.json",
             settings_file: SETTINGS_FILE,
-            // It keeps databases beside its settings, in the same directory.
-            working_files: &[],
+            working_files: &["sessions/", "auth.json"],
+            // It keeps databases beside its settings.
+            sandbox_dir: SandboxDir::PrivateDir {
+                unlinked_words: &["sqlite", "log", "tmp", "lock", "history", "shell_snapshots", "session_index"],
+            },
             session_writable_dirs: &[],
         },
         abilities: &[
@@ -83,7 +86,6 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "tokens only" },
         ],
         denial_remedy: DenialRemedy::Bypass,
-        runs_in_sandbox: false,
         uses_fixer_model: false,
         driver: &CodexDriver,
     }),

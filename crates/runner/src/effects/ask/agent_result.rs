@@ -137,7 +137,7 @@ fn read_development_state(
     request: AgentRequest<'_>,
     agent_workspace: &AgentWorkspace,
 ) -> Result<Option<StateReading>, Fault> {
-    let AgentWorkspace::Development { workspace } = agent_workspace else { return Ok(None) };
+    let AgentWorkspace::Development { workspace, .. } = agent_workspace else { return Ok(None) };
     let reading = workspace.read_state(&request.task.collect, &context.masker);
     reading.map(Some).map_err(|cause| {
         let agent_name = &request.agent.agent_spec.name;

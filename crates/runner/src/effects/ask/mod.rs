@@ -2,6 +2,7 @@
 //! [`agent_result`] reads what the process left behind.
 
 mod agent_result;
+mod agent_workspace;
 mod call_booking;
 mod questions;
 mod recent_outputs;
@@ -21,6 +22,7 @@ use tribunal_agents::{
     prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
+    development::workspace::DevelopmentPlace,
     engine::{
         effect::{AskAgent, AskOutcome},
         ids::{AgentName, Hash, Key},
@@ -35,6 +37,8 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
+use agent_workspace::AgentWorkspace;
+
 use super::{EffectContext, PerformedEffect, change_diff, environment_fault, freeze};
 use crate::{
     project::{
@@ -42,7 +46,7 @@ use crate::{
         subject::{MAX_SUBJECT_BYTES, is_plain_path},
     },
     sandbox::{PrivateTmp, SandboxPurpose},
-    workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource, development::DevelopmentWorkspace},
+    workspaces::{TaskWorkspace, WorkspaceSource},
 };
 
 pub(crate) use recent_outputs::RecentOutputs;
@@ -104,7 +108,7 @@ async fn run_task(
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
     let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
     let prompt = render_task_prompt(&agent_task, &prepared_task)?;
-    let agent_workspace = prepared_task.agent_workspace;
+    let mut agent_workspace = prepared_task.agent_workspace;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
@@ -119,12 +123,16 @@ async fn run_task(
     let process_end =
         process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
+        agent_workspace.put_back_guarded_files();
         return Err(AskFailure::Stopped);
     }
     let read_result = move || {
         let request =
             agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
-        agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
+        // This comes before git is used: it puts back what git would obey.
+        let guard_remarks = agent_workspace.put_back_guarded_files();
+        let effect_result = agent_result::read_agent_result(&context, request, &agent_workspace, process_end);
+        add_remarks(effect_result, guard_remarks)
     };
     let effect_result =
         tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
@@ -183,6 +191,19 @@ fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> R
     })
 }
 
+/// Adds what the user should know to an outcome.
+fn add_remarks(mut effect_result: PerformedEffect<AskOutcome>, remarks: Vec<String>) -> PerformedEffect<AskOutcome> {
+    match &mut effect_result.reply {
+        AskOutcome::Answered(reply) => reply.remarks.extend(remarks),
+        AskOutcome::Failed(failed_task) => {
+            let fault = &mut failed_task.fault;
+            fault.detail = [fault.detail.clone()].into_iter().chain(remarks).collect::<Vec<_>>().join("; ");
+        }
+        AskOutcome::Postponed(_) => {}
+    }
+    effect_result
+}
+
 /// Adds what earlier, unfinished attempts must have cost at least.
 fn add_earlier_usage(
     mut effect_result: PerformedEffect<AskOutcome>,
@@ -198,34 +219,6 @@ fn add_earlier_usage(
         }
     }
     effect_result
-}
-
-/// Where an agent works.
-enum AgentWorkspace {
-    Copy {
-        workspace: TaskWorkspace,
-        /// The user's tree as it was when the agent began.
-        work_tree_watch: WorkTreeWatch,
-    },
-    /// A workspace for development. The user's tree is not watched: it is no copy of it, so every file would have to be read.
-    Development { workspace: Box<DevelopmentWorkspace> },
-}
-
-impl AgentWorkspace {
-    /// Returns the directory that belongs to the agent. The project may be only a part of it.
-    fn writable_dir(&self) -> PathBuf {
-        match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
-            AgentWorkspace::Development { workspace } => workspace.record.tree.clone(),
-        }
-    }
-
-    fn directory(&self) -> PathBuf {
-        match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
-            AgentWorkspace::Development { workspace } => workspace.agent_dir(),
-        }
-    }
 }
 
 struct PreparedTask {
@@ -247,8 +240,14 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         }
         let workspace =
             context.find_development_workspace(workspace_name).map_err(|fault| fault.to_string()).map(Box::new)?;
+        let guarded_files = match workspace.record.place {
+            DevelopmentPlace::Clone => None,
+            DevelopmentPlace::InPlace => {
+                Some(workspace.read_guarded_files().map(Box::new).map_err(|cause| cause.to_string())?)
+            }
+        };
         return Ok(PreparedTask {
-            agent_workspace: AgentWorkspace::Development { workspace },
+            agent_workspace: AgentWorkspace::Development { workspace, guarded_files },
             subject_text: String::new(),
             criteria: Vec::new(),
             prompt_template: None,
@@ -397,7 +396,7 @@ fn build_command(
         access: agent_task.workspace_access(),
         size: agent_task.size,
         budget: agent_task.budget,
-        is_sandboxed: context.is_agent_sandboxed(driven_agent.client()),
+        is_sandboxed: context.sandbox_policy().is_enforced(),
         scratch_dir: &scratch_dir,
         session_mode: conversation,
     };
@@ -414,6 +413,7 @@ fn build_command(
     command.deadlines = Deadlines {
         total: Duration::from_millis(agent_task.timeout_ms),
         idle: Duration::from_millis(context.settings.tasks.idle_timeout_ms),
+        ..command.deadlines
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
     if driven_agent.shows_progress() {
@@ -425,7 +425,7 @@ fn build_command(
         scratch_dir: &scratch_dir,
         client: driven_agent.client(),
     };
-    let private_tmp = context.restrict_command(&mut command, purpose)?;
+    let private_tmp = context.sandbox_policy().restrict_command(&mut command, purpose)?;
     Ok((command, private_tmp))
 }
 

@@ -21,6 +21,7 @@ use tribunal_core::{
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,
+    changed_scripts::find_changed_scripts,
     contents::{TreeDifference, parse_raw_diff, parse_status},
     control_git::GIT_TIMEOUT,
     file_component,
@@ -67,6 +68,9 @@ pub(crate) fn integrate_work(
         let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
         return Err(WorkspaceError::new_refusal(message));
     }
+    if let Some(stopped) = stop_at_changed_checks(&repository, request)? {
+        return Ok(stopped);
+    }
     let Some(checkout) = checkout else {
         return move_branch(&repository, &branch_ref, request, false);
     };
@@ -92,6 +96,19 @@ pub(crate) fn integrate_work(
     Ok(outcome)
 }
 
+/// Returns the outcome for work that changes what a check runs.
+fn stop_at_changed_checks(
+    repository: &UserRepository,
+    request: &Integrate,
+) -> Result<Option<IntegrateOutcome>, WorkspaceError> {
+    if request.unchanged_checks.is_empty() {
+        return Ok(None);
+    }
+    let changes = list_changes(repository, &request.expected, &request.commit)?;
+    let scripts = find_changed_scripts(repository, request, &changes);
+    Ok(if scripts.is_empty() { None } else { Some(IntegrateOutcome::ChecksChanged { scripts }) })
+}
+
 fn create_branch(
     repository: &UserRepository,
     request: &Integrate,
@@ -99,6 +116,9 @@ fn create_branch(
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     if request.branch.created_at.is_none() {
         return Err(WorkspaceError::new_refusal(format!("the branch `{}` is gone", request.branch.name)));
+    }
+    if let Some(stopped) = stop_at_changed_checks(repository, request)? {
+        return Ok(stopped);
     }
     if repository.move_ref(branch_ref, &request.commit, None)? {
         return Ok(IntegrateOutcome::Integrated { checkout_moved: false });

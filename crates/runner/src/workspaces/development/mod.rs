@@ -9,15 +9,17 @@
 //! ROOT/PROJECT-HASH/RUN/NAME/tree            where agents work
 //! ROOT/PROJECT-HASH/RUN/NAME/control.git     HEAD and index are the base, refs/heads/work and commit-index the last commit
 //! ROOT/PROJECT-HASH/RUN/NAME/workspace.json  written last: a directory without it is not complete
-//! .tribunal/development/RUN/NAME             the same without a tree, for work in the user's checkout
+//! ROOT/PROJECT-HASH.in-place/RUN/NAME        the same without a tree, for work in the user's checkout
 //! ```
 //!
 //! [`opening`] makes a workspace, [`contents`] reads its state, [`commits`], [`rebase`] and [`integrate`] record and land the work.
 //! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
 
+mod changed_scripts;
 pub(crate) mod commits;
 pub(crate) mod contents;
 mod control_git;
+mod guarded_files;
 pub(crate) mod hooks;
 pub(crate) mod integrate;
 pub(crate) mod opening;
@@ -47,6 +49,7 @@ use crate::{
     project::{Project, atomic_files},
 };
 use control_git::ControlGit;
+pub(crate) use guarded_files::GuardedFiles;
 pub(crate) use rebase::rebase_workspace;
 use user_repository::UserRepository;
 
@@ -112,9 +115,10 @@ impl WorkspaceHome {
         self.clones_root.join(format!("{slug}-{}", path_hash.short_hex()))
     }
 
-    /// Returns the directory with what belongs to workspaces in the user's checkout.
+    /// Returns the directory with what belongs to workspaces in the user's checkout. It is outside of that checkout, in which
+    /// agents can write: git runs what the files in this directory say.
     pub fn in_place_dir(&self) -> PathBuf {
-        self.project.home_dir().join("development")
+        self.project_dir().with_added_extension("in-place")
     }
 
     /// Returns the directory of a workspace of this kind, whether it exists or not.
@@ -238,6 +242,14 @@ impl DevelopmentWorkspace {
             return self.record.tree.clone();
         }
         self.record.tree.join(&self.record.prefix)
+    }
+
+    /// Reads what an agent in the user's checkout must not change.
+    pub fn read_guarded_files(&self) -> Result<GuardedFiles, WorkspaceError> {
+        let layout = UserRepository::open_around(&self.record.project_root)?.layout;
+        let mut git_dirs = vec![layout.git_dir, layout.common_dir];
+        git_dirs.dedup();
+        Ok(GuardedFiles::read_from(self, &git_dirs))
     }
 
     fn save_record(&self) -> Result<(), WorkspaceError> {

@@ -96,7 +96,8 @@ fn a_branch_that_is_not_checked_out_moves_alone_and_a_new_one_is_created() {
     assert_eq!(project.integrate(&workspace, &base, &commit), IntegrateOutcome::Integrated { checkout_moved: false });
     assert_eq!((project.tip("main"), project.read("a.txt")), (commit.clone(), "a\n".into()));
     let branch = TargetBranch { name: "new/branch".into(), created_at: Some(base.clone()) };
-    let request = Integrate { workspace: "dev".into(), branch, expected: base, commit: commit.clone() };
+    let request =
+        Integrate { workspace: "dev".into(), branch, expected: base, commit: commit.clone(), unchanged_checks: vec![] };
     for _ in 0..2 {
         let outcome = integrate_work(&workspace, &request).unwrap();
         assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: false });
@@ -118,7 +119,13 @@ fn the_checkout_in_a_linked_work_tree_follows() {
 #[test]
 fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
     let (project, workspace, base, commit) = with_work();
-    let request = Integrate { workspace: "dev".into(), branch: main_branch(), expected: base.clone(), commit };
+    let request = Integrate {
+        workspace: "dev".into(),
+        branch: main_branch(),
+        expected: base.clone(),
+        commit,
+        unchanged_checks: vec![],
+    };
     for (path, operation) in
         [("MERGE_HEAD", "a merge"), ("index.lock", "another git command"), ("rebase-merge", "a rebase")]
     {
@@ -195,4 +202,32 @@ fn work_in_the_checkout_moves_the_branch_and_the_index() {
         assert_eq!(project.tip("HEAD"), commit);
         assert_eq!(project.git(&["status", "--porcelain"]), " M b.txt");
     }
+}
+
+#[test]
+fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
+    let package = |script: &str, version: &str| {
+        format!("{{\"scripts\": {{\"test\": \"{script}\"}}, \"dependencies\": {{\"a\": \"{version}\"}}}}")
+    };
+    let project =
+        UserProject::with_files(&[("web/package.json", &package("node test.js", "1")), ("check.sh", "exit 1\n")]);
+    let workspace = project.open();
+    let commands = ["sh check.sh", "cd web && npm test"].map(CommandLine::from_shell_line).to_vec();
+    let integrate = |commit: &CommitId, unchanged_checks: Vec<CommandLine>| {
+        let (branch, expected) = (main_branch(), workspace.record.base.clone());
+        let request = Integrate { workspace: "dev".into(), branch, expected, commit: commit.clone(), unchanged_checks };
+        integrate_work(&workspace, &request).unwrap()
+    };
+    workspace.write("check.sh", "exit 0\n");
+    workspace.write("web/package.json", &package("true", "1"));
+    let commit = workspace.commit("first").commit;
+    let scripts = ["check.sh", "web/package.json"].map(String::from).into_iter().zip(commands.clone());
+    let scripts = scripts.map(|(path, command)| ChangedScript { path, command }).collect();
+    assert_eq!(integrate(&commit, commands.clone()), IntegrateOutcome::ChecksChanged { scripts });
+    assert_eq!(project.tip("main"), workspace.record.base);
+    // A new version of a dependency changes no check.
+    workspace.write("check.sh", "exit 1\n");
+    workspace.write("web/package.json", &package("node test.js", "2"));
+    let commit = workspace.commit("second").commit;
+    assert_eq!(integrate(&commit, commands), IntegrateOutcome::Integrated { checkout_moved: true });
 }

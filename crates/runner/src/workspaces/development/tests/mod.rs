@@ -15,6 +15,8 @@ use std::{
 
 use tribunal_core::{
     development::{
+        check_scripts::ChangedScript,
+        checks::CommandLine,
         commits::{CommittedWork, Integrate, IntegrateOutcome},
         workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
     },
@@ -150,6 +152,7 @@ impl UserProject {
             branch: main_branch(),
             expected: expected.clone(),
             commit: commit.clone(),
+            unchanged_checks: Vec::new(),
         };
         integrate_work(workspace, &request).unwrap()
     }

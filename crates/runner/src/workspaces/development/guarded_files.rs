@@ -1,0 +1,213 @@
+//! Files of a checkout that an agent must not change, although it works there: what git and Tribunal run or obey.
+//!
+//! The kernel cannot take them out of a directory that may be written. So they are read before an agent works in place; what
+//! differs afterwards is put back, and the agent's version is parked. Branches and tags are only compared: a commit of the user's
+//! in the meantime must not get lost.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::engine::ids::RunId;
+
+use super::DevelopmentWorkspace;
+use crate::{
+    landing::parked_files::park_file,
+    project::{Project, atomic_files},
+};
+
+/// What is read below the git directory: settings, and everything that git runs.
+const GIT_PATHS: [&str; 6] = ["config", "config.worktree", "hooks", "info", "objects/info", "modules"];
+/// What is read below `.tribunal`: it shapes what later runs do.
+const OWN_PATHS: [&str; 1] = ["templates"];
+/// In a submodule's directory only these matter; the rest is its objects and refs.
+const MODULE_NAMES: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+/// Longer files are compared by their stamps, and not put back.
+const MAX_SAVED_BYTES: u64 = 1 << 20;
+const MAX_FILES: usize = 10_000;
+
+/// The files as they were before an agent worked.
+#[derive(Debug)]
+pub(crate) struct GuardedFiles {
+    project: Project,
+    run_id: RunId,
+    /// The git directories and our own one, with the paths that are guarded below each.
+    guarded_paths: Vec<PathBuf>,
+    files: BTreeMap<PathBuf, GuardedFile>,
+    /// The heads and tags that git lists, by name.
+    refs: BTreeMap<String, String>,
+    refs_dir: PathBuf,
+    own_branch: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GuardedFile {
+    mode: u32,
+    content: GuardedContent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum GuardedContent {
+    Bytes(Vec<u8>),
+    LinkTo(PathBuf),
+    /// Inode, size and time of the last change of what is not read.
+    Stamp(u64, u64, i64, i64),
+}
+
+impl GuardedFiles {
+    /// Reads the files of the checkout in which an agent is about to work.
+    pub fn read_from(workspace: &DevelopmentWorkspace, git_dirs: &[PathBuf]) -> GuardedFiles {
+        let record = &workspace.record;
+        let project = Project::from_root(&record.project_root);
+        let git_paths = git_dirs.iter().flat_map(|git_dir| GIT_PATHS.iter().map(move |name| git_dir.join(name)));
+        let own_dir = project.root().join(".tribunal");
+        let guarded_paths: Vec<PathBuf> = git_paths.chain(OWN_PATHS.iter().map(|name| own_dir.join(name))).collect();
+        let refs_dir = git_dirs.last().cloned().unwrap_or_default();
+        GuardedFiles {
+            project,
+            run_id: record.run.clone(),
+            files: read_files(&guarded_paths),
+            guarded_paths,
+            refs: read_refs(&refs_dir),
+            refs_dir,
+            own_branch: format!("refs/heads/{}", record.branch),
+        }
+    }
+
+    /// Puts back what differs now. Returns what the user should know.
+    pub fn put_back(self) -> Vec<String> {
+        let current_files = read_files(&self.guarded_paths);
+        let mut remarks = Vec::new();
+        let changed_paths =
+            self.files.keys().chain(current_files.keys().filter(|path| !self.files.contains_key(*path)));
+        for path in changed_paths.filter(|path| self.files.get(*path) != current_files.get(*path)) {
+            let shown_path = path.strip_prefix(self.project.root()).unwrap_or(path).display();
+            remarks.push(match self.put_file_back(path, current_files.get(path)) {
+                Ok(Some(parked)) => {
+                    format!(
+                        "{shown_path} was changed while the agent worked, and put back (the changed one is {})",
+                        parked.display()
+                    )
+                }
+                Ok(None) => format!("{shown_path} was changed while the agent worked, and put back"),
+                Err(cause) => {
+                    format!("{shown_path} was changed while the agent worked, and could not be put back: {cause}")
+                }
+            });
+        }
+        let current_refs = read_refs(&self.refs_dir);
+        let ref_names = self.refs.keys().chain(current_refs.keys().filter(|name| !self.refs.contains_key(*name)));
+        let is_moved = |name: &&String| **name != self.own_branch && self.refs.get(*name) != current_refs.get(*name);
+        remarks.extend(ref_names.filter(is_moved).map(|name| format!("{name} was moved while the agent worked")));
+        remarks
+    }
+
+    fn put_file_back(&self, path: &Path, current: Option<&GuardedFile>) -> io::Result<Option<PathBuf>> {
+        let parked = match current {
+            Some(GuardedFile { content: GuardedContent::Bytes(bytes), .. }) => {
+                Some(park_file(&self.project, &self.run_id, &path.to_string_lossy(), bytes)?)
+            }
+            _ => None,
+        };
+        match self.files.get(path) {
+            None => fs::remove_file(path)?,
+            Some(GuardedFile { content: GuardedContent::Bytes(bytes), mode }) => {
+                // What is there now may be a link, or a directory where the file was.
+                if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+                    fs::remove_file(path).or_else(|_| fs::remove_dir_all(path))?;
+                }
+                path.parent().map(fs::create_dir_all).transpose()?;
+                atomic_files::write_atomically(path, bytes)?;
+                fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
+            }
+            Some(GuardedFile { content: GuardedContent::LinkTo(target), .. }) => {
+                let _ = fs::remove_file(path);
+                std::os::unix::fs::symlink(target, path)?;
+            }
+            Some(GuardedFile { content: GuardedContent::Stamp(..), .. }) => {
+                return Err(io::Error::other("it is too large to be saved before"));
+            }
+        }
+        Ok(parked)
+    }
+}
+
+/// Reads everything at and below these paths. Nothing is followed.
+fn read_files(guarded_paths: &[PathBuf]) -> BTreeMap<PathBuf, GuardedFile> {
+    let mut files = BTreeMap::new();
+    let mut pending_paths: Vec<PathBuf> = guarded_paths.to_vec();
+    while let Some(path) = pending_paths.pop() {
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
+            pending_paths.extend(entries.filter(|entry_path| is_guarded_in_module(entry_path)));
+            continue;
+        }
+        if files.len() >= MAX_FILES {
+            break;
+        }
+        let stamp = || GuardedContent::Stamp(metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec());
+        let content = if metadata.is_symlink() {
+            fs::read_link(&path).map_or_else(|_| stamp(), GuardedContent::LinkTo)
+        } else if metadata.is_file() && metadata.len() <= MAX_SAVED_BYTES {
+            read_regular_file(&path).map_or_else(|_| stamp(), GuardedContent::Bytes)
+        } else {
+            stamp()
+        };
+        files.insert(path, GuardedFile { mode: metadata.mode() & 0o7777, content });
+    }
+    files
+}
+
+/// Reads a file that an agent could replace by a pipe at this very moment.
+fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_SAVED_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a path is worth reading. Below `modules` there are whole git directories.
+fn is_guarded_in_module(path: &Path) -> bool {
+    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    if !parts.by_ref().any(|part| part == "modules") {
+        return true;
+    }
+    let parts: Vec<String> = parts.collect();
+    // `modules/NAME/objects` is left out; a name may have several parts, so directories that are no part of git are entered.
+    const SKIPPED: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+    let is_file_of_git = parts.iter().any(|part| MODULE_NAMES.contains(&part.as_str()));
+    is_file_of_git || (path.is_dir() && !parts.iter().any(|part| SKIPPED.contains(&part.as_str())))
+}
+
+/// Reads branches and tags from their files.
+fn read_refs(common_dir: &Path) -> BTreeMap<String, String> {
+    let packed_text = fs::read_to_string(common_dir.join("packed-refs")).unwrap_or_default();
+    let mut refs: BTreeMap<String, String> = packed_text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, name)| is_users_ref(name))
+        .map(|(commit, name)| (name.to_string(), commit.to_string()))
+        .collect();
+    let mut pending_dirs = vec![common_dir.join("refs/heads"), common_dir.join("refs/tags")];
+    while let Some(directory) = pending_dirs.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending_dirs.push(path);
+            } else if let (Ok(name), Ok(commit)) = (path.strip_prefix(common_dir), fs::read_to_string(&path)) {
+                refs.insert(name.to_string_lossy().into_owned(), commit.trim().to_string());
+            }
+        }
+    }
+    refs
+}
+
+fn is_users_ref(name: &str) -> bool {
+    name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
+}
