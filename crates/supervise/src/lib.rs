@@ -5,7 +5,8 @@
 //!
 //! Between Tribunal and the process stands a [`keeper`]: a small process of our own that adopts everything the process leaves
 //! behind (own sessions, double forks) and ends all of it when the process ends, when the parent asks for it, and when the
-//! parent is gone. If keeper and parent are both killed, the next start finds what is left and ends it through [`strays`]. On
+//! parent is gone. What a killed keeper leaves behind comes to us and is ended as [`orphans`]; if keeper and parent are both
+//! killed, the next start finds what is left and ends it through [`strays`]. On
 //! systems whose kernel cannot adopt processes (macOS) there is only a process group: a process that leaves it survives.
 //!
 //! A [`sandbox`] keeps a tree from writing anywhere but where it may, with the help of the kernel.
@@ -18,6 +19,7 @@ mod detached;
 mod enclosing_agent;
 mod identity;
 mod keeper;
+mod orphans;
 mod output_rate;
 mod process;
 mod process_table;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::File,
     io,
     path::PathBuf,
@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     capture::CapturedOutput,
     deadlines::{DeadlineVerdict, DeadlineWatch, Deadlines, Moment},
+    orphans,
     output_rate::OutputRate,
     process_tree::ProcessTree,
     sandbox::SandboxRules,
@@ -211,15 +212,22 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
     }
     // A process that ended by itself may have left children behind, so the tree is awaited in any case.
     let survivors = process_tree.wait_until_gone().await;
-    if (exit_reason == ExitReason::Lost || survivors.is_none())
-        && let Some(mark_value) = command.extra_env.get(strays::MARK_VARIABLE).cloned()
-    {
+    if exit_reason == ExitReason::Lost || survivors.is_none() {
         // Without its keeper, nothing else would end the processes that it held.
-        let _ =
-            tokio::task::spawn_blocking(move || strays::sweep_by_mark(|found_mark| *found_mark == *mark_value)).await;
+        let mark_value = command.extra_env.get(strays::MARK_VARIABLE).cloned();
+        let _ = tokio::task::spawn_blocking(move || end_leftovers(mark_value.as_deref())).await;
     }
     let survivors = survivors.unwrap_or(0);
     Ok(ProcessOutcome { exit_reason, stdout: stdout.finish().await, stderr: stderr.finish().await, survivors })
+}
+
+/// Ends what a keeper that was killed has left behind.
+fn end_leftovers(mark_value: Option<&OsStr>) {
+    if let Some(mark_value) = mark_value {
+        strays::sweep_by_mark(|found_mark| *found_mark == *mark_value);
+    }
+    // A process may have been started without the mark.
+    orphans::end_orphans();
 }
 
 /// Returns when the caller asks to stop; without such a request it never returns.

@@ -149,7 +149,8 @@ pub(crate) fn find_descendants(root_pid: Pid) -> Vec<ProcessEntry> {
     found
 }
 
-fn list_children(parent_pid: Pid) -> Vec<Pid> {
+/// Lists the children of a process, also those that have ended and wait to be reaped.
+pub(crate) fn list_children(parent_pid: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent_pid}/task")) else { return Vec::new() };
     let mut child_pids = Vec::new();
     for thread in threads.flatten() {

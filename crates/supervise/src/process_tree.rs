@@ -26,6 +26,7 @@ use tokio::{
 
 use crate::{
     keeper::{KEEPER_NAME, KeeperMessage, NO_SANDBOX},
+    orphans::OwnKeeper,
     process::{ExitReason, ProcessCommand, StartError},
     resources,
     search_path::secure_search_path,
@@ -49,6 +50,7 @@ enum TreeControl {
     Keeper {
         messages: Lines<BufReader<UnixStream>>,
         orders_fd: OwnedFd,
+        _own_keeper: OwnKeeper,
     },
     Group(ProcessGroup),
 }
@@ -102,7 +104,11 @@ impl ProcessTree {
         // The locks and the channel must survive the exec of the keeper, which closes all other descriptors but the streams.
         let inherited_fds: Vec<RawFd> = lock_fds.into_iter().chain([keeper_end.as_raw_fd()]).collect();
         prepare_own_session(&mut keeper_command, inherited_fds);
-        let child = spawn_child(keeper_command, command)?;
+        let (child, own_keeper) = OwnKeeper::start(|| {
+            let child = spawn_child(keeper_command, command)?;
+            let pid = child.id();
+            Ok::<_, StartError>((child, pid))
+        })?;
         // Only the keeper may hold its end: otherwise the end of the channel would never be seen.
         drop(keeper_end);
         let orders_fd = OwnedFd::from(own_end.try_clone().map_err(start_error)?);
@@ -122,7 +128,7 @@ impl ProcessTree {
         Ok(ProcessTree {
             child,
             grace_period: command.deadlines.grace,
-            control: TreeControl::Keeper { messages, orders_fd },
+            control: TreeControl::Keeper { messages, orders_fd, _own_keeper: own_keeper },
         })
     }
 

@@ -28,6 +28,7 @@ struct BenchEntry {
 const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry { name: "start", run: binary_runs::measure_start },
     BenchEntry { name: "overhead", run: measure_overhead },
+    BenchEntry { name: "sandbox", run: measure_sandbox },
     BenchEntry { name: "handoff", run: binary_runs::measure_handoff },
     BenchEntry { name: "loop", run: headless_loop::measure_headless_loop },
     BenchEntry { name: "hook", run: hook::measure_hook },
@@ -131,6 +132,12 @@ impl BuiltPrograms {
 fn find_value(values: &[(String, f64)], measure_name: &str) -> Result<f64> {
     let named_value = values.iter().find(|(known_name, _)| known_name == measure_name);
     named_value.map(|(_, value)| *value).with_context(|| format!("nothing was said about `{measure_name}`"))
+}
+
+fn measure_sandbox(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let delay_ms = find_value(&built.run_measures(&["sandbox"])?, "sandbox")?;
+    let (measured, limit) = (BenchFigure::Milliseconds(delay_ms), BenchFigure::Milliseconds(1.0));
+    Ok(vec![BenchRow::new("agent process: delay by the sandbox", measured, limit)])
 }
 
 fn measure_overhead(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {

@@ -43,7 +43,7 @@ fn write_attempts(client: Client, user_file: &str) -> Vec<ScenarioCall> {
 
 /// Returns whether a client reports an attempt as refused.
 fn is_refusal(tool_result: &str) -> bool {
-    ["No such tool available", "Read-only file system", "rejected"]
+    ["No such tool available", "Read-only file system", "rejected", "Permission denied", "Failed to write file"]
         .iter()
         .any(|refusal_text| tool_result.contains(refusal_text))
 }

@@ -39,6 +39,7 @@ fn run_measure() -> BenchResult<()> {
     match arguments.as_slice() {
         ["agents", count] => processes::run_idle_agents(count.parse()?),
         ["overhead"] => processes::measure_overhead(),
+        ["sandbox"] => processes::measure_sandbox(),
         ["at-once"] => processes::measure_parallel_agents(),
         ["replay"] => journals::measure_replay(),
         ["many-runs", directory] => journals::create_many_runs(Path::new(directory)),

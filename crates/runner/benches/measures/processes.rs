@@ -10,11 +10,11 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{sync::Notify, task::JoinSet};
-use tribunal_supervise::{Deadlines, ExitReason, OutputCallback, OutputLimits, ProcessCommand};
+use tribunal_supervise::{Deadlines, ExitReason, OutputCallback, OutputLimits, ProcessCommand, SandboxRules};
 
 use crate::{
     BenchResult,
@@ -24,11 +24,17 @@ use crate::{
 
 const TRIVIAL: usize = 200;
 const AT_ONCE: usize = 1_000;
+const RULES: usize = 40;
 /// Enough for a busy machine; none of these agents takes a second.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The only place where this bench starts agents.
-async fn run_agent(argv: &[&str], directory: &Path, on_output: Option<OutputCallback>) -> BenchResult<()> {
+async fn run_agent(
+    argv: &[&str],
+    directory: &Path,
+    sandbox: Option<SandboxRules>,
+    on_output: Option<OutputCallback>,
+) -> BenchResult<()> {
     let (program, arguments) = argv.split_first().ok_or("no program")?;
     let process_end = tribunal_supervise::run_process(ProcessCommand {
         program: program.into(),
@@ -39,7 +45,7 @@ async fn run_agent(argv: &[&str], directory: &Path, on_output: Option<OutputCall
         stdin_bytes: b"a prompt\n".to_vec(),
         deadlines: Deadlines { total: PATIENCE, idle: PATIENCE, grace: Duration::from_secs(1) },
         output_limits: OutputLimits { on_stdout: on_output, ..OutputLimits::default() },
-        sandbox: None,
+        sandbox,
         keeper_program: tribunal_supervise::own_program(),
         held_locks: Vec::new(),
         stop_signal: None,
@@ -61,7 +67,7 @@ pub fn run_idle_agents(count: usize) -> BenchResult<()> {
     let directory = std::env::temp_dir();
     new_runtime()?.block_on(async {
         for _ in 0..count {
-            run_agent(&["true"], &directory, None).await?;
+            run_agent(&["true"], &directory, None, None).await?;
         }
         Ok(())
     })
@@ -86,6 +92,39 @@ pub fn measure_overhead() -> BenchResult<()> {
         Some(execs) => print_figure("execs", execs),
         None => Ok(()),
     }
+}
+
+/// Measures by how much a sandbox delays an agent: the difference of the medians with and without one. The rules are as many as a
+/// developer has, with its caches and the files of its client.
+pub fn measure_sandbox() -> BenchResult<()> {
+    let temp_dir = tempfile::tempdir()?;
+    let mut writable_paths = Vec::new();
+    for number in 0..RULES {
+        let path = temp_dir.path().join(number.to_string());
+        fs::create_dir(&path)?;
+        writable_paths.push(path);
+    }
+    let rules = SandboxRules { writable_paths, ..SandboxRules::default() };
+    let (mut plain_times, mut sandboxed_times) = (Vec::new(), Vec::new());
+    new_runtime()?.block_on(async {
+        // They alternate, so that both see the same machine.
+        for _ in 0..TRIVIAL {
+            for (sandbox, times) in [(None, &mut plain_times), (Some(rules.clone()), &mut sandboxed_times)] {
+                let started_at = Instant::now();
+                run_agent(&["true"], temp_dir.path(), sandbox, None).await?;
+                times.push(started_at.elapsed().as_secs_f64() * 1000.0);
+            }
+        }
+        BenchResult::Ok(())
+    })?;
+    print_figure("sandbox", difference_of_medians(plain_times, sandboxed_times))
+}
+
+/// Returns the difference of the medians.
+fn difference_of_medians(mut first: Vec<f64>, mut second: Vec<f64>) -> f64 {
+    first.sort_by(f64::total_cmp);
+    second.sort_by(f64::total_cmp);
+    second[second.len() / 2] - first[first.len() / 2]
 }
 
 /// Counts executed programs with strace; `None` where there is no strace.
@@ -135,7 +174,9 @@ async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<(
         });
         agents.spawn(async move {
             let wait = "read prompt; echo here; read line < gate; exit 0";
-            run_agent(&["sh", "-c", wait], &directory, Some(on_output)).await.map_err(|problem| problem.to_string())
+            run_agent(&["sh", "-c", wait], &directory, None, Some(on_output))
+                .await
+                .map_err(|problem| problem.to_string())
         });
     }
     tokio::time::timeout(PATIENCE, all_arrived.notified()).await?;

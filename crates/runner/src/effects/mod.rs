@@ -123,7 +123,7 @@ impl EffectContext {
             settings: &self.settings.sandbox,
             support: if has_keeper { self.process_policy.sandbox_support } else { SandboxSupport::OtherSystem },
             launch_env: &self.launch_env,
-            project_root: self.project.root(),
+            project: &self.project,
             run_id: &self.run_id,
         }
     }

@@ -29,6 +29,8 @@ use tribunal_core::{
 };
 use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSupport};
 
+use crate::project::Project;
+
 use client_files::prepare_client_files;
 pub(crate) use private_tmp::{PrivateTmp, remove_leftover_dirs};
 
@@ -102,7 +104,7 @@ pub(crate) struct SandboxPolicy<'a> {
     pub settings: &'a SandboxSettings,
     pub support: SandboxSupport,
     pub launch_env: &'a LaunchEnv,
-    pub project_root: &'a Path,
+    pub project: &'a Project,
     pub run_id: &'a RunId,
 }
 
@@ -122,7 +124,7 @@ impl SandboxPolicy<'_> {
             return Ok(None);
         }
         let user_dirs = &self.launch_env.user_dirs;
-        let private_tmp = PrivateTmp::create(&user_dirs.temporary, self.project_root, self.run_id)?;
+        let private_tmp = PrivateTmp::create(&user_dirs.temporary, self.project, self.run_id)?;
         for variable in ["TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR"] {
             command.extra_env.insert(variable.to_string(), private_tmp.directory_path().as_os_str().to_owned());
         }
@@ -171,7 +173,7 @@ impl SandboxPolicy<'_> {
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
             let system_dirs = SYSTEM_DIRS.iter().map(PathBuf::from);
             // A clone borrows the objects of the user's repository.
-            let own_dirs = user_dirs.cargo.iter().cloned().chain([self.project_root.join(".git")]);
+            let own_dirs = user_dirs.cargo.iter().cloned().chain([self.project.root().join(".git")]);
             let named_paths = settings.read_paths.iter().map(|path| self.resolve_user_path(path));
             readable_paths
                 .into_iter()
@@ -189,7 +191,7 @@ impl SandboxPolicy<'_> {
         match (path_text.strip_prefix("~/"), &self.launch_env.user_dirs.home) {
             (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
             _ if path_text == "~" => self.launch_env.user_dirs.home.clone().unwrap_or_default(),
-            _ => self.project_root.join(path_text),
+            _ => self.project.root().join(path_text),
         }
     }
 }

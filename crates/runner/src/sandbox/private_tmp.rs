@@ -10,7 +10,7 @@ use std::{
 
 use tribunal_core::engine::ids::{Hash, RunId};
 
-use crate::workspaces::TaskWorkspace;
+use crate::{project::Project, workspaces::TaskWorkspace};
 
 static CREATED_COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -21,12 +21,20 @@ pub(crate) struct PrivateTmp {
 }
 
 impl PrivateTmp {
-    pub fn create(system_dir: &Path, project_root: &Path, run_id: &RunId) -> io::Result<PrivateTmp> {
-        let prefix = dir_prefix(project_root, run_id);
+    /// Creates a directory in the system's one or, if that cannot be written, in the directory of the run: Tribunal itself may
+    /// have been started in the sandbox of a client.
+    pub fn create(system_dir: &Path, project: &Project, run_id: &RunId) -> io::Result<PrivateTmp> {
+        let prefix = dir_prefix(project.root(), run_id);
+        PrivateTmp::create_in(system_dir, &prefix)
+            .or_else(|_| PrivateTmp::create_in(&project.work_dir(run_id).join("tmp"), &prefix))
+    }
+
+    fn create_in(parent_dir: &Path, prefix: &str) -> io::Result<PrivateTmp> {
         loop {
             let number = CREATED_COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = system_dir.join(format!("{prefix}{}-{number}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
+            let path = parent_dir.join(format!("{prefix}{}-{number}", std::process::id()));
+            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(parent_dir);
+            match created.and_then(|()| fs::DirBuilder::new().mode(0o700).create(&path)) {
                 Ok(()) => return Ok(PrivateTmp { path }),
                 // Anyone may create names there, so another one is tried.
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}

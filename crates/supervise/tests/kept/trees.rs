@@ -135,6 +135,15 @@ fn processes_of_a_killed_keeper_are_found_by_their_mark() {
     assert_eq!(held_pipe.wait_until_closed(), "up\n");
 }
 
+/// Without its mark, only its parent tells that a process belonged to the agent.
+#[test]
+fn processes_of_a_killed_keeper_are_ended_without_their_mark_too() {
+    let held_pipe = HeldPipe::new();
+    let script = "env -i setsid sh -c 'env -i setsid sleep 1000 & sleep 1000' & echo up >&3; kill -9 $PPID; sleep 1000";
+    assert_eq!(run_to_end(shell_command(&held_pipe.wrap_script(script))).unwrap().exit_reason, ExitReason::Lost);
+    assert_eq!(held_pipe.wait_until_closed(), "up\n");
+}
+
 #[test]
 fn an_agent_that_stops_its_keeper_is_ended_too() {
     let held_pipe = HeldPipe::new();
@@ -150,8 +159,8 @@ fn only_strays_with_a_matching_mark_are_ended() {
     let (stray_pipe, bystander_pipe) = (HeldPipe::new(), HeldPipe::new());
     let start_marked = |held_pipe: &HeldPipe, mark: &str| {
         let script = held_pipe.wrap_script("trap '' TERM; echo up; while :; do sleep 1000; done");
-        let mut command = std::process::Command::new("setsid");
-        command.args(["sh", "-c", &script]).env(MARK_VARIABLE, mark).stdout(std::process::Stdio::piped());
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]).env(MARK_VARIABLE, mark).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         // While a process becomes another program, its environment cannot be read.
         let mut line = String::new();
