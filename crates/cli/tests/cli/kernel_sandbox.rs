@@ -180,3 +180,23 @@ fn an_agent_in_the_checkout_cannot_leave_hooks_or_settings_behind() {
     // The agent's versions are kept.
     assert_eq!(sandbox.path_of(".tribunal/parked").read_dir().unwrap().count(), 1);
 }
+
+#[test]
+fn with_strict_reading_an_agent_reads_its_workspace_and_no_secrets() {
+    if !probe_sandbox().is_available() {
+        return;
+    }
+    let sandbox = Sandbox::with_shell_agent("");
+    let secret_file = sandbox.path_of("../home/.ssh/id");
+    sandbox.write_file("../home/.ssh/id", "secret\n");
+    let script = format!(
+        "cat > /dev/null\ncat plan.md > /dev/null || exit 3\nsh -c 'ls /usr > /dev/null' || exit 4\n\
+         cat {} > /dev/null 2>&1 && exit 5\necho '{{\"findings\": []}}'\n",
+        secret_file.display()
+    );
+    sandbox.write_file("agent.sh", &script);
+    let strict = run_strictly(&sandbox, &["review", "plan.md", "--no-fix"], &[("TRIBUNAL_SANDBOX__READ", "strict")]);
+    assert_eq!(strict.exit_code, Some(0), "{}{}", strict.stdout, strict.stderr);
+    let usual = run_strictly(&sandbox, &["review", "plan.md", "--no-fix"], &[]);
+    assert!(usual.stderr.contains("exited with code 5"), "{}{}", usual.stdout, usual.stderr);
+}

@@ -54,6 +54,24 @@ const SYSTEM_DIRS: [&str; 16] = [
     "/var/cache",
 ];
 
+/// Directories below the home directory in which managers of toolchains keep programs.
+const TOOL_DIRS: [&str; 14] = [
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".nodenv",
+    ".volta",
+    ".fnm",
+    ".rbenv",
+    ".rvm",
+    ".sdkman",
+    ".asdf",
+    ".local/share/mise",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/uv",
+];
+
 /// What a process is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SandboxPurpose<'a> {
@@ -67,6 +85,15 @@ pub(crate) enum SandboxPurpose<'a> {
     },
     /// A check or a commit hook. The paths are its workspace and, for hooks, our git directory.
     Check { writable_paths: &'a [PathBuf] },
+}
+
+impl SandboxPurpose<'_> {
+    fn uses_package_caches(self) -> bool {
+        match self {
+            SandboxPurpose::Agent { access, .. } => access >= AgentAccess::Develop,
+            SandboxPurpose::Check { .. } => true,
+        }
+    }
 }
 
 /// Whether processes are restricted: the settings ask for it, and the kernel can do it.
@@ -128,6 +155,11 @@ impl SandboxPolicy<'_> {
         for variable in ["TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR"] {
             command.extra_env.insert(variable.to_string(), private_tmp.directory_path().as_os_str().to_owned());
         }
+        if purpose.uses_package_caches() {
+            for (variable, path) in package_caches::redirect_missing_caches(user_dirs, private_tmp.directory_path()) {
+                command.extra_env.insert(variable.to_string(), path.into_os_string());
+            }
+        }
         // Daemons that would act for the agent without its restrictions.
         command.removed_env.extend(["TMUX", "TMUX_PANE", "STY", "DBUS_SESSION_BUS_ADDRESS"].map(String::from));
         let mut rules = self.build_rules(purpose, private_tmp.directory_path());
@@ -141,6 +173,13 @@ impl SandboxPolicy<'_> {
                 let variable = client.facts.client_files.dir_variable.to_string();
                 command.extra_env.insert(variable, private_dir.into_os_string());
             }
+        }
+        if let Some(readable_paths) = &mut rules.readable_paths {
+            // What the user's command line names: a script, for instance.
+            let named_paths = [&command.program].into_iter().chain(&command.args).map(PathBuf::from);
+            readable_paths.extend(named_paths.filter(|path| path.is_absolute() && path.exists()));
+            // git fails if it cannot read the user's settings, which may contain tokens.
+            command.extra_env.insert("GIT_CONFIG_GLOBAL".to_string(), "/dev/null".into());
         }
         command.sandbox = Some(rules);
         Ok(Some(private_tmp))
@@ -173,7 +212,9 @@ impl SandboxPolicy<'_> {
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
             let system_dirs = SYSTEM_DIRS.iter().map(PathBuf::from);
             // A clone borrows the objects of the user's repository.
-            let own_dirs = user_dirs.cargo.iter().cloned().chain([self.project.root().join(".git")]);
+            let tool_dirs = user_dirs.home.iter().flat_map(|home| TOOL_DIRS.iter().map(|name| home.join(name)));
+            let own_dirs =
+                package_caches::list_cargo_files(user_dirs).chain([self.project.root().join(".git")]).chain(tool_dirs);
             let named_paths = settings.read_paths.iter().map(|path| self.resolve_user_path(path));
             readable_paths
                 .into_iter()
