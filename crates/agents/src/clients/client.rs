@@ -138,14 +138,14 @@ pub struct ClientFiles {
     pub session_writable_dirs: &'static [&'static str],
 }
 
-/// Which directory a client works with in our sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SandboxDir {
-    /// The user's own one, in which it can write its working files only.
-    UserDir,
-    /// A private one for each process, because the client does not start if it cannot create files beside its settings. It
-    /// contains links to everything in the user's own one except entries with one of these words in their names.
-    PrivateDir { unlinked_words: &'static [&'static str] },
+/// The private directory that a client works with in our sandbox, instead of the user's own one: it creates files beside its
+/// settings, and some of them would be used by the user's other sessions.
+#[derive(Debug)]
+pub struct SandboxDir {
+    /// Everything in the user's directory is linked, except entries with one of these words in their names.
+    pub unlinked_words: &'static [&'static str],
+    /// A file of the home directory that the client looks for in its directory if a variable names that. It is copied.
+    pub home_file: Option<&'static str>,
 }
 
 /// Something that a driver can have its client do, and by which means.

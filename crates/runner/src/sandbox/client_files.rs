@@ -7,33 +7,38 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::clients::{AgentClient, SandboxDir};
+use tribunal_agents::{clients::AgentClient, driver::UserDirs};
 
 /// What a client may use of its own files.
 pub(super) struct ClientAccess {
     pub writable_paths: Vec<PathBuf>,
-    /// The directory that the client has to be pointed at.
-    pub private_dir: Option<PathBuf>,
+    /// The user's own directory of the client, to which the private one has links.
+    pub readable_path: PathBuf,
+    /// The variable that names the private directory.
+    pub dir_variable: (&'static str, PathBuf),
 }
 
-/// Prepares the files of a client for a task in this workspace.
+/// Prepares the files of a client for a task in this workspace. `None` if it is not known where the user has them.
 pub(super) fn prepare_client_files(
     client: AgentClient,
-    client_dir: &Path,
+    user_dirs: &UserDirs,
     workspace: &Path,
     private_tmp: &Path,
-) -> io::Result<ClientAccess> {
+) -> io::Result<Option<ClientAccess>> {
+    let Some(client_dir) = user_dirs.by_client.get(client.id) else { return Ok(None) };
+    let client_files = &client.facts.client_files;
     let writable_paths = list_writable(client, client_dir, workspace);
-    let private_dir = match client.facts.client_files.sandbox_dir {
-        SandboxDir::UserDir => None,
-        SandboxDir::PrivateDir { unlinked_words } => {
-            let private_dir = private_tmp.join(client.id);
-            fs::DirBuilder::new().mode(0o700).create(&private_dir)?;
-            link_entries(client_dir, &private_dir, unlinked_words)?;
-            Some(private_dir)
-        }
-    };
-    Ok(ClientAccess { writable_paths, private_dir })
+    let private_dir = private_tmp.join(client.id);
+    fs::DirBuilder::new().mode(0o700).create(&private_dir)?;
+    link_entries(client_dir, &private_dir, client_files.sandbox_dir.unlinked_words)?;
+    if let Some(home_file) = client_files.sandbox_dir.home_file {
+        // With a variable the file is in the directory already, and otherwise beside it.
+        let candidates = [Some(client_dir.join(home_file)), user_dirs.home.as_ref().map(|home| home.join(home_file))];
+        let source_path = candidates.into_iter().flatten().find(|path| path.is_file());
+        source_path.map(|source_path| fs::copy(source_path, private_dir.join(home_file))).transpose()?;
+    }
+    let dir_variable = (client_files.dir_variable, private_dir);
+    Ok(Some(ClientAccess { writable_paths, readable_path: client_dir.clone(), dir_variable }))
 }
 
 /// Lists what a client may write below its directory. Directories that are missing are created, since a rule needs something
@@ -76,4 +81,45 @@ fn link_entries(client_dir: &Path, private_dir: &Path, unlinked_words: &[&str]) 
 fn session_dir_name(workspace: &Path) -> String {
     let real_path = workspace.canonicalize().unwrap_or_else(|_| workspace.to_path_buf());
     real_path.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_client_finds_its_settings_in_a_private_directory_and_can_write_only_its_sessions() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (home_dir, private_tmp) = (temp_dir.path().join("home"), temp_dir.path().join("private"));
+        let (client_dir, workspace) = (home_dir.join(".claude"), temp_dir.path().join("work.1"));
+        for directory in [&client_dir.join("shell-snapshots"), &client_dir.join("skills"), &private_tmp, &workspace] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        for (name, text) in [("settings.json", "{}"), (".credentials.json", "{}"), ("history.jsonl", "")] {
+            fs::write(client_dir.join(name), text).unwrap();
+        }
+        fs::write(home_dir.join(".claude.json"), "account").unwrap();
+        let user_dirs = UserDirs {
+            home: Some(home_dir),
+            by_client: BTreeMap::from([("claude-code", client_dir.clone())]),
+            ..UserDirs::default()
+        };
+        let client = AgentClient::find("claude-code").unwrap();
+        let access = prepare_client_files(client, &user_dirs, &workspace, &private_tmp).unwrap().unwrap();
+        let session_dir = client_dir.join("projects").join(session_dir_name(&workspace));
+        assert!(session_dir.is_dir() && session_dir.to_string_lossy().ends_with("-work-1"), "{session_dir:?}");
+        assert_eq!(access.writable_paths, [session_dir, client_dir.join(".credentials.json")]);
+        let (variable, private_dir) = access.dir_variable;
+        assert_eq!(variable, "CLAUDE_CONFIG_DIR");
+        let link_target = |name: &str| fs::read_link(private_dir.join(name)).ok();
+        for name in ["settings.json", "skills", ".credentials.json", "projects"] {
+            assert_eq!(link_target(name), Some(client_dir.join(name)));
+        }
+        assert!(!private_dir.join("shell-snapshots").exists() && !private_dir.join("history.jsonl").exists());
+        // What the client writes into the copy does not reach the user's file.
+        assert!(link_target(".claude.json").is_none());
+        assert_eq!(fs::read_to_string(private_dir.join(".claude.json")).unwrap(), "account");
+    }
 }

@@ -164,15 +164,12 @@ impl SandboxPolicy<'_> {
         command.removed_env.extend(["TMUX", "TMUX_PANE", "STY", "DBUS_SESSION_BUS_ADDRESS"].map(String::from));
         let mut rules = self.build_rules(purpose, private_tmp.directory_path());
         if let SandboxPurpose::Agent { client: Some(client), workspace, .. } = purpose
-            && let Some(client_dir) = user_dirs.by_client.get(client.id)
+            && let Some(access) = prepare_client_files(client, user_dirs, workspace, private_tmp.directory_path())?
         {
-            let access = prepare_client_files(client, client_dir, workspace, private_tmp.directory_path())?;
             rules.writable_paths.extend(access.writable_paths);
-            rules.readable_paths.iter_mut().for_each(|readable_paths| readable_paths.push(client_dir.clone()));
-            if let Some(private_dir) = access.private_dir {
-                let variable = client.facts.client_files.dir_variable.to_string();
-                command.extra_env.insert(variable, private_dir.into_os_string());
-            }
+            rules.readable_paths.iter_mut().for_each(|paths| paths.push(access.readable_path.clone()));
+            let (variable, private_dir) = access.dir_variable;
+            command.extra_env.insert(variable.to_string(), private_dir.into_os_string());
         }
         if let Some(readable_paths) = &mut rules.readable_paths {
             // What the user's command line names: a script, for instance.

@@ -68,9 +68,9 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             credentials_file: "auth.json",
             settings_file: SETTINGS_FILE,
             working_files: &["sessions/", "auth.json"],
-            // It keeps databases beside its settings.
-            sandbox_dir: SandboxDir::PrivateDir {
+            sandbox_dir: SandboxDir {
                 unlinked_words: &["sqlite", "log", "tmp", "lock", "history", "shell_snapshots", "session_index"],
+                home_file: None,
             },
             session_writable_dirs: &[],
         },
