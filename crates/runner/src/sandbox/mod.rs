@@ -16,9 +16,12 @@ mod private_tmp;
 
 use std::path::{Path, PathBuf};
 
-use tribunal_agents::clients::AgentClient;
+use tribunal_agents::{clients::AgentClient, driver::DrivenAgent};
 use tribunal_core::{
-    engine::sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
+    engine::{
+        sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
+        settings::Settings,
+    },
     tasks::purpose::AgentAccess,
 };
 use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSupport};
@@ -75,6 +78,49 @@ pub fn describe_sandbox(settings: &SandboxSettings, support: SandboxSupport) -> 
         return format!("no sandbox: {support}; agents can write wherever you can");
     }
     format!("agents write only in their workspaces (sandbox: {support})")
+}
+
+/// Whether an agent can write in the project: it has no sandbox, or the settings let it write there.
+pub fn can_write_project(
+    settings: &SandboxSettings,
+    support: SandboxSupport,
+    client: Option<AgentClient>,
+    place: &ProjectPlace<'_>,
+) -> bool {
+    let is_restricted = is_enforced(settings, support) && client.is_none_or(|client| client.facts.runs_in_sandbox);
+    let real_path = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let project_root = real_path(place.root.to_path_buf());
+    let mut writable_paths = settings.write.iter().map(|path_text| real_path(place.resolve_path(path_text)));
+    !is_restricted
+        || writable_paths.any(|writable| project_root.starts_with(&writable) || writable.starts_with(&project_root))
+}
+
+/// Whether any agent of a run with these settings can write in the project.
+pub fn can_any_agent_write(settings: &Settings, support: SandboxSupport, place: &ProjectPlace<'_>) -> bool {
+    let mut agents = settings.agents.iter().chain(&settings.reserves);
+    agents.any(|agent_spec| {
+        // An agent that this build does not know is never started.
+        DrivenAgent::new(agent_spec.clone())
+            .is_ok_and(|agent| can_write_project(&settings.sandbox, support, agent.client(), place))
+    })
+}
+
+/// Where a project is; paths in settings are relative to it, or to the user's home directory.
+#[derive(Clone, Copy, Debug)]
+pub struct ProjectPlace<'a> {
+    pub root: &'a Path,
+    pub home: Option<&'a Path>,
+}
+
+impl ProjectPlace<'_> {
+    /// Resolves a path of the settings.
+    fn resolve_path(&self, path_text: &str) -> PathBuf {
+        match (path_text.strip_prefix("~/"), self.home) {
+            (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
+            _ if path_text == "~" => self.home.map(Path::to_path_buf).unwrap_or_default(),
+            _ => self.root.join(path_text),
+        }
+    }
 }
 
 /// Lists what the kernel cannot enforce although the settings ask for it.
@@ -172,10 +218,16 @@ impl EffectContext {
 
     /// Resolves a path of the settings.
     fn resolve_user_path(&self, path_text: &str) -> PathBuf {
-        match (path_text.strip_prefix("~/"), &self.launch_env.user_dirs.home) {
-            (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
-            _ if path_text == "~" => self.launch_env.user_dirs.home.clone().unwrap_or_default(),
-            _ => self.project.root().join(path_text),
-        }
+        self.project_place().resolve_path(path_text)
+    }
+
+    fn project_place(&self) -> ProjectPlace<'_> {
+        ProjectPlace { root: self.project.root(), home: self.launch_env.user_dirs.home.as_deref() }
+    }
+
+    /// Whether any agent of this run can write in the project.
+    pub fn can_any_agent_write(&self) -> bool {
+        self.process_policy.keeper_program.is_none()
+            || can_any_agent_write(&self.settings, self.process_policy.sandbox_support, &self.project_place())
     }
 }
