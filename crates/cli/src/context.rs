@@ -305,7 +305,7 @@ pub(crate) fn home_directory() -> Option<PathBuf> {
 }
 
 /// The named directory, or one below the home directory. A relative path counts as unset, as the XDG convention says.
-fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
+pub(crate) fn base_directory(variable_name: &str, below_home: &str) -> Option<PathBuf> {
     let absolute_path = |path_variable: &str| {
         env::var_os(path_variable).map(PathBuf::from).filter(|variable_path| variable_path.is_absolute())
     };

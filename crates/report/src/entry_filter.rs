@@ -82,7 +82,7 @@ fn key_of_event(event: &RunEvent) -> Option<&Key> {
 /// Returns whether an event is a failure, a refusal, a warning or an ending other than a success.
 fn is_problem(event: &RunEvent) -> bool {
     match event {
-        RunEvent::Warned { .. } | RunEvent::Unknown(_) => true,
+        RunEvent::Warned { .. } | RunEvent::WordIgnored { .. } | RunEvent::Unknown(_) => true,
         RunEvent::Workflow(event) => kind_table::is_problem(event),
         // A task is tried a second time only because its first try failed.
         RunEvent::EffectStarted { key: effect_key, .. } => effect_key.is_second_try(),

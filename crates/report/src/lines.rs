@@ -123,7 +123,9 @@ impl<W: Write> LineReporter<W> {
                 self.run_lines.write_decision(decision, &self.run_view, &mut self.lines);
             }
             RunEvent::DecisionAnswered { decision, answer } => self.draw_decision_answer(decision, answer),
-            RunEvent::Warned { text: warning } => self.lines.write_marked(2, LineMark::WARNING, warning),
+            RunEvent::Warned { text: warning } | RunEvent::WordIgnored { text: warning } => {
+                self.lines.write_marked(2, LineMark::WARNING, warning);
+            }
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.draw_ending(summary),
             RunEvent::Session(session_event) => self.draw_session_event(session_event),
             RunEvent::Workflow(event) => self.run_lines.write_event(event, &self.run_view, &mut self.lines),

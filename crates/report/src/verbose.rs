@@ -113,7 +113,7 @@ fn event_style(event: &RunEvent) -> TextStyle {
             reply: Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }),
             ..
         } => TextStyle::Failure,
-        RunEvent::Warned { .. } | RunEvent::Unknown(_) => TextStyle::Warning,
+        RunEvent::Warned { .. } | RunEvent::WordIgnored { .. } | RunEvent::Unknown(_) => TextStyle::Warning,
         RunEvent::EffectStarted { .. } | RunEvent::EffectFinished { .. } | RunEvent::Boundary { .. } => TextStyle::Dim,
         _ => TextStyle::Plain,
     }
@@ -136,7 +136,7 @@ fn describe_event(run_event: &RunEvent) -> String {
         RunEvent::ChildStarted { name, child, .. } => format!("{name}, run {child}"),
         RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),
         RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
-        RunEvent::Warned { text: warning_text } => warning_text.clone(),
+        RunEvent::Warned { text: warning_text } | RunEvent::WordIgnored { text: warning_text } => warning_text.clone(),
         RunEvent::Session(session_event) => describe_session_event(session_event),
         RunEvent::Workflow(event) => kind_table::describe_event(event),
         // These are fully described by kind and subject; the reply of an effect is described with its duration.

@@ -41,7 +41,7 @@ use crate::project::{
     subject::is_plain_path,
 };
 use copier::WorkspaceCopier;
-pub(crate) use external_edits::{ExternalEdit, WorkTreeWatch, clear_workspaces, release_workspace, retain_workspace};
+pub(crate) use external_edits::{ExternalEdit, WorkTreeWatch, clear_workspaces};
 use file_stamps::FileStamp;
 pub(crate) use git_queries::{find_blob_ids, read_objects as contents};
 use listing::CopyLimits;

@@ -20,6 +20,6 @@ pub use error::StoreError;
 /// The version of the built-in SQLite library.
 pub use rusqlite::version as sqlite_version;
 pub use schema::JOURNAL_FORMAT;
-pub use store::{Store, StoredRequest};
+pub use store::{RequestStatus, Store, StoredRequest};
 pub use sweep::{CompactOutcome, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
-pub use writer::{EntryBatch, NewEntry, SyncMode};
+pub use writer::{EntryBatch, NewEntry, NewRequest, SyncMode};

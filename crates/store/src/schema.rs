@@ -10,7 +10,7 @@ use crate::error::StoreError;
 const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE events (
         run     TEXT    NOT NULL,
@@ -45,7 +45,13 @@ const MIGRATIONS: [&str; 2] = [
         PRIMARY KEY (kind, key)
     ) WITHOUT ROWID;
 ",
+    "
+    ALTER TABLE inbox ADD COLUMN sender TEXT;       -- the process that sent the request
+    ALTER TABLE inbox ADD COLUMN receipt INTEGER;   -- 1: the run knows the sender; 0: it refused the request
+",
 ];
+/// The first format whose inbox knows the senders.
+pub(crate) const SENDERS_FORMAT: i32 = 3;
 /// The first format that has the table of records.
 pub(crate) const RECORDS_FORMAT: i32 = 2;
 

@@ -31,6 +31,15 @@ pub struct NewEntry {
     pub draft: EntryDraft,
 }
 
+/// A request to be put into the inbox of a run.
+#[derive(Clone, Debug)]
+pub struct NewRequest {
+    pub run_id: RunId,
+    pub request_json: String,
+    /// The process that sends it, as text.
+    pub sender: String,
+}
+
 /// When a batch is safe from a power failure. A process that is killed loses nothing that was recorded, with either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
@@ -50,7 +59,9 @@ pub struct EntryBatch {
     /// The inbox numbers of the requests that these entries have taken.
     pub taken_requests: Vec<i64>,
     /// A request of the user to a run.
-    pub new_request: Option<(RunId, String)>,
+    pub new_request: Option<NewRequest>,
+    /// What a run says to the senders of requests, by their inbox numbers: whether it accepts the request.
+    pub receipts: Vec<(i64, bool)>,
     /// Changes of project records. They are written with the first entry of the batch, which tells the run and the time; so a
     /// record never changes without an entry that says so.
     pub record_changes: Vec<RecordChange>,
@@ -207,10 +218,18 @@ fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<Journa
     if let Some((kind, key)) = &batch.removed_record {
         remove_record(connection, *kind, key)?;
     }
-    if let Some((run_id, request_json)) = &batch.new_request {
+    if let Some(NewRequest { run_id, request_json, sender }) = &batch.new_request {
+        connection.prepare_cached("INSERT INTO inbox (run, body, sender) VALUES (?1, ?2, ?3)")?.execute(params![
+            run_id.as_str(),
+            request_json,
+            sender
+        ])?;
+    }
+    for (inbox_id, is_accepted) in &batch.receipts {
+        // A refused request is over; an accepted one still waits to be read.
         connection
-            .prepare_cached("INSERT INTO inbox (run, body) VALUES (?1, ?2)")?
-            .execute(params![run_id.as_str(), request_json])?;
+            .prepare_cached("UPDATE inbox SET receipt = ?2, taken = max(taken, ?3) WHERE id = ?1")?
+            .execute(params![inbox_id, is_accepted, !is_accepted])?;
     }
     if let Some(entry) = batch.entries.first() {
         for record_change in &batch.record_changes {

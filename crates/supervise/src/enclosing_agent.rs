@@ -19,7 +19,12 @@ pub struct EnclosingAgent {
 /// Looks for a keeper and for the mark of a run around this process. `own_mark` is the mark in our own environment, which is
 /// all that counts on systems without a process table.
 pub fn find_enclosing_agent(own_mark: Option<String>) -> Option<EnclosingAgent> {
-    let ancestor_pids = process_table::find_ancestors(getpid());
+    find_agent_around(getpid(), own_mark)
+}
+
+/// Looks for a keeper and for the mark of a run around any process.
+pub(crate) fn find_agent_around(pid: Pid, own_mark: Option<String>) -> Option<EnclosingAgent> {
+    let ancestor_pids = process_table::find_ancestors(pid);
     let keeper_pid = ancestor_pids.iter().copied().find(|pid| process_table::is_named(*pid, KEEPER_NAME));
     // An agent can give its children any mark, but its keeper was started by us, so that mark is believed first.
     let process_mark = keeper_pid
@@ -29,6 +34,6 @@ pub fn find_enclosing_agent(own_mark: Option<String>) -> Option<EnclosingAgent> 
     (keeper_pid.is_some() || process_mark.is_some()).then_some(EnclosingAgent { process_mark })
 }
 
-fn read_mark(pid: Pid) -> Option<String> {
+pub(crate) fn read_mark(pid: Pid) -> Option<String> {
     process_table::read_env_values(pid, MARK_VARIABLE).into_iter().find(|process_mark| !process_mark.is_empty())
 }

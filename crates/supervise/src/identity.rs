@@ -29,6 +29,11 @@ impl ProcessIdentity {
         self.pid.as_raw_nonzero().get()
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn raw_pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Whether this very process still runs. If that cannot be found out, it counts as running: unknown is not dead.
     pub fn is_alive(&self) -> bool {
         if self.is_in_other_namespace() {

@@ -27,6 +27,7 @@ mod process_tree;
 mod resources;
 mod sandbox;
 mod search_path;
+mod senders;
 mod strays;
 
 pub use capture::CapturedOutput;
@@ -39,4 +40,5 @@ pub use process::{ExitReason, OutputCallback, OutputLimits, ProcessCommand, Proc
 pub use resources::raise_file_limit;
 pub use sandbox::{NetworkRule, SandboxRules, SandboxSupport, probe_sandbox};
 pub use search_path::{search_dirs, secure_search_path};
+pub use senders::{SenderProof, can_verify_senders, verify_sender};
 pub use strays::{MARK_VARIABLE, sweep_by_mark as sweep_strays};

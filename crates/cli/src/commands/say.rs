@@ -17,6 +17,7 @@ use tribunal_store::Store;
 use crate::{
     context::CommandContext,
     messages::{json_documents, user_errors::UserError},
+    runs::user_requests,
 };
 
 /// A brief has little room beside the subject; a longer text belongs into a file of the project.
@@ -51,7 +52,8 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     let remark_text = context.secret_masker().mask(&remark_text).into_owned();
     // The request waits in the inbox of the run, whether a process works on it now or later.
     let store = Store::open(&project.home_dir())?;
-    store.send_request(&run_id, &UserRequest::Say(UserRemark::new(remark_text.clone())))?;
+    let request = UserRequest::Say(UserRemark::new(remark_text.clone()));
+    user_requests::send_request(&project, &store, &run_view, &request, Vec::new())?;
     // The run may have ended since it was looked at, and an ended run reads nothing.
     let is_unread = !store.pending_requests(&run_id)?.is_empty();
     if is_unread && store.last_entry_of(&run_id, &["run_finished"])?.is_some() {

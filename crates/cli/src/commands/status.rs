@@ -246,7 +246,8 @@ fn apply_pending_requests(store: &Store, shown_run: &mut ShownRun) -> Result<(),
             | UserRequest::Stop { .. }
             | UserRequest::Amend { .. }
             | UserRequest::AmendEarlier { .. }
-            | UserRequest::Add { .. } => {}
+            | UserRequest::Add { .. }
+            | UserRequest::Unconfirmed { .. } => {}
         }
     }
     Ok(())

@@ -27,6 +27,7 @@ use crate::{
         json_documents,
         user_errors::{EXIT_ENVIRONMENT, UserError},
     },
+    runs::user_requests,
 };
 
 #[derive(Debug, clap::Args)]
@@ -137,7 +138,9 @@ impl StopRequest<'_> {
     /// request; the request itself is in the inbox of the child.
     fn stop_child(&self, process: ProcessIdentity) -> Result<u8, UserError> {
         let store = Store::open(&self.project.home_dir())?;
-        store.send_request(&self.run_id, &UserRequest::Stop { now: self.end_now })?;
+        let run_view = RunView::from_entries(&store.read_entries(&self.run_id, 0)?);
+        let request = UserRequest::Stop { now: self.end_now };
+        user_requests::send_request(&self.project, &store, &run_view, &request, Vec::new())?;
         drop(store);
         if !process.ask_to_check() && process.is_alive() {
             return Err(self.explain_unreachable(&format!(

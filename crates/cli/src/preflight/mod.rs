@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
 use tribunal_core::{
-    development::workspace::DevelopmentPlace,
     engine::{
-        kinds::RunOrder,
         plan::RunPlan,
         sandbox::{SandboxMode, SandboxSettings},
         settings::Settings,
@@ -89,11 +87,7 @@ pub(crate) fn require_startable<'a>(
             true => context.print_note(&sandbox_text)?,
             false => context.print_warning(&sandbox_text)?,
         }
-        let works_in_place = matches!(
-            &planned_start.plan.order,
-            RunOrder::Loop(order) if order.place == DevelopmentPlace::InPlace
-        );
-        if works_in_place {
+        if planned_start.plan.order.works_in_place() {
             context.print_note(
                 "the agent works in your checkout, and could write in its .git and .tribunal as well: after each turn, git's \
                  settings and hooks are put back if they changed",

@@ -4,3 +4,4 @@ pub(crate) mod detach;
 pub(crate) mod engine;
 pub(crate) mod multi_run;
 pub(crate) mod run_verdict;
+pub(crate) mod user_requests;

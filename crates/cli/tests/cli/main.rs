@@ -22,6 +22,7 @@ mod discard;
 mod dismissals;
 mod doctor;
 mod exports;
+mod forged_words;
 mod gc;
 mod headless_loops;
 mod hostile_agents;

@@ -113,7 +113,7 @@ fn a_message_that_an_ended_run_never_read_is_reported() {
     // It arrived between the last look into the inbox and the last entry.
     let run_id = RunId::new(sandbox.last_run_id());
     let store = Store::open(&sandbox.path_of(".tribunal")).unwrap();
-    store.send_request(&run_id, &UserRequest::Say(UserRemark::new("one moment"))).unwrap();
+    store.send_request(&run_id, &UserRequest::Say(UserRemark::new("one moment")), "", Vec::new()).unwrap();
     drop(store);
     let expected_text = "your message “one moment” was not delivered, because the run had already ended";
     let status_text = sandbox.run_tribunal(&["status"]).stdout;

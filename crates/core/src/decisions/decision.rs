@@ -1,15 +1,14 @@
 //! A question that only the user can answer. It waits in the journal, not in a process.
 
 use alloc::{string::String, vec::Vec};
-use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::decisions::answer::{ChoiceKey, DecisionAnswer};
 use crate::{
     engine::{files::StrayEdit, ids::DecisionId, kinds::WorkflowTopic},
     review::topic::ReviewTopic,
-    text::word_table::words,
 };
 
 /// What a decision is about. This also defines what its answers mean.
@@ -42,64 +41,6 @@ pub struct DecisionChoice {
     pub label: String,
 }
 
-/// The answers that decisions offer, as the user types them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChoiceKey {
-    // For findings and patches.
-    Retry,
-    Uphold,
-    Approve,
-    Reject,
-    Dismiss,
-    Defer,
-    // For stray edits.
-    Keep,
-    Restore,
-    // For sessions, limits and the confidence.
-    Fixers,
-    Accept,
-    More,
-    End,
-}
-
-words!(ChoiceKey {
-    Retry = "retry",
-    Uphold = "uphold",
-    Approve = "approve",
-    Reject = "reject",
-    Dismiss = "dismiss",
-    Defer = "defer",
-    Keep = "keep",
-    Restore = "restore",
-    Fixers = "fixers",
-    Accept = "accept",
-    More = "more",
-    End = "end",
-});
-
-impl ChoiceKey {
-    const ALL: [ChoiceKey; 12] = [
-        ChoiceKey::Retry,
-        ChoiceKey::Uphold,
-        ChoiceKey::Approve,
-        ChoiceKey::Reject,
-        ChoiceKey::Dismiss,
-        ChoiceKey::Defer,
-        ChoiceKey::Keep,
-        ChoiceKey::Restore,
-        ChoiceKey::Fixers,
-        ChoiceKey::Accept,
-        ChoiceKey::More,
-        ChoiceKey::End,
-    ];
-
-    pub fn parse(choice_text: &str) -> Option<ChoiceKey> {
-        // Exact match only: an answer decides about the run, so it must not be guessed.
-        ChoiceKey::ALL.into_iter().find(|choice_key| choice_key.as_str() == choice_text)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     pub id: DecisionId,
@@ -110,34 +51,6 @@ pub struct Decision {
     pub choices: Vec<DecisionChoice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<DecisionAnswer>,
-}
-
-/// The user's answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DecisionAnswer {
-    pub choice: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
-}
-
-/// Replaces the answer of a withdrawn question. No decision offers this choice, so the user cannot choose it.
-const WITHDRAWN_CHOICE: &str = "withdrawn";
-
-impl DecisionAnswer {
-    /// Makes the answer of a question that was withdrawn.
-    pub fn new_withdrawn(note_text: impl Into<String>) -> DecisionAnswer {
-        // The choice is text and not a `ChoiceKey`, because this value must not be one that users can type.
-        DecisionAnswer { choice: WITHDRAWN_CHOICE.into(), note: note_text.into() }
-    }
-
-    pub fn is_withdrawn(&self) -> bool {
-        self.choice == WITHDRAWN_CHOICE
-    }
-
-    /// Returns the choice; `None` if it is not one that decisions offer.
-    pub fn choice_key(&self) -> Option<ChoiceKey> {
-        ChoiceKey::parse(&self.choice)
-    }
 }
 
 impl Decision {

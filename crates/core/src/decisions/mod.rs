@@ -1,5 +1,6 @@
 //! Questions to the user, and what the user requests from a run.
 
+pub mod answer;
 pub mod decision;
 pub mod dialog;
 pub mod user_request;

@@ -3,14 +3,14 @@
 //! Requests reach a workflow as the outcome of the effects `ReadInbox` and `WaitForUser`, and through edits of the tracker
 //! (`WriteOutcome::Edited`), all in [`crate::engine::effect`]. Workflows apply them.
 
-use alloc::{boxed::Box, format, string::String};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decisions::decision::DecisionAnswer,
+    decisions::answer::DecisionAnswer,
     engine::ids::{DecisionId, FindingId, RunId},
     review::finding::{Finding, Severity},
 };
@@ -51,6 +51,15 @@ pub enum UserRequest {
     },
     /// Add a finding of the user. The quote may be empty.
     Add { severity: Severity, description: String, quote: String },
+    /// Requests that a file had while agents without a sandbox were at work. They may be an agent's, so the user is asked.
+    Unconfirmed {
+        /// The file, as the user knows it.
+        file: String,
+        requests: Vec<UserRequest>,
+        /// Where the file is kept as it was found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parked: Option<String>,
+    },
 }
 
 /// A remark of the user.

@@ -137,6 +137,11 @@ run_events! {
         Warned {
             text: String,
         },
+        /// Something that looked like the user's word did not count: it came while agents without a sandbox were at work. The host
+        /// records it at any time.
+        WordIgnored {
+            text: String,
+        },
         /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
         Session(SessionEvent),
 }
@@ -182,7 +187,7 @@ pub struct UnknownEvent {
 }
 
 /// The `kind` of every event that does not depend on the kind of run.
-const COMMON_KIND_NAMES: [&str; 14] = [
+const COMMON_KIND_NAMES: [&str; 15] = [
     "run_started",
     "run_resumed",
     "settings_changed",
@@ -196,6 +201,7 @@ const COMMON_KIND_NAMES: [&str; 14] = [
     "decision_posted",
     "decision_answered",
     "warned",
+    "word_ignored",
     "session",
 ];
 
@@ -244,6 +250,7 @@ impl RunEvent {
             RunEvent::DecisionPosted { .. } => "decision_posted",
             RunEvent::DecisionAnswered { .. } => "decision_answered",
             RunEvent::Warned { .. } => "warned",
+            RunEvent::WordIgnored { .. } => "word_ignored",
             RunEvent::Session(_) => "session",
             RunEvent::Workflow(event) => event.kind_name(),
             RunEvent::Unknown(event) => &event.kind,

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    development::workspace::DevelopmentPlace,
     engine::run_kind::{KindEvent, RunDriver, RunKind},
     tasks::client::JobKind,
 };
@@ -173,6 +174,11 @@ macro_rules! run_kinds {
 }
 
 impl RunOrder {
+    /// Whether agents work in the user's checkout itself.
+    pub fn works_in_place(&self) -> bool {
+        matches!(self, RunOrder::Loop(order) if order.place == DevelopmentPlace::InPlace)
+    }
+
     /// The order of a review; `None` if the run is of another kind.
     pub fn as_review(&self) -> Option<&crate::review::order::ReviewOrder> {
         match self {

@@ -73,8 +73,9 @@ impl ReplayHistory {
                 | RunEvent::SettingsChanged { .. }
                 | RunEvent::RunParked(_)
                 | RunEvent::RunFinished(_)
-                // The host records it, not the workflow.
+                // The host records these, not the workflow.
                 | RunEvent::ChildStarted { .. }
+                | RunEvent::WordIgnored { .. }
                 // Hooks write session events at any time; the workflow itself never emits them.
                 | RunEvent::Session(_) => {}
                 RunEvent::Boundary { state, stretch, .. } => {

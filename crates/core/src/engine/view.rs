@@ -172,7 +172,11 @@ impl RunView {
             }
             RunEvent::Session(event) => self.update_detail(|detail| detail.apply_session(event, journal_entry.at)),
             RunEvent::Workflow(event) => self.update_detail(|detail| detail.apply_event(event, journal_entry.at)),
-            RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Warned { .. } | RunEvent::Unknown(_) => {}
+            RunEvent::Boundary { .. }
+            | RunEvent::Patched { .. }
+            | RunEvent::Warned { .. }
+            | RunEvent::WordIgnored { .. }
+            | RunEvent::Unknown(_) => {}
         }
     }
 

@@ -62,6 +62,7 @@ pub mod subject;
 pub mod topic;
 pub mod tracker;
 mod transitions;
+mod unconfirmed_edits;
 mod user_requests;
 pub mod view;
 pub mod waves;
@@ -112,6 +113,10 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
     // Waiting has its own stretch: everything about the run may be changed meanwhile.
     if let Some(ending) = state.waiting.take() {
         user_requests::wait_for_user(host, state, ending).await?;
+        if state.has_unconfirmed_edits() {
+            // The edits are in the question now. The file must not bring them again when no agent is at work any more.
+            state.publish_tracker(host, &Key::for_user_wait()).await?;
+        }
         return Ok(StageOutcome::Continue(Key::for_user_wait()));
     }
     // Files are restored before the next stage, which would otherwise review or change the stray edits.

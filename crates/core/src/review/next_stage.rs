@@ -20,7 +20,8 @@
 //! | | | 0 | 0 | | | no | | no | end: rounds |
 //!
 //! A patch that waits for approval (`approve: each`) ends the run as blocked if nothing is open. A stray edit that the user
-//! has not answered for ends it as blocked instead of goal met and review only.
+//! has not answered for ends it as blocked instead of goal met and review only. So does an edit of the tracker that may be an
+//! agent's.
 //!
 //! The confidence is too low only if the settings ask for one (`target_confidence`).
 //!
@@ -51,6 +52,9 @@ pub fn next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -
     match (&decided, state.count_unanswered_edits()) {
         (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => {
             end_with(RunReason::Blocked, format!("{} changed outside this run", format_count(edit_count, "file")))
+        }
+        (NextStage::End(ending), 0) if is_good_ending(ending) && state.has_unconfirmed_edits() => {
+            end_with(RunReason::Blocked, String::from("the tracker was edited while agents without a sandbox worked"))
         }
         _ => decided,
     }

@@ -3,7 +3,10 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+        user_request::UserRequest,
+    },
     engine::{
         files::Patch,
         ids::{DecisionId, FindingId, Hash, Key},
@@ -107,6 +110,22 @@ impl Decision {
             id: decision_id,
             about: review_topic(ReviewTopic::Confidence),
             owner: "the user who set `target_confidence`".into(),
+            question,
+            choices: offered,
+            answer: None,
+        }
+    }
+
+    /// Asks whether the user made these edits of the tracker.
+    pub fn for_tracker_edits(decision_id: DecisionId, requests: Vec<UserRequest>, question: String) -> Decision {
+        let offered = build_choices(&[
+            (ChoiceKey::Keep, "it was you; apply these edits"),
+            (ChoiceKey::Restore, "it was not you, or they are not wanted; ignore them"),
+        ]);
+        Decision {
+            id: decision_id,
+            about: review_topic(ReviewTopic::Tracker { requests }),
+            owner: "the user of this directory".into(),
             question,
             choices: offered,
             answer: None,

@@ -26,6 +26,7 @@ use crate::{
         order::ReviewOrder,
         round_stats::RoundStats,
         subject::{ChangedPath, Subject},
+        topic::ReviewTopic,
     },
     tasks::{background::TaskBackground, claims::FixClaim},
     text::{format_count, truncate_chars},
@@ -297,6 +298,12 @@ impl ReviewState {
             _ => 0,
         });
         edit_counts.sum()
+    }
+
+    /// Whether the user was asked about edits of the tracker and has not answered.
+    pub(super) fn has_unconfirmed_edits(&self) -> bool {
+        let mut open_decisions = self.dialog.open_decisions();
+        open_decisions.any(|decision| matches!(decision.about.review_topic(), Some(ReviewTopic::Tracker { .. })))
     }
 
     pub(super) fn has_edits_to_restore(&self) -> bool {

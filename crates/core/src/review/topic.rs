@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::ids::{DecisionId, FindingId, Hash, Key};
+use crate::{
+    decisions::user_request::UserRequest,
+    engine::ids::{DecisionId, FindingId, Hash, Key},
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
@@ -27,6 +30,8 @@ pub enum ReviewTopic {
     },
     /// The user's session was to repair these.
     Session { findings: Vec<FindingId> },
+    /// The tracker was edited while agents without a sandbox were at work.
+    Tracker { requests: Vec<UserRequest> },
     /// All findings are settled, but the confidence is below the target.
     Confidence,
 }

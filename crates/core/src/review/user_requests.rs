@@ -1,6 +1,6 @@
 //! Decisions for the user and requests from the user, both through the journal.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{collections::VecDeque, format, string::String, vec::Vec};
 
 use crate::{
     decisions::{
@@ -21,6 +21,7 @@ use crate::{
         merge::finding_headline,
         review_host::ReviewHost,
         topic::ReviewTopic,
+        unconfirmed_edits::{self, UnconfirmedEdits},
     },
     text::truncate_chars,
 };
@@ -91,16 +92,26 @@ pub(super) async fn apply_requests(
     write_key: Key,
 ) -> Result<(), ParkedRun> {
     let mut record_changes = Vec::new();
-    for user_request in new_requests {
+    let mut unconfirmed_edits = UnconfirmedEdits::default();
+    let mut waiting_requests = VecDeque::from(new_requests);
+    while let Some(user_request) = waiting_requests.pop_front() {
         match user_request {
             // A review has no children, and the host itself stops a run.
             UserRequest::Resume | UserRequest::ContinueChild { .. } | UserRequest::Stop { .. } => {}
             UserRequest::Say(remark) => state.dialog.remember_remark(host.run_host(), remark),
             UserRequest::Answer { decision, answer } => {
-                if let Some(topic) = state.dialog.record_answer(host.run_host(), &decision, &answer) {
-                    apply_choice(host, state, &decision, topic, &answer);
+                let topic = state.dialog.record_answer(host.run_host(), &decision, &answer);
+                match topic {
+                    Some(DecisionTopic::Workflow(WorkflowTopic::Review(ReviewTopic::Tracker { requests })))
+                        if answer.choice_key() == Some(ChoiceKey::Keep) =>
+                    {
+                        waiting_requests.extend(requests.into_iter().map(unconfirmed_edits::confirm_request));
+                    }
+                    Some(topic) => apply_choice(host, state, &decision, topic, &answer),
+                    None => {}
                 }
             }
+            UserRequest::Unconfirmed { file, requests, parked } => unconfirmed_edits.add_edits(file, requests, parked),
             UserRequest::AmendEarlier { run, finding, change } => {
                 record_changes.extend(state.amend_earlier(host, run, *finding, change));
             }
@@ -110,7 +121,8 @@ pub(super) async fn apply_requests(
             }
         }
     }
-    state.record_dismissals(host, write_key, record_changes).await
+    state.record_dismissals(host, write_key.clone(), record_changes).await?;
+    unconfirmed_edits.ask_user(host, state, &write_key).await
 }
 
 /// Changes the state as the user chose.
@@ -188,6 +200,8 @@ fn apply_review_choice(
             state.last_pass.dry = false;
             state.spent.grants += 1;
         }
+        // Edits that are not the user's are dropped; others were applied with the other requests.
+        (ReviewTopic::Tracker { .. }, _) => {}
         (ReviewTopic::Confidence | ReviewTopic::Session { .. }, _) => {
             accept_remaining(host, state, &answer_reason(user_answer))
         }

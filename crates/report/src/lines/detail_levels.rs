@@ -18,6 +18,7 @@ impl<W: Write> LineReporter<W> {
             DisplayMode::Silent => match &journal_entry.event {
                 // Even a silent run says why it stands still.
                 RunEvent::Warned { .. }
+                | RunEvent::WordIgnored { .. }
                 | RunEvent::EffectStarted { effect: Effect::AwaitReset(_), .. }
                 | RunEvent::RunParked(_)
                 | RunEvent::RunFinished(_) => self.draw_entry(journal_entry),
@@ -44,6 +45,7 @@ impl<W: Write> LineReporter<W> {
             | RunEvent::SettingsChanged { .. }
             | RunEvent::DecisionAnswered { .. }
             | RunEvent::Warned { .. }
+            | RunEvent::WordIgnored { .. }
             | RunEvent::RunParked(_)
             | RunEvent::RunFinished(_) => self.draw_entry(journal_entry),
             run_event => self.run_lines.write_stage_end(run_event, &self.run_view, &mut self.lines),

@@ -4,6 +4,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::PoisonError,
 };
 
 use serde::Deserialize;
@@ -25,12 +26,24 @@ use tribunal_store::Store;
 
 use super::{EffectContext, environment_fault, land};
 use crate::{
+    landing::parked_files::park_file,
     project::{Project, atomic_files::write_atomically},
-    workspaces,
 };
 
 /// The last lines of a page that has no answer yet.
 const EMPTY_ANSWER: &str = "answer: \"\"\nnote: \"\"\n";
+
+impl EffectContext {
+    /// The directory of trackers.
+    pub fn reviews_dir(&self) -> PathBuf {
+        self.project.root().join(&self.settings.reviews)
+    }
+
+    /// The directory of the files of decisions.
+    pub fn decisions_dir(&self) -> PathBuf {
+        decisions_dir(&self.project, &self.settings)
+    }
+}
 
 fn decisions_dir(project: &Project, settings: &Settings) -> PathBuf {
     let reviews_dir = Path::new(&settings.reviews);
@@ -50,37 +63,63 @@ pub(crate) fn decision_page_path(
 pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> PostOutcome {
     let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, &decision.id);
     // After a crash the same decision is posted again. The user may have answered in its file meanwhile, so their text stays.
-    match read_decision_page(&page_file, decision) {
-        PageContent::NoAnswer => {}
-        PageContent::Answer(_) | PageContent::UnusableAnswer(_) => return PostOutcome::Posted,
-        PageContent::Unreadable(cause) => {
-            return environment_fault(format!("could not read {}: {cause}", page_file.display())).into();
-        }
+    match read_page(&page_file) {
+        Ok(Some(page_bytes)) => match parse_page(&page_bytes, decision) {
+            PageContent::NoAnswer => {}
+            _ if !context.shared.user_words.trusts_file(&page_file, &page_bytes) => {
+                ignore_page(context, &context.run_id, decision, &page_bytes);
+            }
+            PageContent::Answer(_) | PageContent::UnusableAnswer(_) => return PostOutcome::Posted,
+        },
+        Ok(None) => {}
+        Err(cause) => return environment_fault(format!("could not read {}: {cause}", page_file.display())).into(),
     }
-    if let Some(real_target) = context.project.resolve_outside(&page_file) {
-        return environment_fault(format!(
-            "{} points outside the project, to {}",
-            page_file.display(),
-            real_target.display()
-        ))
-        .into();
+    if let Some(ReviewTopic::Patch { by: task_key, patch, .. }) = decision.about.review_topic()
+        && land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch).is_none()
+    {
+        let cause = io::Error::from(io::ErrorKind::NotFound);
+        return environment_fault(format!("could not keep the patch of {task_key}: {cause}")).into();
     }
-    let mut page_text = render_decision_page(&context.run_id, decision);
-    if let Some(ReviewTopic::Patch { by: task_key, patch, diff, .. }) = decision.about.review_topic() {
-        // The patch that the user is asked about is kept until they have answered.
-        let workspace = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch);
-        let retention = workspace
-            .ok_or(io::ErrorKind::NotFound.into())
-            .and_then(|workspace| workspaces::retain_workspace(workspace.directory()));
-        if let Err(cause) = retention {
-            return environment_fault(format!("could not keep the patch of {task_key}: {cause}")).into();
-        }
+    match write_page(context, &context.run_id, &page_file, decision) {
+        Ok(()) => PostOutcome::Posted,
+        Err(cause) => environment_fault(cause.to_string()).into(),
+    }
+}
+
+/// Writes the page of a decision without an answer.
+fn write_page(context: &EffectContext, run_id: &RunId, page_file: &Path, decision: &Decision) -> io::Result<()> {
+    if let Some(real_target) = context.project.resolve_outside(page_file) {
+        let target = real_target.display();
+        return Err(io::Error::other(format!("{} points outside the project, to {target}", page_file.display())));
+    }
+    let page_text = render_page(context, run_id, decision);
+    write_atomically(page_file, page_text.as_bytes())
+        .map_err(|cause| io::Error::other(format!("{}: {cause}", page_file.display())))?;
+    context.shared.user_words.trust_file(run_id, page_file, page_text.as_bytes());
+    Ok(())
+}
+
+/// Renders the page of a decision as it is before anyone edits it.
+fn render_page(context: &EffectContext, run_id: &RunId, decision: &Decision) -> String {
+    let mut page_text = render_decision_page(run_id, decision);
+    if let Some(ReviewTopic::Patch { diff, .. }) = decision.about.review_topic() {
         page_text = format!("{}{page_text}", render_diff_comments(context, diff));
     }
-    match write_atomically(&page_file, context.masker.mask(&page_text).as_bytes()) {
-        Ok(()) => PostOutcome::Posted,
-        Err(cause) => environment_fault(format!("{}: {cause}", page_file.display())).into(),
-    }
+    context.masker.mask(&page_text).into_owned()
+}
+
+/// Remembers that an answer in a page does not count, and keeps the page as it was found.
+fn ignore_page(context: &EffectContext, run_id: &RunId, decision: &Decision, page_bytes: &[u8]) {
+    let page_name = format!("{run_id}.{}.yaml", decision.id);
+    let kept = match park_file(&context.project, run_id, &page_name, page_bytes) {
+        Ok(parked) => format!(" (kept as {})", parked.display()),
+        Err(_) => String::new(),
+    };
+    context.ignore_word(format!(
+        "{page_name} was edited while agents without a sandbox worked, so it does not count{kept}; \
+         answer with `tribunal decisions {run_id}.{} ANSWER`",
+        decision.id
+    ));
 }
 
 /// Renders a patch as comments for the page that asks about it.
@@ -122,17 +161,22 @@ enum PageContent {
     Answer(DecisionAnswer),
     /// Text that does not answer this decision. It is kept and pointed out to the user.
     UnusableAnswer(String),
-    /// The file exists, or its parent is not a directory, and it cannot be read.
-    Unreadable(io::Error),
 }
 
-fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
-    let page_text = match fs::read_to_string(page_path) {
-        Ok(page_text) => page_text,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return PageContent::NoAnswer,
-        Err(cause) => return PageContent::Unreadable(cause),
+/// Reads a page, if there is one. An error means that it exists, or its parent is not a directory, and it cannot be read.
+fn read_page(page_path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(page_path) {
+        Ok(page_bytes) => Ok(Some(page_bytes)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn parse_page(page_bytes: &[u8], decision: &Decision) -> PageContent {
+    let Ok(page_text) = std::str::from_utf8(page_bytes) else {
+        return PageContent::UnusableAnswer("it is not valid UTF-8".to_string());
     };
-    let page: DecisionPage = match serde_saphyr::from_str(&page_text) {
+    let page: DecisionPage = match serde_saphyr::from_str(page_text) {
         Ok(page) => page,
         Err(cause) => {
             // Only the first line: the parser's message goes on with an excerpt of the file.
@@ -149,8 +193,34 @@ fn read_decision_page(page_path: &Path, decision: &Decision) -> PageContent {
     }
 }
 
-/// Reads answers that the user wrote into the files of open decisions.
+/// Reads answers that were written into the files of open decisions.
 pub(crate) fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<UserRequest> {
+    read_answers(project, run_view, |_, _, _| true)
+}
+
+/// Reads answers that the user wrote into the files of open decisions of a run. A file that an agent may have written is replaced.
+pub(crate) fn read_trusted_answers(context: &EffectContext, run_view: &RunView) -> Vec<UserRequest> {
+    let Some(run_id) = &run_view.run_id else { return Vec::new() };
+    read_answers(&context.project, run_view, |page_file, page_bytes, decision| {
+        if context.shared.user_words.trusts_file(page_file, page_bytes) {
+            return true;
+        }
+        // After a crash, even a page without edits is not known.
+        if render_page(context, run_id, decision).as_bytes() == page_bytes {
+            context.shared.user_words.trust_file(run_id, page_file, page_bytes);
+        } else if write_page(context, run_id, page_file, decision).is_ok() {
+            ignore_page(context, run_id, decision, page_bytes);
+        }
+        false
+    })
+}
+
+/// Reads answers from the files of open decisions that `is_trusted` accepts.
+fn read_answers(
+    project: &Project,
+    run_view: &RunView,
+    is_trusted: impl Fn(&Path, &[u8], &Decision) -> bool,
+) -> Vec<UserRequest> {
     let RunView { run_id: Some(run_id), settings: Some(settings), order: Some(order), .. } = run_view else {
         return Vec::new();
     };
@@ -160,9 +230,11 @@ pub(crate) fn answers_in_files(project: &Project, run_view: &RunView) -> Vec<Use
     }
     let read_answer = |decision: &Decision| {
         let page_file = decision_page_path(project, settings, run_id, &decision.id);
-        match read_decision_page(&page_file, decision) {
+        let page_bytes = read_page(&page_file).ok().flatten()?;
+        match parse_page(&page_bytes, decision) {
+            _ if !is_trusted(&page_file, &page_bytes, decision) => None,
             PageContent::Answer(answer) => Some(UserRequest::Answer { decision: decision.id.clone(), answer }),
-            PageContent::NoAnswer | PageContent::UnusableAnswer(_) | PageContent::Unreadable(_) => None,
+            PageContent::NoAnswer | PageContent::UnusableAnswer(_) => None,
         }
     };
     run_view.open_decisions().filter_map(read_answer).collect()
@@ -196,27 +268,36 @@ pub(crate) fn unusable_answers(project: &Project, run_view: &RunView) -> Vec<Str
     };
     let describe_problem = |decision: &Decision| {
         let page_file = decision_page_path(project, settings, run_id, &decision.id);
-        match read_decision_page(&page_file, decision) {
-            PageContent::UnusableAnswer(reason) => Some(format!("{}: {reason}", page_file.display())),
-            PageContent::Unreadable(cause) => Some(format!("{}: {cause}", page_file.display())),
-            PageContent::NoAnswer | PageContent::Answer(_) => None,
+        match read_page(&page_file).map(|page_bytes| parse_page(&page_bytes.unwrap_or_default(), decision)) {
+            Ok(PageContent::UnusableAnswer(reason)) => Some(format!("{}: {reason}", page_file.display())),
+            Ok(PageContent::NoAnswer | PageContent::Answer(_)) => None,
+            Err(cause) => Some(format!("{}: {cause}", page_file.display())),
         }
     };
     run_view.open_decisions().filter_map(describe_problem).collect()
 }
 
-/// Releases the workspace of a patch that the user did not approve.
-pub(crate) fn release_rejected_patch(context: &EffectContext, decision: &Decision, answer: &DecisionAnswer) {
-    if let (Some(ReviewTopic::Patch { by: task_key, patch, .. }), false) =
-        (decision.about.review_topic(), answer.choice_key() == Some(ChoiceKey::Approve))
-        && let Some(workspace) = land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
-    {
-        workspaces::release_workspace(workspace.directory());
-    }
+/// Lists the workspaces of patches that the user is asked about, or has approved and that have not landed.
+pub(crate) fn find_retained_workspaces(context: &EffectContext, decisions: &[Decision]) -> Vec<PathBuf> {
+    let landed_workspaces = context.memory.landed_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_needed = |decision: &&Decision| {
+        decision.answer.as_ref().is_none_or(|answer| answer.choice_key() == Some(ChoiceKey::Approve))
+    };
+    let find_workspace = |decision: &Decision| match decision.about.review_topic() {
+        Some(ReviewTopic::Patch { by: task_key, patch, .. }) => {
+            land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
+        }
+        _ => None,
+    };
+    let workspaces = decisions.iter().filter(is_needed).filter_map(find_workspace);
+    let directories = workspaces.map(|workspace| workspace.directory().to_path_buf());
+    directories.filter(|directory| !landed_workspaces.contains(directory)).collect()
 }
 
 /// Removes the file of an answered decision.
 pub(crate) fn remove_decision_page(context: &EffectContext, decision_id: &DecisionId) {
     // A file that cannot be removed is harmless: its decision is no longer open, so it is never read again.
-    let _ = fs::remove_file(decision_page_path(&context.project, &context.settings, &context.run_id, decision_id));
+    let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, decision_id);
+    context.shared.user_words.forget_file(&page_file);
+    let _ = fs::remove_file(page_file);
 }

@@ -6,7 +6,12 @@
 
 mod candidate;
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
@@ -31,7 +36,7 @@ use crate::{
         merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
     },
     project::atomic_files::{FileReplacement, write_atomically},
-    workspaces::{self, TaskWorkspace},
+    workspaces::TaskWorkspace,
 };
 
 pub(super) use candidate::{LandingCandidate, detect_gutting, find_patch_workspace};
@@ -94,7 +99,7 @@ pub(super) async fn land_patch(context: Arc<EffectContext>, request: LandingRequ
     let outcome = attempt_landing(&context, request, workspace).await?;
     // A failed landing is tried again later and needs the workspace for that.
     if !matches!(outcome, LandOutcome::Failed { .. }) {
-        workspaces::release_workspace(&directory);
+        context.memory.landed_workspaces.lock().unwrap_or_else(PoisonError::into_inner).insert(directory);
     }
     Some(outcome)
 }

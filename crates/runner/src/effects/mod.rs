@@ -20,12 +20,12 @@ pub(crate) mod test_context;
 mod verify_commands;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs::File,
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -62,10 +62,10 @@ use crate::{
 
 pub(crate) use ask::RecentOutputs;
 pub(crate) use decision_files::{
-    answers_in_files, clear_page_answer, decision_page_path, release_rejected_patch, remove_decision_page,
-    unusable_answers,
+    answers_in_files, clear_page_answer, decision_page_path, find_retained_workspaces, read_trusted_answers,
+    remove_decision_page, unusable_answers,
 };
-pub(crate) use own_files::read_tracker_edits;
+pub(crate) use own_files::{put_back_files, read_tracker_edits};
 
 /// What every effect may use.
 #[derive(Debug)]
@@ -95,6 +95,21 @@ pub(crate) struct RunMemory {
     pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
     /// What agents printed last.
     pub recent_outputs: RecentOutputs,
+    /// What did not count as the user's word, for the journal.
+    pub ignored_words: Mutex<IgnoredWords>,
+    /// The workspaces of approved patches that were landed.
+    pub landed_workspaces: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// What did not count as the user's word.
+#[derive(Debug, Default)]
+pub(crate) struct IgnoredWords {
+    /// Descriptions that are not in the journal yet.
+    pub unrecorded: Vec<String>,
+    /// How many were recorded by this process.
+    pub recorded_count: u32,
+    /// When the inbox was looked at last.
+    pub inspected_at: Option<tokio::time::Instant>,
 }
 
 /// How processes are started and supervised.
@@ -116,7 +131,7 @@ pub(crate) struct ProcessPolicy {
 
 impl EffectContext {
     /// Returns what restricts the processes of this run.
-    fn sandbox_policy(&self) -> SandboxPolicy<'_> {
+    pub fn sandbox_policy(&self) -> SandboxPolicy<'_> {
         // Without a keeper nothing can be enforced.
         let has_keeper = self.process_policy.keeper_program.is_some();
         SandboxPolicy {
@@ -132,6 +147,11 @@ impl EffectContext {
     pub fn seed_paths(&self) -> Vec<String> {
         let configured_seeds = self.settings.seeds.iter().cloned();
         agent_file_names().map(String::from).chain(configured_seeds).collect()
+    }
+
+    /// Remembers, for the journal, that something does not count as the user's word.
+    pub fn ignore_word(&self, description: String) {
+        self.memory.ignored_words.lock().unwrap_or_else(PoisonError::into_inner).unrecorded.push(description);
     }
 
     /// Waits until one more agent may start. Returns `None` if the user wants to stop: nothing new starts then.

@@ -1,6 +1,10 @@
 //! Writes the files that Tribunal owns: tracker and metrics.
 
-use std::{fs, io, path::Path, sync::PoisonError};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::PoisonError,
+};
 
 use tribunal_core::{
     decisions::user_request::{FindingChange, UserRequest},
@@ -20,7 +24,7 @@ use tribunal_core::{
 };
 
 use super::{EffectContext, environment_fault};
-use crate::project::atomic_files::write_atomically;
+use crate::{landing::parked_files::park_file, project::atomic_files::write_atomically};
 
 pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text: &str) -> WriteOutcome {
     // The text consists of masked replies, but lines that were joined may form something that looks like a secret.
@@ -43,7 +47,8 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
         };
         let (mut kept_copy, mut unusable_edits) = (None, Vec::new());
         if let Some(edited_bytes) = edited_bytes {
-            let edits = accept_edits(context, &edited_bytes);
+            let mut edits = accept_edits(context, &edited_bytes);
+            edits.requests = confirm_if_doubtful(context, &file_path, &edited_bytes, edits.requests);
             if !edits.requests.is_empty() {
                 // The edits are recorded first; only then may the file be overwritten.
                 return Ok(WriteOutcome::Edited { requests: edits.requests });
@@ -55,6 +60,9 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
             }
         }
         write_atomically(&file_path, file_text.as_bytes())?;
+        if *file == OwnFile::Tracker {
+            context.shared.user_words.trust_file(&context.run_id, &file_path, file_text.as_bytes());
+        }
         Ok(WriteOutcome::Written { path: file_name.clone(), aside: kept_copy, strange: unusable_edits })
     };
     match write_file() {
@@ -83,10 +91,73 @@ pub(crate) fn read_tracker_edits(
                 return Vec::new();
             };
             // The next write knows by this that the edits were read.
-            remember_tracker(context, &tracker_bytes);
-            requests
+            let is_read = remember_tracker(context, &tracker_bytes);
+            if is_read && !context.shared.user_words.trusts_file(&tracker_file, &tracker_bytes) {
+                return Vec::new();
+            }
+            confirm_if_doubtful(context, &tracker_file, &tracker_bytes, requests)
         }
-        _ => accept_edits(context, &tracker_bytes).requests,
+        _ => {
+            let requests = accept_edits(context, &tracker_bytes).requests;
+            confirm_if_doubtful(context, &tracker_file, &tracker_bytes, requests)
+        }
+    }
+}
+
+/// Returns the edits of a tracker, or a request to ask the user about them if an agent may have made them.
+fn confirm_if_doubtful(
+    context: &EffectContext,
+    tracker_file: &Path,
+    tracker_bytes: &[u8],
+    requests: Vec<UserRequest>,
+) -> Vec<UserRequest> {
+    if requests.is_empty() || context.shared.user_words.trusts_file(tracker_file, tracker_bytes) {
+        return requests;
+    }
+    let file = relative_name(context, tracker_file);
+    let parked = park_file(&context.project, &context.run_id, &file, tracker_bytes).ok();
+    let parked = parked.map(|parked_path| parked_path.display().to_string());
+    vec![UserRequest::Unconfirmed { file, requests, parked }]
+}
+
+fn relative_name(context: &EffectContext, file_path: &Path) -> String {
+    file_path.strip_prefix(context.project.root()).unwrap_or(file_path).display().to_string()
+}
+
+/// Puts the files of a run that ends now back to what is trusted, and parks what they had: later, edits are the user's again.
+pub(crate) fn put_back_files(context: &EffectContext) {
+    let watch = &context.shared.user_words;
+    if !watch.is_active() {
+        return;
+    }
+    let mut trusted_files: Vec<(PathBuf, Option<Vec<u8>>)> =
+        watch.files_of_ended_runs(&context.run_id).into_iter().map(|(path, bytes)| (path, Some(bytes))).collect();
+    if context.order.as_review().is_some() {
+        // A tracker that was found after a crash, and that this process has not written since.
+        let tracker_file = context.project.root().join(tracker_path(context));
+        if !trusted_files.iter().any(|(path, _)| *path == tracker_file) {
+            trusted_files.push((tracker_file, None));
+        }
+    }
+    for (file_path, trusted_bytes) in trusted_files {
+        let Ok(current_bytes) = fs::read(&file_path) else { continue };
+        let is_untouched = std::str::from_utf8(&current_bytes).is_ok_and(tracker::is_untouched);
+        if watch.trusts_file(&file_path, &current_bytes) || (trusted_bytes.is_none() && is_untouched) {
+            continue;
+        }
+        let name = relative_name(context, &file_path);
+        let Ok(parked) = park_file(&context.project, &context.run_id, &name, &current_bytes) else { continue };
+        let put_back = match trusted_bytes {
+            Some(trusted_bytes) => write_atomically(&file_path, &trusted_bytes),
+            None => fs::remove_file(&file_path),
+        };
+        // The user was asked about edits that were read before.
+        if put_back.is_ok() && !remember_tracker(context, &current_bytes) {
+            context.ignore_word(format!(
+                "{name} was edited while agents without a sandbox worked, so the edit does not count (kept as {})",
+                parked.display()
+            ));
+        }
     }
 }
 

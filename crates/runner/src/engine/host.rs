@@ -2,6 +2,7 @@
 
 mod children;
 mod requests;
+mod user_words;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,7 +27,10 @@ use tribunal_core::{
 use tribunal_store::{EntryBatch, StoreError, SyncMode};
 
 use crate::{
-    effects::{EffectContext, PerformedEffect, environment_fault, perform_effect, remove_decision_page},
+    effects::{
+        EffectContext, PerformedEffect, environment_fault, find_retained_workspaces, perform_effect, put_back_files,
+        remove_decision_page,
+    },
     engine::{
         journal::RunJournal,
         stop_level::StopLevel,
@@ -216,7 +220,11 @@ impl WorkflowHost<'_, '_> {
         let work_dir = self.context.project.work_dir(&self.context.run_id);
         // No effect of a later stretch refers to these workspaces, except to those that are retained.
         if work_dir.exists() {
-            let _ = task::spawn_blocking(move || workspaces::clear_workspaces(&work_dir)).await;
+            let (context, decisions) = (self.context.clone(), self.journal.run_view().decisions.clone());
+            let clear_workspaces = move || {
+                workspaces::clear_workspaces(&work_dir, &find_retained_workspaces(&context, &decisions));
+            };
+            let _ = task::spawn_blocking(clear_workspaces).await;
         }
         Ok(boundary_state)
     }
@@ -258,6 +266,10 @@ impl WorkflowHost<'_, '_> {
                 Ok(HostActivity::Other)
             }
             Ok(()) = self.stop.changed() => Ok(HostActivity::Other),
+            () = user_words::wait_for_inspection(&self.context) => {
+                self.inspect_user_words().await?;
+                Ok(HostActivity::Other)
+            }
         }
     }
 
@@ -427,6 +439,9 @@ impl WorkflowHost<'_, '_> {
                 remove_decision_page(&self.context, &decision_id);
             }
         }
+        // No agent of this run is at work any more.
+        put_back_files(&self.context);
+        self.inspect_user_words().await?;
         let Some(summary) = self.journal.run_summary(&ending) else { return Err(HostError::WaitsForNothing) };
         let event = if is_finished { RunEvent::RunFinished(summary) } else { RunEvent::RunParked(summary) };
         self.record_drafts(vec![EntryDraft { id: entry_id, event }], SyncMode::Now).await?;

@@ -73,8 +73,23 @@ impl RunJournal {
     }
 
     /// Returns what the user sent to another run, for instance to a child of this one.
-    pub(crate) fn requests_of(&self, run_id: &RunId) -> Result<Vec<UserRequest>, StoreError> {
-        Ok(split_requests(self.store.pending_requests(run_id)?).1)
+    pub(crate) fn requests_of(&self, run_id: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
+        self.store.pending_requests(run_id)
+    }
+
+    /// Returns what the user sent to all runs.
+    pub(crate) fn requests_of_all(&self) -> Result<Vec<(RunId, StoredRequest)>, StoreError> {
+        self.store.all_pending_requests()
+    }
+
+    /// Tells the senders of requests whether these are accepted.
+    pub(crate) async fn send_receipts(&self, receipts: Vec<(i64, bool)>) -> Result<(), StoreError> {
+        let (result_sender, result_receiver) = oneshot::channel();
+        self.store.submit(EntryBatch { receipts, ..EntryBatch::default() }, move |result| {
+            let _ = result_sender.send(result);
+        });
+        let written = result_receiver.await;
+        written.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))?.map(drop)
     }
 
     /// Reads what a view of another run is built from.

@@ -43,6 +43,7 @@ use crate::{
         shared_state::SharedState,
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
+        user_words::WatchStart,
     },
     masking::Masker,
     project::{
@@ -126,6 +127,13 @@ struct RunStart {
     parent: Option<ParentRun>,
 }
 
+/// What earlier processes of a run have left.
+struct RunPast {
+    entries: Vec<JournalEntry>,
+    /// The last of them was killed.
+    was_interrupted: bool,
+}
+
 impl Runner {
     /// Starts a run and drives it to its end. `update_sink` receives every entry as soon as it is durable.
     pub async fn start_run(&self, plan: RunPlan, update_sink: &dyn UpdateSink) -> Result<(RunId, RunEnding), RunError> {
@@ -187,7 +195,7 @@ impl Runner {
         for entry in &entries {
             update_sink.send_update(run_id, RunUpdate::NewEntry(entry));
         }
-        self.drive_run(run_id, journal, entries, locks, update_sink).await
+        self.drive_run(run_id, journal, RunPast { entries, was_interrupted: false }, locks, update_sink).await
     }
 
     /// Continues a run that parked or crashed, with its own settings or with changed ones.
@@ -264,14 +272,15 @@ impl Runner {
         for entry in recorded_entries {
             update_sink.send_update(run_id, RunUpdate::NewEntry(&entry));
         }
-        self.drive_run(run_id, journal, entries, locks, update_sink).await
+        let was_interrupted = matches!(run_view.phase, RunPhase::Running);
+        self.drive_run(run_id, journal, RunPast { entries, was_interrupted }, locks, update_sink).await
     }
 
     async fn drive_run(
         &self,
         run_id: &RunId,
         mut journal: RunJournal,
-        entries: Vec<JournalEntry>,
+        past: RunPast,
         locks: Vec<HeldLock>,
         update_sink: &dyn UpdateSink,
     ) -> Result<RunEnding, RunError> {
@@ -303,6 +312,15 @@ impl Runner {
                 started_count: AtomicU64::new(0),
             },
         };
+        let is_watched = effect_context.order.works_in_place() || effect_context.sandbox_policy().can_write_project();
+        if is_watched {
+            effect_context.shared.user_words.watch_run(WatchStart {
+                run_id,
+                directories: [effect_context.reviews_dir(), effect_context.decisions_dir()],
+                requests: journal.requests_of_all()?,
+                was_interrupted: past.was_interrupted,
+            });
+        }
         let mut workflow_host = WorkflowHost {
             context: Arc::new(effect_context),
             child_driver: self,
@@ -318,11 +336,10 @@ impl Runner {
             answered_at_once: false,
         };
         // The host returns when the run has ended or parked, never before its effects are recorded.
-        let ending = workflow_host
-            .drive_workflow(entries)
-            .await
-            .map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
+        let ending = workflow_host.drive_workflow(past.entries).await;
         drop(workflow_host);
+        self.shared.user_words.unwatch_run(run_id);
+        let ending = ending.map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
         // The state file of a session is only a view, so it is refreshed once the journal is complete.
         session::refresh_state_file(&self.project, journal.run_view());
         if matches!(journal.run_view().phase, RunPhase::Finished(_)) {

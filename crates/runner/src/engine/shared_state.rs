@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::engine::{permits::AgentPermits, rate_limit::CallRate};
+use crate::engine::{permits::AgentPermits, rate_limit::CallRate, user_words::UserWordWatch};
 
 /// Created once per process and passed to every [`crate::Runner`]; all clones share the same state.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct SharedState {
     pub(crate) naming_lock: Arc<Mutex<()>>,
     /// The limit on calls per hour; `None` if calls are not counted.
     pub(crate) call_rate: Option<CallRate>,
+    /// What counts as the user's word while agents without a sandbox work.
+    pub(crate) user_words: Arc<UserWordWatch>,
     /// Counts how often the user asked to stop single child runs; every run that hears of it looks into its inbox.
     stop_requests: watch::Sender<u64>,
 }
@@ -28,6 +30,7 @@ impl SharedState {
             agent_permits: AgentPermits::new(max_agents),
             naming_lock: Arc::default(),
             call_rate: None,
+            user_words: Arc::default(),
             stop_requests: watch::Sender::new(0),
         }
     }

@@ -402,7 +402,8 @@ fn request_reopening(store: &Store, undo_plan: &UndoPlan) -> Result<(), StoreErr
     for finding_id in &undo_plan.repaired_findings {
         let request = UserRequest::Amend { finding: *finding_id, was: None, change: Amendment::Open };
         if !pending_requests.contains(&request) {
-            store.send_request(run_id, &request)?;
+            // No process works on the run that would ask who sent this.
+            store.send_request(run_id, &request, "", Vec::new())?;
         }
     }
     Ok(())

@@ -112,6 +112,33 @@ pub fn describe_sandbox(settings: &SandboxSettings, support: SandboxSupport) -> 
     format!("agents write only in their workspaces (sandbox: {support})")
 }
 
+/// Whether agents can write in the project: they have no sandbox, or the settings let them write there.
+pub fn can_write_project(settings: &SandboxSettings, support: SandboxSupport, place: &ProjectPlace<'_>) -> bool {
+    let real_path = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let project_root = real_path(place.root.to_path_buf());
+    let mut writable_paths = settings.write.iter().map(|path_text| real_path(place.resolve_path(path_text)));
+    !is_enforced(settings, support)
+        || writable_paths.any(|writable| project_root.starts_with(&writable) || writable.starts_with(&project_root))
+}
+
+/// Where a project is; paths in settings are relative to it, or to the user's home directory.
+#[derive(Clone, Copy, Debug)]
+pub struct ProjectPlace<'a> {
+    pub root: &'a Path,
+    pub home: Option<&'a Path>,
+}
+
+impl ProjectPlace<'_> {
+    /// Resolves a path of the settings.
+    fn resolve_path(&self, path_text: &str) -> PathBuf {
+        match (path_text.strip_prefix("~/"), self.home) {
+            (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
+            _ if path_text == "~" => self.home.map(Path::to_path_buf).unwrap_or_default(),
+            _ => self.root.join(path_text),
+        }
+    }
+}
+
 /// Lists what the kernel cannot enforce although the settings ask for it.
 pub fn list_gaps(settings: &SandboxSettings, support: SandboxSupport) -> Vec<&'static str> {
     if is_enforced(settings, support) { support.list_gaps(&network_rule(&settings.network)) } else { Vec::new() }
@@ -224,12 +251,16 @@ impl SandboxPolicy<'_> {
         SandboxRules { writable_paths, readable_paths, network: network_rule(network) }
     }
 
-    /// Resolves a path of the settings.
     fn resolve_user_path(&self, path_text: &str) -> PathBuf {
-        match (path_text.strip_prefix("~/"), &self.launch_env.user_dirs.home) {
-            (Some(below_home), Some(home_dir)) => home_dir.join(below_home),
-            _ if path_text == "~" => self.launch_env.user_dirs.home.clone().unwrap_or_default(),
-            _ => self.project.root().join(path_text),
-        }
+        self.project_place().resolve_path(path_text)
+    }
+
+    fn project_place(&self) -> ProjectPlace<'_> {
+        ProjectPlace { root: self.project.root(), home: self.launch_env.user_dirs.home.as_deref() }
+    }
+
+    /// Whether agents can write in the project.
+    pub fn can_write_project(&self) -> bool {
+        can_write_project(self.settings, self.support, &self.project_place())
     }
 }

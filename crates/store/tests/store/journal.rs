@@ -4,14 +4,17 @@
 use std::{path::Path, sync::mpsc::channel};
 
 use tribunal_core::{
-    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    decisions::{
+        decision::DecisionAnswer,
+        user_request::{UserRemark, UserRequest},
+    },
     engine::{
         event::{EntryDraft, RunEvent},
         ids::{DecisionId, Hash, RunId},
         timestamp::Timestamp,
     },
 };
-use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError};
+use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, RequestStatus, Store, StoreError};
 
 fn sample_run_id() -> RunId {
     RunId::new("prd-k3f9")
@@ -108,7 +111,7 @@ fn a_request_is_pending_until_the_entry_that_took_it_is_recorded() {
     let store = Store::open(directory.path()).unwrap();
     let answer = DecisionAnswer { choice: "retry".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
-    store.send_request(&sample_run_id(), &request).unwrap();
+    store.send_request(&sample_run_id(), &request, "", Vec::new()).unwrap();
     let pending = store.pending_requests(&sample_run_id()).unwrap();
     assert_eq!(pending[0].request, request);
     assert_eq!(store.pending_requests(&RunId::new("other")).unwrap(), []);
@@ -124,11 +127,37 @@ fn a_replaced_request_is_no_longer_pending() {
         decision: DecisionId::new("D1"),
         answer: DecisionAnswer { choice: choice.into(), note: String::new() },
     };
-    store.send_request(&sample_run_id(), &answer_with("retry")).unwrap();
+    store.send_request(&sample_run_id(), &answer_with("retry"), "", Vec::new()).unwrap();
     let replaced_ids = store.pending_requests(&sample_run_id()).unwrap().iter().map(|stored| stored.inbox_id).collect();
-    store.replace_requests(&sample_run_id(), replaced_ids, &answer_with("defer")).unwrap();
+    store.send_request(&sample_run_id(), &answer_with("defer"), "", replaced_ids).unwrap();
     let pending = store.pending_requests(&sample_run_id()).unwrap();
     assert_eq!(pending.into_iter().map(|stored| stored.request).collect::<Vec<_>>(), [answer_with("defer")]);
+}
+
+#[test]
+fn a_sender_learns_what_became_of_its_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let send = |text: &str| {
+        let request = UserRequest::Say(UserRemark::new(text));
+        store.send_request(&sample_run_id(), &request, "1@2@3", Vec::new()).unwrap();
+    };
+    let give_receipt = |is_accepted: bool| {
+        let inbox_id = store.pending_requests(&sample_run_id()).unwrap().last().unwrap().inbox_id;
+        store.append(EntryBatch { receipts: vec![(inbox_id, is_accepted)], ..EntryBatch::default() }).unwrap();
+    };
+    let status = || store.request_status(&sample_run_id(), "1@2@3").unwrap();
+    send("one");
+    assert_eq!(status(), RequestStatus::Waiting);
+    assert_eq!(store.pending_requests(&sample_run_id()).unwrap()[0].sender, "1@2@3");
+    give_receipt(true);
+    assert_eq!(status(), RequestStatus::Accepted);
+    assert_eq!(store.pending_requests(&sample_run_id()).unwrap().len(), 1, "it still waits to be read");
+    send("two");
+    give_receipt(false);
+    assert_eq!(status(), RequestStatus::Refused);
+    assert_eq!(store.pending_requests(&sample_run_id()).unwrap().len(), 1, "a refused one is over");
+    assert_eq!(store.request_status(&sample_run_id(), "other").unwrap(), RequestStatus::Accepted);
 }
 
 #[test]

@@ -23,9 +23,10 @@ use tribunal_store::Store;
 
 use crate::{
     clients::agent_session,
-    commands::{runs, say, session_loops},
+    commands::{runs as listed_runs, say, session_loops},
     context::CommandContext,
     messages::user_errors::UserError,
+    runs::user_requests,
     settings::nearest_name,
 };
 
@@ -115,7 +116,7 @@ impl NamedDecision<'_> {
 /// Collects all runs with their decisions.
 pub(super) fn collect_asking_runs(store: &Store, project: &Project) -> Result<Vec<AskingRun>, UserError> {
     let mut asking_runs = Vec::new();
-    for (run_view, _) in runs::list_runs(store, project)? {
+    for (run_view, _) in listed_runs::list_runs(store, project)? {
         asking_runs.push(AskingRun::from_view(store, project, run_view)?);
     }
     Ok(asking_runs)
@@ -202,7 +203,7 @@ pub(super) fn record_answer(
             .with_step(format!("or apply it: `tribunal resume {}`", named_decision.run_id)));
     }
     let store = prepare_answer(context, project, named_decision, &typed_answer)?;
-    let NamedDecision { run_id, decision, .. } = named_decision;
+    let NamedDecision { run_id, decision, asking_run } = named_decision;
     // A loop has no process that would read the request later, so its answer takes effect here.
     if decision.about == DecisionTopic::Workflow(WorkflowTopic::Session(SessionTopic::Loop)) {
         let note = context.secret_masker().mask(&typed_answer.note).into_owned();
@@ -213,7 +214,8 @@ pub(super) fn record_answer(
         return Ok(AnswerOutcome::LoopAnswered(session_loops::answer_loop(project, run_id, loop_answer)?));
     }
     // The run reads the request at its next step, or when it is resumed; this command does not start anything.
-    store.send_request(run_id, &answer_request(context, decision, typed_answer))?;
+    let request = answer_request(context, decision, typed_answer);
+    user_requests::send_request(project, &store, &asking_run.run_view, &request, Vec::new())?;
     Ok(AnswerOutcome::Recorded)
 }
 
@@ -236,7 +238,8 @@ pub(super) fn change_answer(
         AnswerPlace::Inbox(inbox_id) => Some(inbox_id),
         AnswerPlace::File => None,
     });
-    store.replace_requests(run_id, replaced_ids.collect(), &answer_request(context, decision, typed_answer.clone()))?;
+    let request = answer_request(context, decision, typed_answer.clone());
+    user_requests::send_request(project, &store, &asking_run.run_view, &request, replaced_ids.collect())?;
     // The inbox is read before the files, so the new answer counts even if the file still has the old one.
     if own_answers().any(|given| matches!(given.place, AnswerPlace::File))
         && let Err(cause) = Runner::clear_file_answer(project, &asking_run.run_view, &decision.id)

@@ -20,9 +20,8 @@ use tribunal_store::{StoreError, SyncMode};
 
 use super::{HostError, WorkflowHost};
 use crate::{
-    effects::{answers_in_files, environment_fault},
+    effects::{environment_fault, read_trusted_answers},
     engine::{run_names, stop_level::StopLevel, updates::UpdateSink},
-    project::Project,
 };
 
 /// The most characters of a finding that a parent is told.
@@ -140,20 +139,19 @@ impl WorkflowHost<'_, '_> {
                 continue;
             }
             let child_view = RunView::from_entries(&self.journal.entries_of(&standing.run)?);
-            if matches!(child_view.phase, RunPhase::Parked(_))
-                && has_news(&self.context.project, self.journal.requests_of(&standing.run)?, &child_view)
-            {
+            if matches!(child_view.phase, RunPhase::Parked(_)) && self.has_news(&standing.run, &child_view)? {
                 requests.push(UserRequest::ContinueChild { child: child_name.clone() });
             }
         }
         Ok(requests)
     }
-}
 
-/// Whether the user has sent something to a parked run.
-fn has_news(project: &Project, pending_requests: Vec<UserRequest>, run_view: &RunView) -> bool {
-    pending_requests.iter().any(|request| !matches!(request, UserRequest::Stop { .. }))
-        || !answers_in_files(project, run_view).is_empty()
+    /// Whether the user has sent something to a parked child.
+    fn has_news(&self, child_id: &RunId, child_view: &RunView) -> Result<bool, HostError> {
+        let requests = self.trusted_requests_of(child_id)?;
+        Ok(requests.iter().any(|stored| !matches!(stored.request, UserRequest::Stop { .. }))
+            || !read_trusted_answers(&self.context, child_view).is_empty())
+    }
 }
 
 /// Describes how a child run came to an end; `None` if it has none.

@@ -14,7 +14,7 @@ use tribunal_store::{EntryBatch, SyncMode};
 
 use super::{HostError, WorkflowHost};
 use crate::{
-    effects::{answers_in_files, read_tracker_edits, release_rejected_patch, remove_decision_page},
+    effects::{read_tracker_edits, read_trusted_answers, remove_decision_page},
     engine::journal::split_requests,
 };
 
@@ -42,10 +42,11 @@ impl WorkflowHost<'_, '_> {
         effect_key: &Key,
         reading: RequestReading,
     ) -> Result<(), HostError> {
-        let (request_ids, mut requests) = split_requests(self.journal.pending_requests()?);
+        self.inspect_user_words().await?;
+        let (request_ids, mut requests) = split_requests(self.trusted_requests_of(&self.context.run_id)?);
         // A request to stop is for the host; a workflow never sees it.
         requests.retain(|request| !matches!(request, UserRequest::Stop { .. }));
-        requests.extend(answers_in_files(&self.context.project, self.journal.run_view()));
+        requests.extend(read_trusted_answers(&self.context, self.journal.run_view()));
         requests.extend(read_tracker_edits(&self.context, |run_id| self.view_of(run_id)));
         requests.extend(self.answered_children()?);
         let reply = match reading {
@@ -72,18 +73,8 @@ impl WorkflowHost<'_, '_> {
         let (entry, reply) = self.journal.record_reply(draft, batch).await?;
         if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
             for request in &user_requests.requests {
-                if let UserRequest::Answer { decision: decision_id, answer: user_answer } = request {
+                if let UserRequest::Answer { decision: decision_id, .. } = request {
                     remove_decision_page(&self.context, decision_id);
-                    // A patch that was not approved no longer has to be kept.
-                    let decision_asked = self
-                        .journal
-                        .run_view()
-                        .decisions
-                        .iter()
-                        .find(|decision_asked| decision_asked.id == *decision_id);
-                    decision_asked
-                        .into_iter()
-                        .for_each(|decision_asked| release_rejected_patch(&self.context, decision_asked, user_answer));
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! no thread of its own: the parent waits for its effects and its children in one place, dropping the parent drops them, and both
 //! see the same stop. What takes time in a child, its effects, runs beside it as in every run.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::sync::watch;
 use tribunal_core::{
@@ -25,9 +25,9 @@ use super::{RunError, Runner};
 use crate::{
     engine::{
         host::{ChildDriver, ChildPlan},
-        journal::split_requests,
         stop_level::StopLevel,
         updates::UpdateSink,
+        user_words::{RequestJudgement, UserWordWatch},
     },
     project::Project,
 };
@@ -60,7 +60,11 @@ impl Runner {
         // A session of the user and a batch of runs belong to the root alone.
         runner.binding = None;
         runner.batch_id = None;
-        let project = runner.project.clone();
+        let stop_watch = StopWatch {
+            project: runner.project.clone(),
+            child_id: child_id.clone(),
+            user_words: runner.shared.user_words.clone(),
+        };
         let stop_requests = runner.shared.stop_requests();
         let drive = async {
             let store = Store::open(&runner.project.home_dir())?;
@@ -86,7 +90,7 @@ impl Runner {
         };
         tokio::select! {
             ended = drive => ended,
-            never = forward_stops(&project, &child_id, parent_stop, stop_requests, &stop_sender) => match never {},
+            never = forward_stops(&stop_watch, parent_stop, stop_requests, &stop_sender) => match never {},
         }
     }
 }
@@ -101,8 +105,7 @@ fn changed_plan(child_view: &RunView, settings: Settings) -> Option<RunPlan> {
 
 /// Passes on the stops of the parent, and those that the user requested for this child alone.
 async fn forward_stops(
-    project: &Project,
-    child_id: &RunId,
+    stop_watch: &StopWatch,
     mut parent_stop: watch::Receiver<StopLevel>,
     mut stop_requests: watch::Receiver<u64>,
     stop_sender: &watch::Sender<StopLevel>,
@@ -117,21 +120,34 @@ async fn forward_stops(
     loop {
         tokio::select! {
             Ok(()) = parent_stop.changed() => raise_to(*parent_stop.borrow_and_update()),
-            Ok(()) = stop_requests.changed() => raise_to(requested_stop(project, child_id)),
+            Ok(()) = stop_requests.changed() => raise_to(stop_watch.requested_stop()),
             // Both senders are gone only when the process ends.
             else => std::future::pending().await,
         }
     }
 }
 
-/// Reads how far the user wants this run to stop.
-fn requested_stop(project: &Project, run_id: &RunId) -> StopLevel {
-    let pending = Store::open_read_only(&project.home_dir()).and_then(|store| store.pending_requests(run_id));
-    let (_, requests) = split_requests(pending.unwrap_or_default());
-    let levels = requests.iter().map(|request| match request {
-        UserRequest::Stop { now: true } => StopLevel::EndNow,
-        UserRequest::Stop { now: false } => StopLevel::ParkRun,
-        _ => StopLevel::Continue,
-    });
-    levels.max().unwrap_or_default()
+/// Looks for requests to stop one child.
+struct StopWatch {
+    project: Project,
+    child_id: RunId,
+    user_words: Arc<UserWordWatch>,
+}
+
+impl StopWatch {
+    /// Reads how far the user wants the run to stop.
+    fn requested_stop(&self) -> StopLevel {
+        let pending =
+            Store::open_read_only(&self.project.home_dir()).and_then(|store| store.pending_requests(&self.child_id));
+        let pending = pending.unwrap_or_default().into_iter();
+        let requests = pending
+            .filter(|stored| self.user_words.judge_request(&self.child_id, stored) != RequestJudgement::Refused)
+            .map(|stored| stored.request);
+        let levels = requests.map(|request| match request {
+            UserRequest::Stop { now: true } => StopLevel::EndNow,
+            UserRequest::Stop { now: false } => StopLevel::ParkRun,
+            _ => StopLevel::Continue,
+        });
+        levels.max().unwrap_or_default()
+    }
 }
