@@ -2,4 +2,5 @@
 
 pub mod decision;
 pub mod dialog;
+pub mod stray_edits;
 pub mod user_request;

@@ -56,7 +56,7 @@ use crate::{
     landing::checkpoints::CheckpointKey,
     masking::Masker,
     project::Project,
-    workspaces::agent_file_names,
+    workspaces::{SharedScans, agent_file_names},
 };
 
 pub(crate) use ask::RecentOutputs;
@@ -94,6 +94,8 @@ pub(crate) struct RunMemory {
     pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
     /// What agents printed last.
     pub recent_outputs: RecentOutputs,
+    /// What the project's directory looked like last, for agents that could write there.
+    pub project_scans: SharedScans,
 }
 
 /// How processes are started and supervised.

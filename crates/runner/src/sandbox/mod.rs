@@ -108,11 +108,7 @@ impl EffectContext {
         command: &mut ProcessCommand,
         purpose: SandboxPurpose<'_>,
     ) -> std::io::Result<Option<PrivateTmp>> {
-        let is_restricted = match purpose {
-            SandboxPurpose::Agent { client, .. } => self.is_agent_sandboxed(client),
-            SandboxPurpose::Check { .. } => self.is_sandboxed(),
-        };
-        if !is_restricted {
+        if !self.is_restricted(purpose) {
             return Ok(None);
         }
         let private_tmp = PrivateTmp::create(&self.launch_env.user_dirs.temporary, &self.run_id)?;
@@ -125,15 +121,32 @@ impl EffectContext {
         Ok(Some(private_tmp))
     }
 
-    fn build_rules(&self, purpose: SandboxPurpose<'_>, private_tmp: &Path) -> SandboxRules {
-        let settings = &self.settings.sandbox;
+    /// Whether a process can write to the user's project, other than to our own directory in it.
+    pub fn can_write_project(&self, purpose: SandboxPurpose<'_>) -> bool {
+        if !self.is_restricted(purpose) {
+            return true;
+        }
+        let to_real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let project_root = to_real_path(self.project.root());
+        let home_dir = to_real_path(&self.project.home_dir());
+        self.list_writable_paths(purpose).iter().map(|path| to_real_path(path)).any(|path| {
+            project_root.starts_with(&path) || (path.starts_with(&project_root) && !path.starts_with(&home_dir))
+        })
+    }
+
+    fn is_restricted(&self, purpose: SandboxPurpose<'_>) -> bool {
+        match purpose {
+            SandboxPurpose::Agent { client, .. } => self.is_agent_sandboxed(client),
+            SandboxPurpose::Check { .. } => self.is_sandboxed(),
+        }
+    }
+
+    /// Lists what a process may write, other than its private directory for temporary files.
+    fn list_writable_paths(&self, purpose: SandboxPurpose<'_>) -> Vec<PathBuf> {
         let user_dirs = &self.launch_env.user_dirs;
-        let mut writable_paths = vec![private_tmp.to_path_buf()];
-        let mut readable_paths = Vec::new();
-        let network = match purpose {
-            SandboxPurpose::Agent { access, workspace, scratch_dir, client } => {
-                readable_paths.extend([workspace.to_path_buf(), scratch_dir.to_path_buf()]);
-                readable_paths.extend(self.launch_env.own_program.parent().map(Path::to_path_buf));
+        let mut writable_paths = Vec::new();
+        match purpose {
+            SandboxPurpose::Agent { access, workspace, client, .. } => {
                 if access >= AgentAccess::Write {
                     writable_paths.push(workspace.to_path_buf());
                 }
@@ -143,17 +156,32 @@ impl EffectContext {
                 let client_dir = client.and_then(|client| user_dirs.by_client.get(client.id));
                 if let Some((client, client_dir)) = client.zip(client_dir) {
                     writable_paths.extend(client_files::list_writable(client, client_dir, workspace));
-                    readable_paths.push(client_dir.clone());
                 }
-                &settings.network
             }
             SandboxPurpose::Check { writable_paths: check_paths } => {
                 writable_paths.extend(check_paths.iter().cloned());
                 writable_paths.extend(package_caches::list_caches(user_dirs));
-                &settings.check_network
             }
+        }
+        writable_paths.extend(self.settings.sandbox.write.iter().map(|path| self.resolve_user_path(path)));
+        writable_paths
+    }
+
+    fn build_rules(&self, purpose: SandboxPurpose<'_>, private_tmp: &Path) -> SandboxRules {
+        let settings = &self.settings.sandbox;
+        let user_dirs = &self.launch_env.user_dirs;
+        let mut writable_paths = vec![private_tmp.to_path_buf()];
+        writable_paths.extend(self.list_writable_paths(purpose));
+        let mut readable_paths = Vec::new();
+        let network = match purpose {
+            SandboxPurpose::Agent { workspace, scratch_dir, client, .. } => {
+                readable_paths.extend([workspace.to_path_buf(), scratch_dir.to_path_buf()]);
+                readable_paths.extend(self.launch_env.own_program.parent().map(Path::to_path_buf));
+                readable_paths.extend(client.and_then(|client| user_dirs.by_client.get(client.id)).cloned());
+                &settings.network
+            }
+            SandboxPurpose::Check { .. } => &settings.check_network,
         };
-        writable_paths.extend(settings.write.iter().map(|path| self.resolve_user_path(path)));
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
             let system_dirs = SYSTEM_DIRS.iter().map(PathBuf::from);
             // A clone borrows the objects of the user's repository.

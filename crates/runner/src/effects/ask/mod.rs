@@ -35,15 +35,19 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
-use super::{EffectContext, PerformedEffect, change_diff, environment_fault, freeze};
+use super::{
+    EffectContext, PerformedEffect, change_diff, environment_fault, freeze,
+    stray_edits::{self, ProjectWatch},
+};
 use crate::{
     project::{
         atomic_files,
         subject::{MAX_SUBJECT_BYTES, is_plain_path},
     },
     sandbox::{PrivateTmp, SandboxPurpose},
-    workspaces::{TaskWorkspace, WorkTreeWatch, WorkspaceSource, development::DevelopmentWorkspace},
+    workspaces::{TaskWorkspace, WorkspaceSource, development::DevelopmentWorkspace},
 };
+use agent_result::AgentTraces;
 
 pub(crate) use recent_outputs::RecentOutputs;
 
@@ -102,9 +106,9 @@ async fn run_task(
 ) -> Result<PerformedEffect<AskOutcome>, AskFailure> {
     // The permit comes before the workspace: a task that waits for it has neither a stale copy nor a running time limit.
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
-    let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
+    let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task, &driven_agent).await?;
     let prompt = render_task_prompt(&agent_task, &prepared_task)?;
-    let agent_workspace = prepared_task.agent_workspace;
+    let PreparedTask { agent_workspace, project_watch, .. } = prepared_task;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
@@ -124,7 +128,9 @@ async fn run_task(
     let read_result = move || {
         let request =
             agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
-        agent_result::read_agent_result(&context, request, &agent_workspace, process_end)
+        // Edits of the user's project are looked for whether or not the agent succeeded.
+        let strayed = project_watch.map(|watch| watch.find_stray_edits(&context, &agent_workspace)).unwrap_or_default();
+        agent_result::read_agent_result(&context, request, &agent_workspace, AgentTraces { process_end, strayed })
     };
     let effect_result =
         tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
@@ -148,13 +154,34 @@ async fn prepare_task_in_background(
     context: &Arc<EffectContext>,
     task_key: &Key,
     agent_task: &AgentTask,
+    driven_agent: &DrivenAgent,
 ) -> Result<PreparedTask, Fault> {
     let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
-    match tokio::task::spawn_blocking(move || prepare_task(&context, &task_key, &agent_task)).await {
+    let client = driven_agent.client();
+    let prepare = move || {
+        let mut prepared_task = prepare_task(&context, &task_key, &agent_task)?;
+        let agent_workspace = &prepared_task.agent_workspace;
+        let purpose = SandboxPurpose::Agent {
+            access: agent_task.workspace_access(),
+            workspace: &agent_workspace.writable_dir(),
+            scratch_dir: &scratch_dir(&context, &task_key),
+            client,
+        };
+        // From here on edits of the user's project count as made while the agent worked.
+        prepared_task.project_watch = stray_edits::start_watch(&context, purpose, agent_workspace)
+            .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+        Ok::<_, String>(prepared_task)
+    };
+    match tokio::task::spawn_blocking(prepare).await {
         Ok(Ok(prepared_task)) => Ok(prepared_task),
         Ok(Err(problem)) => Err(environment_fault(problem)),
         Err(panicked) => Err(environment_fault(panicked.to_string())),
     }
+}
+
+/// Returns our directory with the files that an agent is pointed at.
+fn scratch_dir(context: &EffectContext, task_key: &Key) -> PathBuf {
+    context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR)
 }
 
 /// Renders the prompt of a task. A continued conversation has the subject already, so the agent gets only what is new.
@@ -201,13 +228,8 @@ fn add_earlier_usage(
 }
 
 /// Where an agent works.
-enum AgentWorkspace {
-    Copy {
-        workspace: TaskWorkspace,
-        /// The user's tree as it was when the agent began.
-        work_tree_watch: WorkTreeWatch,
-    },
-    /// A workspace for development. The user's tree is not watched: it is no copy of it, so every file would have to be read.
+pub(super) enum AgentWorkspace {
+    Copy { workspace: TaskWorkspace },
     Development { workspace: Box<DevelopmentWorkspace> },
 }
 
@@ -215,14 +237,14 @@ impl AgentWorkspace {
     /// Returns the directory that belongs to the agent. The project may be only a part of it.
     fn writable_dir(&self) -> PathBuf {
         match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Copy { workspace } => workspace.tree_dir(),
             AgentWorkspace::Development { workspace } => workspace.record.tree.clone(),
         }
     }
 
     fn directory(&self) -> PathBuf {
         match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Copy { workspace } => workspace.tree_dir(),
             AgentWorkspace::Development { workspace } => workspace.agent_dir(),
         }
     }
@@ -230,6 +252,8 @@ impl AgentWorkspace {
 
 struct PreparedTask {
     agent_workspace: AgentWorkspace,
+    /// The user's project as it was when the agent began; `None` if the agent cannot write there.
+    project_watch: Option<ProjectWatch>,
     /// The text of the subject in the workspace; empty if the task has none.
     subject_text: String,
     /// The acceptance criteria that the subject has to meet.
@@ -249,6 +273,7 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
             context.find_development_workspace(workspace_name).map_err(|fault| fault.to_string()).map(Box::new)?;
         return Ok(PreparedTask {
             agent_workspace: AgentWorkspace::Development { workspace },
+            project_watch: None,
             subject_text: String::new(),
             criteria: Vec::new(),
             prompt_template: None,
@@ -263,16 +288,13 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         }
         None => (String::new(), None),
     };
-    // From here on edits of the user's tree count as made while the agent worked.
-    let work_tree_watch = workspace
-        .watch_work_tree(context.project.root())
-        .map_err(|cause| format!("could not read the workspace: {cause}"))?;
     // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
     let criteria =
         review_brief.map(|brief| read_acceptance_criteria(&workspace, context, &brief.subject)).unwrap_or_default();
     Ok(PreparedTask {
         criteria,
-        agent_workspace: AgentWorkspace::Copy { workspace, work_tree_watch },
+        agent_workspace: AgentWorkspace::Copy { workspace },
+        project_watch: None,
         subject_text,
         prompt_template,
     })
@@ -388,7 +410,7 @@ fn build_command(
 ) -> io::Result<(ProcessCommand, Option<PrivateTmp>)> {
     let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
     let directory = agent_workspace.directory();
-    let scratch_dir = context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR);
+    let scratch_dir = scratch_dir(context, task_key);
     let order = LaunchRequest {
         task_key,
         prompt,
