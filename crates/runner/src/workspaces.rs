@@ -48,7 +48,7 @@ pub(crate) use git_queries::{find_blob_ids, read_objects as contents};
 use listing::CopyLimits;
 pub(crate) use prior_contents::{PriorContent, PriorContents, PriorSource};
 pub(crate) use project_scan::{
-    ChangeGroup, ChangedEntry, EntryKind, ProjectScan, ScannedEntry, SharedScans, group_changes,
+    ChangeGroup, EntryChange, EntryKind, ProjectScan, ScannedEntry, SharedScans, group_changes,
 };
 pub(crate) use retention::{clear_workspaces, release_workspace, retain_workspace};
 

@@ -168,10 +168,10 @@ fn stray_edit_question(edits: &[StrayEdit]) -> String {
         edits.iter().filter(|stray_edit| !stray_edit.kept).map(|stray_edit| stray_edit.path.as_str()).collect();
     let lost_note = match lost_paths.as_slice() {
         [] => String::new(),
-        [named_paths @ ..] if named_paths.len() <= MAX_NAMED_PATHS => {
+        named_paths if named_paths.len() <= MAX_NAMED_PATHS => {
             format!(" What cannot be put back: {}.", named_paths.join(", "))
         }
-        [named_paths @ ..] => {
+        named_paths => {
             let first_paths = named_paths[..MAX_NAMED_PATHS].join(", ");
             format!(" What cannot be put back: {first_paths} and {} more.", named_paths.len() - MAX_NAMED_PATHS)
         }

@@ -315,6 +315,29 @@ fn warning_text(event: &RunEvent) -> Option<&str> {
 }
 
 #[test]
+fn what_is_not_watched_is_said_once_and_asks_nothing() {
+    let unwatched =
+        StrayEdit { path: "deep/".into(), before: PathState::Unwatched, after: PathState::Unwatched, kept: false };
+    let with_unwatched = |reply: Reply| match reply {
+        Reply::Ask(AskOutcome::Answered(mut answer)) => {
+            answer.strayed = vec![unwatched.clone()];
+            Reply::Ask(AskOutcome::Answered(answer))
+        }
+        unchanged => unchanged,
+    };
+    let world = world_raising_one()
+        .reply_on("round-1/review/adversarial", with_unwatched(findings_reply(vec![raised_flaw(1, Severity::High)])))
+        .reply_on("round-1/fix-1/fix/1", with_unwatched(fixes_reply(vec![(F1, ClaimStatus::Fixed)], true)))
+        .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
+    let mut trial = TrialRun::new(single_reviewer_plan(), world, 1);
+    let (ending, view) = trial.run_order();
+    assert_eq!((ending.reason, view.open_decisions().count()), (RunReason::GoalMet, 0));
+    let warnings = trial.journal.iter().filter_map(|entry| warning_text(&entry.event));
+    let expected_warning = "the project has too many files: changes in deep/ are not noticed";
+    assert_eq!(warnings.filter(|text| *text == expected_warning).count(), 1);
+}
+
+#[test]
 fn an_answer_about_a_directory_holds_for_what_is_in_it() {
     let with_strays = |reply: Reply, path: &str, after: PathState| match reply {
         Reply::Ask(AskOutcome::Answered(mut answer)) => {

@@ -19,7 +19,7 @@ pub(crate) fn park_file(project: &Project, run_id: &RunId, relative_path: &str, 
     Ok(parked_path.strip_prefix(project.root()).map(Path::to_path_buf).unwrap_or(parked_path))
 }
 
-/// Moves whatever is at `relative_path` to the parked files: a file, a link, a FIFO, a directory with all that is in it. Returns
+/// Moves what is at `relative_path` to the parked files: a file, a link, a FIFO, a directory with all that is in it. Returns
 /// where, relative to the project's root.
 pub(crate) fn move_to_parked(project: &Project, run_id: &RunId, relative_path: &str) -> io::Result<PathBuf> {
     let parked_path = choose_parked_path(project, run_id, relative_path)?;

@@ -48,7 +48,7 @@ impl FileStamp {
         self.inode == other.inode
     }
 
-    pub fn size(&self) -> u64 {
+    pub fn byte_size(&self) -> u64 {
         self.size
     }
 

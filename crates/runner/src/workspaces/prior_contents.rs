@@ -83,11 +83,11 @@ impl PriorContents {
                 continue;
             };
             let is_within_limits =
-                stored_bytes + entry.stamp.size() <= MAX_STORED_BYTES && stored_files < MAX_STORED_FILES;
+                stored_bytes + entry.stamp.byte_size() <= MAX_STORED_BYTES && stored_files < MAX_STORED_FILES;
             if *prior_content != PriorContent::Unknown || !is_within_limits {
                 continue;
             }
-            stored_bytes += entry.stamp.size();
+            stored_bytes += entry.stamp.byte_size();
             stored_files += 1;
             // Most turns of a loop find the same files as the turn before.
             let known_hash = source.shared_scans.find_hash(path, &entry.stamp);

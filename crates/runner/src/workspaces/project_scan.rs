@@ -1,6 +1,6 @@
 //! Scans the project's directory, to find out what changed while an agent worked.
 //!
-//! Nothing here asks git, which an agent can tell what to ignore: every entry counts, whatever it is called. Only metadata is
+//! Nothing here asks git, which an agent can tell what to ignore: every entry counts, under any name. Only metadata is
 //! read. Agents that work side by side share their scans and the hashes of what has changed.
 
 use std::{
@@ -95,7 +95,7 @@ pub(crate) struct ProjectScan {
 
 /// A difference between two scans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangedEntry {
+pub(crate) struct EntryChange {
     pub path: PathBuf,
     pub before: Option<ScannedEntry>,
     pub after: Option<ScannedEntry>,
@@ -140,7 +140,7 @@ impl ProjectScan {
 
     /// Lists what differs between an earlier scan and this one. A directory counts only for its permissions: what is in it
     /// is listed itself.
-    pub fn list_changes(&self, earlier: &ProjectScan) -> Vec<ChangedEntry> {
+    pub fn list_changes(&self, earlier: &ProjectScan) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         let is_compared = |path: &Path| {
             let is_blind = |directory: &Path| {
@@ -157,14 +157,14 @@ impl ProjectScan {
                 None => before.kind != EntryKind::Directory,
             };
             if is_change && is_compared(path) {
-                changes.push(ChangedEntry { path: path.clone(), before: Some(before.clone()), after: after.cloned() });
+                changes.push(EntryChange { path: path.clone(), before: Some(before.clone()), after: after.cloned() });
             }
         }
         for (path, after) in &self.entries {
             // An empty directory does no harm; one that cannot be read may have anything in it.
             let counts = after.kind != EntryKind::Directory || self.unreadable.contains(path);
             if counts && !earlier.entries.contains_key(path) && is_compared(path) {
-                changes.push(ChangedEntry { path: path.clone(), before: None, after: Some(after.clone()) });
+                changes.push(EntryChange { path: path.clone(), before: None, after: Some(after.clone()) });
             }
         }
         changes
@@ -266,7 +266,7 @@ impl SharedScans {
 /// Changes as they are shown to the user.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChangeGroup {
-    Single(ChangedEntry),
+    Single(EntryChange),
     /// Many changes in a directory that has none of the project's known files: build output, dependencies, a planted directory.
     Directory {
         path: PathBuf,
@@ -280,13 +280,13 @@ const MAX_SINGLE_CHANGES: usize = 5;
 
 /// Groups changes outside of the project's known files by directory. `known_paths` are the files that belong to the project.
 pub(crate) fn group_changes<'a>(
-    changes: Vec<ChangedEntry>,
+    changes: Vec<EntryChange>,
     earlier: &ProjectScan,
     known_paths: impl Iterator<Item = &'a Path>,
 ) -> Vec<ChangeGroup> {
     let known_dirs: HashSet<&Path> = known_paths.flat_map(|path| path.ancestors().skip(1)).collect();
     let mut groups = Vec::new();
-    let mut by_directory: BTreeMap<PathBuf, Vec<ChangedEntry>> = BTreeMap::new();
+    let mut by_directory: BTreeMap<PathBuf, Vec<EntryChange>> = BTreeMap::new();
     for change in changes {
         // The outermost directory without known files stands for everything in it.
         let outer_dir = change.path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
@@ -310,7 +310,7 @@ pub(crate) fn group_changes<'a>(
 }
 
 /// Returns the innermost directory that has all changes in it.
-fn find_common_dir(changes: &[ChangedEntry]) -> PathBuf {
+fn find_common_dir(changes: &[EntryChange]) -> PathBuf {
     let mut parent_dirs = changes.iter().filter_map(|change| change.path.parent());
     let first_dir = parent_dirs.next().unwrap_or(Path::new(""));
     let shared_part = |common_dir: &Path, directory: &Path| -> PathBuf {

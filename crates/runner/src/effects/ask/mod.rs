@@ -3,6 +3,7 @@
 
 mod agent_result;
 mod call_booking;
+mod progress_lines;
 mod questions;
 mod recent_outputs;
 mod start_faults;
@@ -12,7 +13,7 @@ mod tests;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,11 +22,11 @@ use tribunal_agents::{
     prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
+    development::workspace::DevelopmentPlace,
     engine::{
         effect::{AskAgent, AskOutcome},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
-        progress::AgentProgress,
     },
     review::subject::Subject,
     tasks::{
@@ -50,9 +51,6 @@ use crate::{
 use agent_result::AgentTraces;
 
 pub(crate) use recent_outputs::RecentOutputs;
-
-/// The longest line that is kept of what an agent prints while it works.
-const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The name of the directory in a task's directory that holds the files its client is pointed at.
 const CLIENT_FILES_DIR: &str = "beside";
@@ -129,7 +127,9 @@ async fn run_task(
         let request =
             agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
         // Edits of the user's project are looked for whether or not the agent succeeded.
-        let strayed = project_watch.map(|watch| watch.find_stray_edits(&context, &agent_workspace)).unwrap_or_default();
+        let strayed = project_watch
+            .map(|watch| watch.find_stray_edits(&context, agent_workspace.task_copy()))
+            .unwrap_or_default();
         agent_result::read_agent_result(&context, request, &agent_workspace, AgentTraces { process_end, strayed })
     };
     let effect_result =
@@ -168,8 +168,10 @@ async fn prepare_task_in_background(
             client,
         };
         // From here on edits of the user's project count as made while the agent worked.
-        prepared_task.project_watch = stray_edits::start_watch(&context, purpose, agent_workspace)
-            .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+        if !agent_workspace.is_in_place() {
+            prepared_task.project_watch = stray_edits::start_watch(&context, purpose, agent_workspace.task_copy())
+                .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+        }
         Ok::<_, String>(prepared_task)
     };
     match tokio::task::spawn_blocking(prepare).await {
@@ -228,12 +230,28 @@ fn add_earlier_usage(
 }
 
 /// Where an agent works.
-pub(super) enum AgentWorkspace {
+enum AgentWorkspace {
     Copy { workspace: TaskWorkspace },
     Development { workspace: Box<DevelopmentWorkspace> },
 }
 
 impl AgentWorkspace {
+    /// Returns the copy of the project, if that is where the agent works.
+    fn task_copy(&self) -> Option<&TaskWorkspace> {
+        match self {
+            AgentWorkspace::Copy { workspace } => Some(workspace),
+            AgentWorkspace::Development { .. } => None,
+        }
+    }
+
+    /// Whether the agent works in the user's checkout itself.
+    fn is_in_place(&self) -> bool {
+        match self {
+            AgentWorkspace::Copy { .. } => false,
+            AgentWorkspace::Development { workspace } => workspace.record.place == DevelopmentPlace::InPlace,
+        }
+    }
+
     /// Returns the directory that belongs to the agent. The project may be only a part of it.
     fn writable_dir(&self) -> PathBuf {
         match self {
@@ -439,7 +457,8 @@ fn build_command(
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
     if driven_agent.shows_progress() {
-        command.output_limits.on_stdout = Some(Box::new(progress_watcher(context, driven_agent, task_key, &directory)));
+        command.output_limits.on_stdout =
+            Some(Box::new(progress_lines::watch_progress(context, driven_agent, task_key, &directory)));
     }
     let purpose = SandboxPurpose::Agent {
         access: agent_task.workspace_access(),
@@ -458,42 +477,6 @@ fn choose_conversation(agent_task: &AgentTask, unfinished_attempts: u32) -> Sess
         None => SessionMode::New,
         Some(session) if unfinished_attempts > 0 => SessionMode::Fork(session),
         Some(session) => SessionMode::Resume(session),
-    }
-}
-
-/// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
-fn progress_watcher(
-    context: &EffectContext,
-    driven_agent: &DrivenAgent,
-    task_key: &Key,
-    workspace_path: &Path,
-) -> impl Fn(&[u8]) + Send + Sync + use<> {
-    // The path of a workspace is an internal detail, so messages show paths relative to it.
-    let workspace_prefix = format!("{}/", workspace_path.display());
-    let progress_sender = context.progress.clone();
-    let (driven_agent, task_key) = (driven_agent.clone(), task_key.clone());
-    let stream_state = Mutex::new((context.masker.new_stream(), String::new()));
-    move |bytes| {
-        let mut stream_state = stream_state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mask_stream, unfinished_line) = &mut *stream_state;
-        // A character cut in two by the border of a chunk is lost here; progress is only shown, never evaluated.
-        let masked_chunk = mask_stream.push_chunk(&String::from_utf8_lossy(bytes));
-        let last_newline = masked_chunk.rfind('\n').map(|newline_offset| unfinished_line.len() + newline_offset);
-        unfinished_line.push_str(&masked_chunk);
-        let Some(last_newline) = last_newline else {
-            // No progress message is this long, so the line is dropped instead of growing without limit.
-            if unfinished_line.len() > MAX_LINE_BYTES {
-                unfinished_line.clear();
-            }
-            return;
-        };
-        let agent_events =
-            unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
-        for progress_text in agent_events.filter_map(|event| event.progress_line()) {
-            let progress_text = progress_text.replace(&workspace_prefix, "");
-            let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
-        }
-        unfinished_line.drain(..=last_newline);
     }
 }
 

@@ -14,15 +14,12 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_core::{
-    development::workspace::DevelopmentPlace,
-    engine::{
-        files::{PathState, StrayEdit},
-        ids::Hash,
-    },
+use tribunal_core::engine::{
+    files::{PathState, StrayEdit},
+    ids::Hash,
 };
 
-use super::{EffectContext, ask::AgentWorkspace};
+use super::EffectContext;
 use crate::{
     engine::locks,
     git::git_command,
@@ -34,7 +31,7 @@ use crate::{
     sandbox::SandboxPurpose,
     session::state_file::OWN_STATE_FILE,
     workspaces::{
-        ChangeGroup, ChangedEntry, EntryKind, PriorContent, PriorContents, PriorSource, ProjectScan, ScannedEntry,
+        ChangeGroup, EntryChange, EntryKind, PriorContent, PriorContents, PriorSource, ProjectScan, ScannedEntry,
         TaskWorkspace, group_changes,
     },
 };
@@ -51,18 +48,14 @@ pub(super) struct ProjectWatch {
     prior_contents: PriorContents,
 }
 
-/// Starts to watch the project for an agent. Changes from before that are not the agent's. Returns `None` if the agent
-/// cannot write there, or works in the user's checkout itself.
+/// Starts to watch the project for an agent, which works in `task_copy` if it has a copy of the project. Changes from before
+/// that are not the agent's. Returns `None` if the agent cannot write to the project.
 pub(super) fn start_watch(
     context: &EffectContext,
     purpose: SandboxPurpose<'_>,
-    agent_workspace: &AgentWorkspace,
+    task_copy: Option<&TaskWorkspace>,
 ) -> io::Result<Option<ProjectWatch>> {
-    let is_in_place = match agent_workspace {
-        AgentWorkspace::Copy { .. } => false,
-        AgentWorkspace::Development { workspace } => workspace.record.place == DevelopmentPlace::InPlace,
-    };
-    if is_in_place || !context.can_write_project(purpose) {
+    if !context.can_write_project(purpose) {
         return Ok(None);
     }
     let shared_scans = &context.memory.project_scans;
@@ -70,9 +63,9 @@ pub(super) fn start_watch(
     let scan = shared_scans.scan_project(project_root, &excluded_paths(context));
     let source = PriorSource { project_root, scan: &scan, shared_scans };
     let mut prior_contents = PriorContents::default();
-    let is_whole = match agent_workspace {
-        AgentWorkspace::Copy { workspace } => prior_contents.add_copied_files(source, workspace)?,
-        AgentWorkspace::Development { .. } => false,
+    let is_whole = match task_copy {
+        Some(workspace) => prior_contents.add_copied_files(source, workspace)?,
+        None => false,
     };
     if !is_whole {
         let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
@@ -101,16 +94,12 @@ fn excluded_paths(context: &EffectContext) -> HashSet<PathBuf> {
 
 impl ProjectWatch {
     /// Returns everything that is no longer as it was when the agent began.
-    pub fn find_stray_edits(&self, context: &EffectContext, agent_workspace: &AgentWorkspace) -> Vec<StrayEdit> {
+    pub fn find_stray_edits(&self, context: &EffectContext, task_copy: Option<&TaskWorkspace>) -> Vec<StrayEdit> {
         let project_root = context.project.root();
         let excluded = excluded_paths(context);
         let current_scan = context.memory.project_scans.scan_project(project_root, &excluded);
-        let workspace = match agent_workspace {
-            AgentWorkspace::Copy { workspace } => Some(workspace),
-            AgentWorkspace::Development { .. } => None,
-        };
         let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
-        let finder = StrayFinder { context, watch: self, workspace, checkpoints };
+        let finder = StrayFinder { context, watch: self, task_copy, checkpoints };
         let mut strays: Vec<StrayEdit> = current_scan.unwatched.iter().map(|path| unwatched_stray(path)).collect();
         let changes = current_scan.list_changes(&self.scan);
         if changes.is_empty() {
@@ -165,7 +154,7 @@ struct StrayFinder<'a> {
     context: &'a EffectContext,
     watch: &'a ProjectWatch,
     /// The copy in which the agent worked.
-    workspace: Option<&'a TaskWorkspace>,
+    task_copy: Option<&'a TaskWorkspace>,
     checkpoints: CheckpointStore,
 }
 
@@ -175,11 +164,7 @@ impl StrayFinder<'_> {
     }
 
     /// Removes changes that Tribunal made, and returns the paths of those.
-    fn remove_own_changes(
-        &self,
-        changes: Vec<ChangedEntry>,
-        own_texts: &OwnTexts,
-    ) -> (Vec<ChangedEntry>, Vec<PathBuf>) {
+    fn remove_own_changes(&self, changes: Vec<EntryChange>, own_texts: &OwnTexts) -> (Vec<EntryChange>, Vec<PathBuf>) {
         let mut own_paths = Vec::new();
         let mut other_changes = Vec::new();
         for change in changes {
@@ -192,7 +177,7 @@ impl StrayFinder<'_> {
         (other_changes, own_paths)
     }
 
-    fn is_own_change(&self, change: &ChangedEntry, own_texts: &OwnTexts) -> bool {
+    fn is_own_change(&self, change: &EntryChange, own_texts: &OwnTexts) -> bool {
         let project_root = self.context.project.root();
         let file_name = change.path.file_name().unwrap_or_default().to_string_lossy();
         if file_name.starts_with(TEMPORARY_PREFIX) && change.before.is_none() {
@@ -217,7 +202,7 @@ impl StrayFinder<'_> {
     }
 
     /// Describes a change; `None` if nothing has changed after all.
-    fn describe_change(&self, change: &ChangedEntry, moved_links: &BTreeSet<PathBuf>) -> Option<StrayEdit> {
+    fn describe_change(&self, change: &EntryChange, moved_links: &BTreeSet<PathBuf>) -> Option<StrayEdit> {
         let after_hash = change.after.as_ref().and_then(|entry| match entry.kind {
             EntryKind::File => self.current_hash(&change.path, entry),
             _ => None,
@@ -225,7 +210,7 @@ impl StrayFinder<'_> {
         let prior_bytes = self.find_prior_hash(change);
         let before = describe_state(change.before.as_ref(), prior_bytes);
         let after = describe_state(change.after.as_ref(), after_hash);
-        // The content may be the same although the file was written. Without a hash nobody knows.
+        // The content may be the same although the file was written. Without a hash that is not known.
         let is_unchanged = match &before {
             PathState::File { hash, .. } => hash.is_some() && before == after,
             PathState::Special => false,
@@ -241,14 +226,14 @@ impl StrayFinder<'_> {
     }
 
     /// Returns the hash of the content before the agent began.
-    fn find_prior_hash(&self, change: &ChangedEntry) -> Option<Hash> {
+    fn find_prior_hash(&self, change: &EntryChange) -> Option<Hash> {
         let before = change.before.as_ref().filter(|entry| entry.kind == EntryKind::File)?;
         match self.watch.prior_contents.files.get(&change.path)? {
             PriorContent::Hash(content_hash) => Some(content_hash.clone()),
             PriorContent::Blob(object_id) => {
                 let output = self.run_git_query(&["cat-file", "blob", object_id])?;
                 // A filter may have made another content of it, and nearly always of another length.
-                let is_same_length = output.len() as u64 == before.stamp.size();
+                let is_same_length = output.len() as u64 == before.stamp.byte_size();
                 is_same_length.then(|| self.checkpoints.store_bytes(&output).ok()).flatten()
             }
             PriorContent::Unknown => None,
@@ -256,7 +241,7 @@ impl StrayFinder<'_> {
     }
 
     /// Stores both versions of what has changed. Returns whether the earlier one can be made again.
-    fn keep_versions(&self, stray: &StrayEdit, change: &ChangedEntry) -> bool {
+    fn keep_versions(&self, stray: &StrayEdit, change: &EntryChange) -> bool {
         let real_path = self.context.project.root().join(&change.path);
         if let Some(after_hash) = stray.after.content_hash()
             && let Some(current_bytes) = read_small_file(&real_path)
@@ -284,7 +269,7 @@ impl StrayFinder<'_> {
     /// Stores the content before the agent began, as the agent's copy or git has it. Both may have been changed as well.
     fn store_prior_bytes(&self, relative_path: &str, before_hash: &Hash) -> bool {
         let read_from_workspace = || {
-            let workspace = self.workspace?;
+            let workspace = self.task_copy?;
             let base_bytes = workspace.read_base(relative_path).ok().flatten();
             base_bytes.or_else(|| read_small_file(&workspace.tree_dir().join(relative_path)))
         };

@@ -74,7 +74,7 @@ impl RestoreTarget<'_> {
         ScannedEntry::read_at(&self.real_path)
     }
 
-    /// Moves away what the stray edit put there. Refuses anything else: somebody else put it there since.
+    /// Moves away what the stray edit put there. Refuses anything else: the user or another process put it there since.
     fn move_away(&self) -> io::Result<Option<PathBuf>> {
         let Some(entry) = self.current_entry() else { return Ok(None) };
         let content_hash = match entry.kind {

@@ -18,7 +18,7 @@ use crate::{effects::test_context::new_effect_context, project::Project, workspa
 struct StrayScene {
     _directory: tempfile::TempDir,
     context: EffectContext,
-    agent_workspace: AgentWorkspace,
+    task_copy: TaskWorkspace,
 }
 
 impl StrayScene {
@@ -50,7 +50,7 @@ impl StrayScene {
             seed_paths: &[],
         };
         workspace.create(&source).unwrap();
-        StrayScene { _directory: directory, context, agent_workspace: AgentWorkspace::Copy { workspace } }
+        StrayScene { _directory: directory, context, task_copy: workspace }
     }
 
     fn root(&self) -> &Path {
@@ -64,9 +64,9 @@ impl StrayScene {
             scratch_dir: self.root(),
             client: None,
         };
-        let watch = start_watch(&self.context, purpose, &self.agent_workspace).unwrap().unwrap();
+        let watch = start_watch(&self.context, purpose, Some(&self.task_copy)).unwrap().unwrap();
         agent_work(self.root());
-        watch.find_stray_edits(&self.context, &self.agent_workspace)
+        watch.find_stray_edits(&self.context, Some(&self.task_copy))
     }
 
     /// Puts everything back that can be put back. Returns what could not be, and where the rest is kept.
@@ -195,7 +195,7 @@ fn without_a_copy_git_and_the_stored_files_have_the_earlier_content() {
     let watch = ProjectWatch { scan, prior_contents };
     fs::write(root.join("plan.md"), "theirs\n").unwrap();
     fs::write(root.join("src/a.rs"), "theirs\n").unwrap();
-    let strays = watch.find_stray_edits(&scene.context, &scene.agent_workspace);
+    let strays = watch.find_stray_edits(&scene.context, Some(&scene.task_copy));
     assert_eq!(strays.len(), 2, "{strays:?}");
     assert_eq!(scene.restore_all(&strays).0, [] as [&str; 0]);
     assert_eq!(fs::read_to_string(root.join("plan.md")).unwrap(), "my own words\n");
