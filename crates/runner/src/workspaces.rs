@@ -12,12 +12,14 @@
 
 mod copier;
 pub(crate) mod development;
-mod external_edits;
 mod file_stamps;
 mod frozen_copies;
 mod git_queries;
 mod listing;
 mod omissions;
+mod prior_contents;
+mod project_scan;
+mod retention;
 mod stored_tree;
 mod workspace_git;
 
@@ -41,10 +43,14 @@ use crate::project::{
     subject::is_plain_path,
 };
 use copier::WorkspaceCopier;
-pub(crate) use external_edits::{ExternalEdit, WorkTreeWatch, clear_workspaces};
 use file_stamps::FileStamp;
 pub(crate) use git_queries::{find_blob_ids, read_objects as contents};
 use listing::CopyLimits;
+pub(crate) use prior_contents::{PriorContent, PriorContents, PriorSource};
+pub(crate) use project_scan::{
+    ChangeGroup, EntryChange, EntryKind, ProjectScan, ScannedEntry, SharedScans, group_changes,
+};
+pub(crate) use retention::clear_workspaces;
 
 /// The limits for what is copied for every task.
 const COPY_LIMITS: CopyLimits = CopyLimits { files: 20_000, bytes: 512 << 20 };
@@ -60,9 +66,6 @@ const SHARED_AGENT_FILES: [&str; 4] = [".mcp.json", "AGENTS.md", "_bmad", ".bmad
 pub(crate) fn agent_file_names() -> impl Iterator<Item = &'static str> {
     clients::instruction_files().chain(SHARED_AGENT_FILES)
 }
-
-/// Maps relative paths to content hashes.
-pub(crate) type FileHashes = BTreeMap<String, Hash>;
 
 /// What a workspace is made of.
 #[derive(Clone, Copy, Debug)]
@@ -393,13 +396,6 @@ impl TaskWorkspace {
             }
         }
         Ok(None)
-    }
-
-    /// Returns the hashes of files that were copied from the user's work tree, to notice edits that bypass the workspace.
-    fn work_tree_hashes(&self) -> io::Result<FileHashes> {
-        let WorkspaceRecord { files: copied_files, from_work_tree, .. } = self.read_record()?;
-        let copied_paths = copied_files.into_iter().filter(|(_, copied_file)| from_work_tree && !copied_file.link);
-        Ok(copied_paths.map(|(relative_path, copied_file)| (relative_path, copied_file.hash)).collect())
     }
 
     /// Removes the workspace, even if an agent changed permissions in it.

@@ -14,7 +14,7 @@ use tribunal_core::{
             AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall, Reply,
             Requests, RestoreOutcome, WriteOutcome, WriteRecords,
         },
-        files::{FrozenFile, Hunk, PatchRefusal, StrayEdit},
+        files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
         ids::{FindingId, Hash},
         records::{ProjectRecord, RecordChange},
         replayer::PendingEffect,
@@ -378,8 +378,9 @@ impl RandomWorld {
         }
         self.edits_left -= 1;
         let path = format!("src/{}.rs", self.dice.roll(3));
-        let after = Hash::new(format!("{}", self.edits_left));
-        vec![StrayEdit { path, before: Some(Hash::new("before")), after: Some(after), kept: true }]
+        let file_with = |hash: String| PathState::File { hash: Some(Hash::new(hash)), mode: 0o644 };
+        let after = file_with(format!("{}", self.edits_left));
+        vec![StrayEdit { path, before: file_with("before".into()), after, kept: true }]
     }
 
     /// Freezes the current text; a user may have written into it before.

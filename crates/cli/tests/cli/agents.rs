@@ -227,7 +227,7 @@ fn a_reviewer_can_read_the_git_history() {
 #[test]
 fn an_agent_gets_its_working_directory_in_pwd() {
     let sandbox = Sandbox::with_script("tasks: []\n");
-    let spy_path = sandbox.path_of("spy").display().to_string();
+    let spy_path = sandbox.path_of("../spy").display().to_string();
     let script = format!(
         "tr '\\0' '\\n' < /proc/$$/environ | grep PWD= > {spy_path}\npwd -P >> {spy_path}\necho 'findings: []'\n"
     );
@@ -239,7 +239,7 @@ fn an_agent_gets_its_working_directory_in_pwd() {
     );
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    let spy_output = sandbox.read_file("spy");
+    let spy_output = sandbox.read_file("../spy");
     let (pwd_variable, real_directory) = spy_output.trim_end().split_once('\n').unwrap();
     assert_eq!(pwd_variable, format!("PWD={real_directory}"));
     assert!(real_directory.ends_with("/tree"), "{real_directory}");
@@ -248,7 +248,7 @@ fn an_agent_gets_its_working_directory_in_pwd() {
 #[test]
 fn a_reviewer_does_not_read_what_an_earlier_one_wrote() {
     let sandbox = Sandbox::with_script("tasks: []\n");
-    let spy_path = sandbox.path_of("spy").display().to_string();
+    let spy_path = sandbox.path_of("../spy").display().to_string();
     sandbox.write_file(
         "agent.sh",
         &format!("case $TRIBUNAL_TASK in */again) cp plan.md {spy_path};; *) echo vandalism > plan.md;; esac\necho 'findings: []'\n"),
@@ -260,7 +260,7 @@ fn a_reviewer_does_not_read_what_an_earlier_one_wrote() {
     );
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
-    assert_eq!(sandbox.read_file("spy"), sandbox.read_file("plan.md"));
+    assert_eq!(sandbox.read_file("../spy"), sandbox.read_file("plan.md"));
 }
 
 #[test]

@@ -207,13 +207,9 @@ fn change_with_strays() -> Sandbox {
     insta::allow_duplicates! {
         insta::assert_snapshot!(sandbox.normalize_output(&questions), @"
         [run].D1 (the user of this directory)
-          src/other.rs was changed while agents were running, but not by applying a patch. Was that you?
-          keep     keep the change (it was you, or it is fine as it is)
-          restore  restore the previous content (a copy of the current content is kept)
-        [run].D2 (the user of this directory)
-          appeared.txt appeared while agents were running, but not by applying a patch. Was that you?
-          keep     keep the change (it was you, or it is fine as it is)
-          restore  restore the previous content (a copy of the current content is kept)
+          src/other.rs was changed, appeared.txt appeared while agents were running, but not by applying a patch. Was that you?
+          keep     it was you, or it is fine: keep everything as it is now
+          restore  it was not you: put back everything as it was (what is there now is kept in .tribunal/parked)
         ");
     }
     sandbox
@@ -222,7 +218,6 @@ fn change_with_strays() -> Sandbox {
 #[test]
 fn writes_outside_the_workspace_can_be_kept() {
     let sandbox = change_with_strays();
-    assert_eq!(sandbox.run_tribunal(&["decisions", "D2", "keep"]).exit_code, Some(0));
     answer_and_resume(&sandbox, "keep", 0);
     assert_eq!(sandbox.read_file("src/other.rs"), "fn other() {}\n// past\n");
     assert_eq!(sandbox.read_file("appeared.txt"), "x\n");
@@ -231,7 +226,6 @@ fn writes_outside_the_workspace_can_be_kept() {
 #[test]
 fn writes_outside_the_workspace_can_be_undone() {
     let sandbox = change_with_strays();
-    assert_eq!(sandbox.run_tribunal(&["decisions", "D2", "restore"]).exit_code, Some(0));
     let output = answer_and_resume(&sandbox, "restore", 0);
     assert!(output.stderr.contains("restored src/other.rs (the changed version is kept as"), "{}", output.stderr);
     assert_eq!(sandbox.read_file("src/other.rs"), "fn other() {}\n");
@@ -254,23 +248,21 @@ fn writes_of_a_failing_agent_outside_its_workspace_are_noticed_too() {
 }
 
 #[test]
-fn restoring_is_not_offered_where_a_link_has_taken_the_place_of_the_file() {
+fn a_file_comes_back_where_a_link_has_taken_its_place() {
     let sandbox = repository_with_change("");
     write_agent(&sandbox, "ln -sf a.rs $ROOT/src/other.rs; exit 1");
     assert_ne!(sandbox.run_tribunal(&["review", "--work-tree"]).exit_code, Some(0));
+    let questions = sandbox.run_tribunal(&["decisions"]).stdout;
+    assert!(questions.contains("src/other.rs became a symlink to a.rs while agents were running"), "{questions}");
     let decisions = sandbox.run_json(&["decisions"]);
-    let stray_decisions: Vec<&serde_json::Value> = decisions["decisions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|decision| decision["about"]["about"] == "strayed")
-        .collect();
-    assert_eq!(stray_decisions.len(), 1, "{decisions}");
-    let choice_keys: Vec<&serde_json::Value> =
-        stray_decisions[0]["choices"].as_array().unwrap().iter().map(|choice| &choice["key"]).collect();
-    assert_eq!(choice_keys, ["keep"]);
-    let question = stray_decisions[0]["question"].as_str().unwrap();
-    assert!(question.contains("src/other.rs cannot be restored"), "{question}");
+    let all_decisions = decisions["decisions"].as_array().unwrap();
+    let decision = all_decisions.iter().find(|decision| decision["about"]["about"] == "strayed").unwrap();
+    let decision_id = decision["id"].as_str().unwrap();
+    assert_eq!(sandbox.run_tribunal(&["decisions", decision_id, "restore"]).exit_code, Some(0));
+    write_agent(&sandbox, "exit 1");
+    sandbox.run_tribunal(&["resume"]);
+    assert!(!sandbox.path_of("src/other.rs").is_symlink());
+    assert_eq!(sandbox.read_file("src/other.rs"), "fn other() {}\n");
 }
 
 fn change_awaiting_approval() -> Sandbox {

@@ -67,8 +67,13 @@ fn subjects_of(sandbox: &Sandbox, branch: &str) -> Vec<String> {
 
 /// Answers the first question of the last run and resumes it.
 fn answer_and_resume(sandbox: &Sandbox, choice: &str) -> CommandOutput {
+    answer_question(sandbox, "D1", choice)
+}
+
+/// Answers a question of the last run and resumes it.
+fn answer_question(sandbox: &Sandbox, decision_id: &str, choice: &str) -> CommandOutput {
     let run_id = sandbox.last_run_id();
-    let answered = sandbox.run_tribunal(&["decisions", &format!("{run_id}.D1"), choice]);
+    let answered = sandbox.run_tribunal(&["decisions", &format!("{run_id}.{decision_id}"), choice]);
     assert_exit(&answered, 0);
     sandbox.run_tribunal(&["resume", &run_id])
 }
@@ -333,7 +338,9 @@ fn agent_beside_a_commit(sandbox: &Sandbox, path: &str) -> String {
 fn work_is_rebased_onto_a_branch_that_moved() {
     let sandbox = loop_sandbox("");
     write_agent(&sandbox, &agent_beside_a_commit(&sandbox, "other.txt"));
-    assert_exit(&run_loop(&sandbox, &[]), 0);
+    // The agent could have made that commit, so the user is asked first.
+    assert_exit(&run_loop(&sandbox, &[]), 3);
+    assert_exit(&answer_and_resume(&sandbox, "keep"), 0);
     let subjects = ["Loop over Write two lines: done after 1 iteration", "Meanwhile", "Begin"];
     assert_eq!(subjects_of(&sandbox, "main"), subjects);
     assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
@@ -343,19 +350,20 @@ fn work_is_rebased_onto_a_branch_that_moved() {
 fn work_that_conflicts_with_the_branch_waits_for_the_user() {
     let sandbox = loop_sandbox("");
     write_agent(&sandbox, &agent_beside_a_commit(&sandbox, "out.txt"));
-    let output = run_loop(&sandbox, &[]);
+    assert_exit(&run_loop(&sandbox, &[]), 3);
+    let output = answer_and_resume(&sandbox, "keep");
     assert_exit(&output, 3);
     assert!(
         output
             .stderr
-            .contains("D1 needs an answer: main has moved, and the work of the loop conflicts with it in out.txt"),
+            .contains("D2 needs an answer: main has moved, and the work of the loop conflicts with it in out.txt"),
         "{}",
         output.stderr
     );
     assert_eq!(subjects_of(&sandbox, "main"), ["Meanwhile", "Begin"]);
     // The user takes the other commit back, and the work fits again.
     run_git(&sandbox, &["reset", "-q", "--hard", "HEAD~1"]);
-    assert_exit(&answer_and_resume(&sandbox, "retry"), 0);
+    assert_exit(&answer_question(&sandbox, "D2", "retry"), 0);
     assert_eq!(sandbox.read_file("out.txt"), "by the agent\n");
 }
 

@@ -346,18 +346,18 @@ fn open_gate(gate_path: &Path) {
 #[test]
 fn a_killed_keeper_costs_only_its_own_task_one_attempt() {
     let sandbox = Sandbox::with_shell_agent("");
-    let gate_path = sandbox.path_of("gate");
+    let gate_path = sandbox.path_of("../gate");
     let script = format!(
         "cat >/dev/null\n\
          role=${{TRIBUNAL_TASK#round-1/review/}}\n\
          echo up >'{}'/up-${{role%%/*}}\n\
          while [ ! -e '{}' ]; do sleep 0.02; done\n\
          echo 'findings: []'\n",
-        sandbox.path_of(".").display(),
+        sandbox.path_of("..").display(),
         gate_path.display()
     );
     sandbox.write_file("agent.sh", &script);
-    let ready_pipes = ["party", "adversarial"].map(|role| sandbox.path_of(&format!("up-{role}")));
+    let ready_pipes = ["party", "adversarial"].map(|role| sandbox.path_of(&format!("../up-{role}")));
     for fifo in &ready_pipes {
         assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     }

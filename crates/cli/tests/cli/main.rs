@@ -51,6 +51,7 @@ mod settings;
 mod silence;
 mod sprint;
 mod stories;
+mod stray_edits_unsandboxed;
 mod terminal_escapes;
 mod terminal_questions;
 mod trust;

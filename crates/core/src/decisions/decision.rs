@@ -54,14 +54,15 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Asks about stray edits. Either all of them can be restored, or none.
+    /// Asks about stray edits. An answer applies to all of them, as far as they can be put back.
     pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
-        let keep_choice = (ChoiceKey::Keep, "keep the change (it was you, or it is fine as it is)");
-        let restore_choice =
-            (ChoiceKey::Restore, "restore the previous content (a copy of the current content is kept)");
-        // An answer applies to all files of the question, so restoring is offered only if it is possible for all of them.
-        let offered = match edits.iter().all(|stray_edit| stray_edit.kept) {
-            true => build_choices(&[keep_choice, restore_choice]),
+        let keep_choice = (ChoiceKey::Keep, "it was you, or it is fine: keep everything as it is now");
+        let restore_label = match edits.iter().all(|stray_edit| stray_edit.kept) {
+            true => "it was not you: put back everything as it was (what is there now is kept in .tribunal/parked)",
+            false => "it was not you: put back what can be put back (what is there now is kept in .tribunal/parked)",
+        };
+        let offered = match edits.iter().any(|stray_edit| stray_edit.kept) {
+            true => build_choices(&[keep_choice, (ChoiceKey::Restore, restore_label)]),
             false => build_choices(&[keep_choice]),
         };
         let owner = "the user of this directory".into();

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decisions::{
-        decision::{Decision, DecisionAnswer, DecisionTopic},
+        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        stray_edits::StrayEdits,
         user_request::{UserRemark, UserRequest},
     },
     engine::{
@@ -29,6 +30,9 @@ pub struct UserDialog {
     pub decisions: Vec<Decision>,
     /// Remarks of the user, for the next briefs.
     pub said: Vec<UserRemark>,
+    /// What changed in the project while agents were at work, and not by a landing.
+    #[serde(default, skip_serializing_if = "StrayEdits::is_empty")]
+    pub strays: StrayEdits,
 }
 
 impl UserDialog {
@@ -78,6 +82,9 @@ impl UserDialog {
         };
         decision.answer = Some(user_answer.clone());
         let topic = decision.about.clone();
+        if let DecisionTopic::Strayed { strays } = &topic {
+            self.strays.record_answer(strays.clone(), user_answer.choice_key() == Some(ChoiceKey::Restore));
+        }
         host.note_event(RunEvent::DecisionAnswered { decision: decision_id.clone(), answer: user_answer.clone() });
         if !user_answer.note.is_empty() {
             // The note of an answer is for agents, too: it often says how to go on.

@@ -3,4 +3,5 @@
 pub mod answer;
 pub mod decision;
 pub mod dialog;
+pub mod stray_edits;
 pub mod user_request;

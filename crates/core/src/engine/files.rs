@@ -26,19 +26,73 @@ pub struct LandedFile {
     pub text: String,
 }
 
-/// A file of the user that changed while agents were at work, and not by a landing.
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum PathState {
+    Missing,
+    File {
+        /// The content; `None` if it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<Hash>,
+        /// The permission bits.
+        mode: u32,
+    },
+    Link {
+        target: String,
+    },
+    /// A FIFO, a socket or a device.
+    Special,
+    Directory {
+        mode: u32,
+    },
+    /// A directory in which this many files are affected. They are not listed one by one.
+    Files {
+        count: u32,
+    },
+    /// A directory that was not watched, because the project has too many files.
+    Unwatched,
+}
+
+impl PathState {
+    pub fn content_hash(&self) -> Option<&Hash> {
+        match self {
+            PathState::File { hash, .. } => hash.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Something in the user's project that changed while agents were at work, and not by a landing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct StrayEdit {
+    /// Relative to the project's root. A directory whose files are not listed ends with `/`.
     pub path: String,
-    /// The content before; `None` if the file did not exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Hash>,
-    /// The content now; `None` if the file was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Hash>,
-    /// The previous content was kept, and the file can be put back.
+    pub before: PathState,
+    pub after: PathState,
+    /// Everything needed to put back the earlier state was kept.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub kept: bool,
+}
+
+impl StrayEdit {
+    /// Whether a path is the one of this edit, or lies in the directory that it is about.
+    pub fn covers_path(&self, path: &str) -> bool {
+        is_path_covered(&self.path, path)
+    }
+
+    /// How many files are affected.
+    pub fn count_files(&self) -> u32 {
+        match self.after {
+            PathState::Files { count } => count,
+            _ => 1,
+        }
+    }
+}
+
+/// Whether `path` is the named one, or lies in it if that ends with `/`.
+pub(crate) fn is_path_covered(named_path: &str, path: &str) -> bool {
+    named_path == path || (named_path.ends_with('/') && path.starts_with(named_path))
 }
 
 /// What a fixer changed in its workspace.

@@ -47,6 +47,7 @@ pub(super) async fn run_iteration(
         _ => None,
     };
     outcome.record_result(host.host, &mut state.spent, report.is_some());
+    state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
     if let (None, Some(fault)) = (&report, &outcome.fault)
         && fault.is_environment()
     {
@@ -57,10 +58,6 @@ pub(super) async fn run_iteration(
     state.session = outcome.session.clone().filter(|_| host.order.pacing.continue_session);
     for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
         host.host.note_event(RunEvent::Warned { text: remark.clone() });
-    }
-    for stray in &outcome.strayed {
-        let warning = format!("{} was changed outside the workspace while the agent worked", stray.path);
-        host.host.note_event(RunEvent::Warned { text: warning });
     }
     evaluate_turn(host, state, stage_key, &outcome, report).await
 }

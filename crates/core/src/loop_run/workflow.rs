@@ -53,6 +53,9 @@ fn stage_key(state: &LoopState) -> Key {
     if state.waiting.is_some() {
         return Key::for_user_wait();
     }
+    if state.dialog.has_edits_to_restore() {
+        return Key::new("restore");
+    }
     match state.stage {
         LoopStage::Open => Key::new("open"),
         LoopStage::Baseline => Key::new("baseline"),
@@ -62,6 +65,11 @@ fn stage_key(state: &LoopState) -> Key {
 }
 
 async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    // The user's files come first: a landing would otherwise find the stray edits in its way.
+    if state.dialog.has_edits_to_restore() {
+        state.dialog.restore_strays(host.host).await?;
+        return Ok(StageEnd::Continue);
+    }
     match state.stage {
         LoopStage::Open => preparation::open_workspace(host, state, stage_key).await,
         LoopStage::Baseline => preparation::check_baseline(host, state, stage_key).await,
@@ -80,7 +88,11 @@ async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
                 None => iteration::run_iteration(host, state, stage_key).await,
             }
         }
-        LoopStage::Land => landing::land_work(host, state, stage_key).await,
+        LoopStage::Land => match state.dialog.describe_unanswered_strays() {
+            // An agent that wrote to the user's checkout may have prepared it for what is about to land.
+            Some(description) => Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, description))),
+            None => landing::land_work(host, state, stage_key).await,
+        },
     }
 }
 

@@ -27,7 +27,6 @@ use crate::{
         ground::EvidenceScope,
         level::AgentRole,
         review_host::ReviewHost,
-        stray_edits,
     },
     tasks::{
         answer_words::{VERDICT_WORDS, describe_unknown_words},
@@ -195,13 +194,8 @@ async fn hear_batches(
         {
             state.count_consultation(&consultation);
             consultation.record_usage(host.run_host(), &mut state.spent);
-            stray_edits::ask_user(
-                host,
-                state,
-                &challenge_input.challenge_key.child_key(&batch.batch_name),
-                &consultation,
-            )
-            .await?;
+            let batch_key = challenge_input.challenge_key.child_key(&batch.batch_name);
+            state.dialog.ask_about_strays(host.run_host(), &batch_key, &consultation.strayed).await?;
             // One answer is enough to show that challengers work.
             any_answered |= rulings.is_some();
             any_failed |= rulings.is_none();

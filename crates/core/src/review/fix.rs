@@ -28,7 +28,7 @@ use crate::{
         next_stage::fix_trigger,
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
-        stray_edits, user_requests,
+        user_requests,
         waves::plan_waves,
     },
     tasks::{
@@ -292,7 +292,7 @@ async fn settle_answer(
         _ => None,
     });
     state.record_result(host, &consultation, readable_answer.is_some());
-    stray_edits::ask_user(host, state, &fixer_key, &consultation).await?;
+    state.dialog.ask_about_strays(host.run_host(), &fixer_key, &consultation.strayed).await?;
     // This is read before the new outputs are remembered, which would otherwise count as their own repetition.
     let answered_before_ids = state.tries.findings_answered_before(state_hash, &assigned_ids);
     let agent = consultation.last_agent().cloned().unwrap_or(agent);

@@ -57,7 +57,6 @@ pub mod seat_plan;
 mod session;
 mod sizing;
 pub(crate) mod state;
-mod stray_edits;
 pub mod subject;
 pub mod topic;
 pub mod tracker;
@@ -72,7 +71,7 @@ pub use fix_history::FixHistory;
 pub use next_stage::{NextStage, next_stage};
 pub use round_stats::RoundStats;
 use run_stage::StageExit;
-pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState, StrayEdits};
+pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState};
 
 impl Workflow for ReviewOrder {
     type State = ReviewState;
@@ -120,8 +119,8 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
         return Ok(StageOutcome::Continue(Key::for_user_wait()));
     }
     // Files are restored before the next stage, which would otherwise review or change the stray edits.
-    if state.has_edits_to_restore() {
-        stray_edits::restore_all(host, state).await?;
+    if state.dialog.has_edits_to_restore() {
+        state.dialog.restore_strays(host.run_host()).await?;
         return Ok(StageOutcome::Continue(Key::new("restore")));
     }
     if baseline::is_baseline_due(host, state) {

@@ -49,11 +49,11 @@ pub fn next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -
     let decided = decide_next_stage(state, order, tier);
     // `Accepted` is the user's own decision. All other endings wait for the user, who sees the question about the edits then.
     let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
-    match (&decided, state.count_unanswered_edits()) {
-        (NextStage::End(ending), edit_count @ 1..) if is_good_ending(ending) => {
-            end_with(RunReason::Blocked, format!("{} changed outside this run", format_count(edit_count, "file")))
+    match (&decided, state.dialog.describe_unanswered_strays()) {
+        (NextStage::End(ending), Some(description)) if is_good_ending(ending) => {
+            end_with(RunReason::Blocked, description)
         }
-        (NextStage::End(ending), 0) if is_good_ending(ending) && state.has_unconfirmed_edits() => {
+        (NextStage::End(ending), None) if is_good_ending(ending) && state.has_unconfirmed_edits() => {
             end_with(RunReason::Blocked, String::from("the tracker was edited while agents without a sandbox worked"))
         }
         _ => decided,

@@ -11,6 +11,7 @@ use futures_util::future::try_join_all;
 use crate::{
     engine::{
         event::RunEvent,
+        files::StrayEdit,
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
         limits::{AgentUsage, RunUsage, check_budget},
@@ -32,7 +33,7 @@ use crate::{
         round_stats::{self, RoundStats},
         run_stage::StageExit,
         seat_plan::SeatPlan,
-        stray_edits, user_requests,
+        user_requests,
     },
     tasks::{
         asking::consult_agent,
@@ -136,10 +137,10 @@ async fn ask_panel(
         ask_reviewer(host, agent, brief, &state.spent, roles.len())
     });
     let panel_seats = try_join_all(reviewer_futures).await?;
-    for panel_seat in &panel_seats {
-        stray_edits::ask_user(host, state, &round_key.child_key(panel_seat.role.as_str()), &panel_seat.consultation)
-            .await?;
-    }
+    // The reviewers worked side by side, so most of them report the same edits.
+    let strayed: Vec<StrayEdit> =
+        panel_seats.iter().flat_map(|panel_seat| panel_seat.consultation.strayed.iter().cloned()).collect();
+    state.dialog.ask_about_strays(host.run_host(), &round_key, &strayed).await?;
     Ok(panel_seats)
 }
 

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    decisions::{decision::DecisionTopic, dialog::UserDialog},
+    decisions::dialog::UserDialog,
     engine::{
-        files::{LandedFile, StrayEdit},
+        files::LandedFile,
         ids::{DecisionId, FindingId, Hash, Key},
         limits::RunUsage,
         reason::RunEnding,
@@ -76,9 +76,6 @@ pub struct ReviewState {
     /// Files that repairs of a change have added; they are under review from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<String>,
-    /// Files that changed while agents were at work, and not by a landing.
-    #[serde(default, skip_serializing_if = "StrayEdits::is_empty")]
-    pub strays: StrayEdits,
     /// Findings that were not challenged because a limit was reached or no challenger could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
@@ -164,40 +161,6 @@ pub struct PendingPatch {
     pub approved: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct StrayEdits {
-    /// Edits that the user was asked about or has answered for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) known: Vec<StrayEdit>,
-    /// Paths whose edits the user has confirmed; they are not asked about again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    theirs: Vec<String>,
-    /// Edits to undo.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) due: Vec<StrayEdit>,
-}
-
-impl StrayEdits {
-    pub fn is_empty(&self) -> bool {
-        *self == StrayEdits::default()
-    }
-
-    pub(super) fn is_new_edit(&self, stray_edit: &StrayEdit) -> bool {
-        // A later edit of the same file is new again, unless the user has confirmed the edits of this file.
-        let is_same_edit = |known: &StrayEdit| known.path == stray_edit.path && known.after == stray_edit.after;
-        !self.known.iter().any(is_same_edit) && !self.theirs.contains(&stray_edit.path)
-    }
-
-    pub(super) fn record_answer(&mut self, answered_edits: Vec<StrayEdit>, restore_them: bool) {
-        if restore_them {
-            self.due.extend(answered_edits);
-        } else {
-            self.theirs.extend(answered_edits.into_iter().map(|stray_edit| stray_edit.path));
-        }
-    }
-}
-
 impl ReviewState {
     pub fn find_finding_mut(&mut self, finding_id: FindingId) -> Option<&mut Finding> {
         self.findings.iter_mut().find(|finding| finding.id == finding_id)
@@ -281,32 +244,9 @@ impl ReviewState {
 }
 
 impl ReviewState {
-    pub(super) fn has_open_question_about(&self, path: &str) -> bool {
-        let open_decisions = self.dialog.decisions.iter().filter(|decision| decision.answer.is_none());
-        let mut asked_edits = open_decisions.filter_map(|decision| match &decision.about {
-            DecisionTopic::Strayed { strays: edit_list } => Some(edit_list),
-            _ => None,
-        });
-        asked_edits.any(|edit_list| edit_list.iter().any(|stray_edit| stray_edit.path == path))
-    }
-
-    /// Counts the files that the user was asked about and has not answered for.
-    pub(super) fn count_unanswered_edits(&self) -> u32 {
-        let open_decisions = self.dialog.decisions.iter().filter(|decision| decision.answer.is_none());
-        let edit_counts = open_decisions.map(|decision| match &decision.about {
-            DecisionTopic::Strayed { strays: edit_list } => edit_list.len() as u32,
-            _ => 0,
-        });
-        edit_counts.sum()
-    }
-
     /// Whether the user was asked about edits of the tracker and has not answered.
     pub(super) fn has_unconfirmed_edits(&self) -> bool {
         let mut open_decisions = self.dialog.open_decisions();
         open_decisions.any(|decision| matches!(decision.about.review_topic(), Some(ReviewTopic::Tracker { .. })))
-    }
-
-    pub(super) fn has_edits_to_restore(&self) -> bool {
-        !self.strays.due.is_empty()
     }
 }

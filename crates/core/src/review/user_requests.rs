@@ -134,9 +134,8 @@ fn apply_choice(
     user_answer: &DecisionAnswer,
 ) {
     match topic {
-        DecisionTopic::Strayed { strays } => {
-            state.strays.record_answer(strays, user_answer.choice_key() == Some(ChoiceKey::Restore));
-        }
+        // The dialog has recorded what is to be put back.
+        DecisionTopic::Strayed { .. } => {}
         DecisionTopic::Limit if user_answer.choice_key() == Some(ChoiceKey::More) => {
             state.accepted = false;
             // With new limits agents that had failed get another chance as well.

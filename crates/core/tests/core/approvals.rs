@@ -3,13 +3,13 @@
 
 use tribunal_core::{
     decisions::{
-        decision::{Decision, DecisionAnswer, DecisionTopic},
+        decision::{Decision, DecisionAnswer},
         user_request::UserRequest,
     },
     engine::{
         effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome},
         event::RunEvent,
-        files::{Hunk, StrayEdit},
+        files::{Hunk, PathState, StrayEdit},
         ids::{DecisionId, FindingId, Hash},
         plan::RunPlan,
         reason::{RunEnding, RunReason},
@@ -155,11 +155,15 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     assert!(decision.question.contains("mine") && decision.question.contains("the fixer's"), "{}", decision.question);
 }
 
+fn file_with(content: &str) -> PathState {
+    PathState::File { hash: Some(Hash::new(content)), mode: 0o644 }
+}
+
 /// Adds a file that changed outside the workspaces to an agent's answer.
 fn with_stray(reply: Reply) -> Reply {
     match reply {
         Reply::Ask(AskOutcome::Answered(mut answer)) => {
-            let (before, after) = (Some(Hash::new("before")), Some(Hash::new("after")));
+            let (before, after) = (file_with("before"), file_with("after"));
             answer.strayed = vec![StrayEdit { path: "src/main.rs".into(), before, after, kept: true }];
             Reply::Ask(AskOutcome::Answered(answer))
         }
@@ -223,8 +227,8 @@ fn many_files_that_changed_at_once_are_one_question() {
         if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             let stray = |file_number: usize| StrayEdit {
                 path: format!("src/{file_number}.rs"),
-                before: None,
-                after: None,
+                before: PathState::Missing,
+                after: file_with("new"),
                 kept: true,
             };
             answer.strayed = (0..count).map(stray).collect();
@@ -233,7 +237,7 @@ fn many_files_that_changed_at_once_are_one_question() {
             .reply_on("round-1/review/adversarial", reply)
             .reply_on("round-1/fix-1/fix/1/land", repaired_landing())
     };
-    for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
+    for (count, questions) in [(2, 1), (3, 1), (500, 1)] {
         let (ending, view) = TrialRun::new(single_reviewer_plan(), world_with_strays(count), 1).run_order();
         assert_eq!(view.open_decisions().count(), questions, "{count}");
         assert_eq!(ending.detail, format!("{count} files changed outside this run"));
@@ -242,7 +246,8 @@ fn many_files_that_changed_at_once_are_one_question() {
 
 #[test]
 fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_again() {
-    let lost_file = StrayEdit { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
+    let (before, after) = (file_with("b"), PathState::Missing);
+    let lost_file = StrayEdit { path: "src/main.rs".into(), before, after, kept: false };
     let mut reply = findings_reply(vec![]);
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.strayed = vec![lost_file];
@@ -251,7 +256,10 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
         TrialRun::new(single_reviewer_plan(), world_raising_one().reply_on("round-1/review/adversarial", reply), 1)
             .run_order();
     let decision = view.open_decisions().next().unwrap();
-    assert!(!decision.offers_choice("restore") && decision.question.contains("cannot be restored"), "{decision:?}");
+    assert!(
+        !decision.offers_choice("restore") && decision.question.contains("cannot be put back: src/main.rs"),
+        "{decision:?}"
+    );
 
     let mut trial = TrialRun::new(single_reviewer_plan(), world_with_stray(), 1);
     trial.run_order();
@@ -265,13 +273,13 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
 }
 
 #[test]
-fn files_that_can_be_restored_are_asked_about_apart_from_those_that_cannot() {
+fn one_question_names_what_can_be_put_back_and_what_cannot() {
     let mut reply = findings_reply(vec![raised_flaw(1, Severity::High)]);
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         let stray = |file_number: u32| StrayEdit {
             path: format!("src/{file_number}.rs"),
-            before: Some(Hash::new("before")),
-            after: None,
+            before: file_with("before"),
+            after: PathState::Missing,
             kept: file_number.is_multiple_of(2),
         };
         answer.strayed = (0..6).map(stray).collect();
@@ -279,16 +287,77 @@ fn files_that_can_be_restored_are_asked_about_apart_from_those_that_cannot() {
     let world = world_raising_one()
         .reply_on("round-1/review/adversarial", reply)
         .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
-    let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
-    let offers_restore: Vec<(bool, Vec<String>)> = view
-        .open_decisions()
-        .map(|decision| {
-            let DecisionTopic::Strayed { strays } = &decision.about else { panic!("{decision:?}") };
-            (decision.offers_choice("restore"), strays.iter().map(|stray| stray.path.clone()).collect())
-        })
-        .collect();
-    let paths = |file_numbers: [u32; 3]| file_numbers.map(|file_number| format!("src/{file_number}.rs")).to_vec();
-    assert_eq!(offers_restore, [(true, paths([0, 2, 4])), (false, paths([1, 3, 5]))]);
+    let mut trial = TrialRun::new(single_reviewer_plan(), world, 1);
+    let (_, view) = trial.run_order();
+    let decisions: Vec<&Decision> = view.open_decisions().collect();
+    let [decision] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert!(decision.offers_choice("restore"));
+    assert!(decision.question.ends_with("What cannot be put back: src/1.rs, src/3.rs, src/5.rs."), "{decision:?}");
+
+    let restored = || Reply::Restore(RestoreOutcome::Restored { parked: None });
+    trial.world = core::mem::take(&mut trial.world)
+        .reply_on("wait", wait_answered_with("restore"))
+        .reply_on("restore-1", restored())
+        .reply_on("restore-2", restored())
+        .reply_on("restore-3", restored());
+    let (ending, _) = trial.run_order();
+    assert_eq!(ending.reason, RunReason::GoalMet);
+    let warnings: Vec<&str> = trial.journal.iter().filter_map(|entry| warning_text(&entry.event)).collect();
+    assert!(warnings.contains(&"restored src/4.rs"), "{warnings:?}");
+    assert!(warnings.contains(&"src/1.rs stays as it is: its previous state was not kept"), "{warnings:?}");
+}
+
+fn warning_text(event: &RunEvent) -> Option<&str> {
+    match event {
+        RunEvent::Warned { text } => Some(text),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_is_not_watched_is_said_once_and_asks_nothing() {
+    let unwatched =
+        StrayEdit { path: "deep/".into(), before: PathState::Unwatched, after: PathState::Unwatched, kept: false };
+    let with_unwatched = |reply: Reply| match reply {
+        Reply::Ask(AskOutcome::Answered(mut answer)) => {
+            answer.strayed = vec![unwatched.clone()];
+            Reply::Ask(AskOutcome::Answered(answer))
+        }
+        unchanged => unchanged,
+    };
+    let world = world_raising_one()
+        .reply_on("round-1/review/adversarial", with_unwatched(findings_reply(vec![raised_flaw(1, Severity::High)])))
+        .reply_on("round-1/fix-1/fix/1", with_unwatched(fixes_reply(vec![(F1, ClaimStatus::Fixed)], true)))
+        .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
+    let mut trial = TrialRun::new(single_reviewer_plan(), world, 1);
+    let (ending, view) = trial.run_order();
+    assert_eq!((ending.reason, view.open_decisions().count()), (RunReason::GoalMet, 0));
+    let warnings = trial.journal.iter().filter_map(|entry| warning_text(&entry.event));
+    let expected_warning = "the project has too many files: changes in deep/ are not noticed";
+    assert_eq!(warnings.filter(|text| *text == expected_warning).count(), 1);
+}
+
+#[test]
+fn an_answer_about_a_directory_holds_for_what_is_in_it() {
+    let with_strays = |reply: Reply, path: &str, after: PathState| match reply {
+        Reply::Ask(AskOutcome::Answered(mut answer)) => {
+            answer.strayed = vec![StrayEdit { path: path.into(), before: after.clone(), after, kept: false }];
+            Reply::Ask(AskOutcome::Answered(answer))
+        }
+        unchanged => unchanged,
+    };
+    let many_files = PathState::Files { count: 312 };
+    let review = findings_reply(vec![raised_flaw(1, Severity::High)]);
+    let fix = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
+    let world = world_raising_one()
+        .reply_on("round-1/review/adversarial", with_strays(review, "target/", many_files))
+        .reply_on("round-1/fix-1/fix/1", with_strays(fix, "target/debug/x", file_with("x")))
+        .reply_on("round-1/fix-1/fix/1/land", repaired_landing());
+    let (ending, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
+    assert_eq!(ending.detail, "312 files changed outside this run");
+    let questions: Vec<&str> = view.open_decisions().map(|decision| decision.question.as_str()).collect();
+    let [question] = questions.as_slice() else { panic!("{questions:?}") };
+    assert!(question.starts_with("target/ was changed (312 files) while agents were running"), "{question}");
 }
 
 #[test]
@@ -296,7 +365,7 @@ fn a_file_is_asked_about_once_however_often_it_changes() {
     let fix_with_stray = |after: &str| {
         let mut reply = fixes_reply(vec![(F1, ClaimStatus::Fixed)], true);
         if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
-            let (before, after) = (Some(Hash::new("before")), Some(Hash::new(after)));
+            let (before, after) = (file_with("before"), file_with(after));
             answer.strayed = vec![StrayEdit { path: "src/main.rs".into(), before, after, kept: true }];
         }
         reply

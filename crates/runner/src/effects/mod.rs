@@ -57,7 +57,7 @@ use crate::{
     masking::Masker,
     project::Project,
     sandbox::SandboxPolicy,
-    workspaces::agent_file_names,
+    workspaces::{SharedScans, agent_file_names},
 };
 
 pub(crate) use ask::RecentOutputs;
@@ -95,6 +95,8 @@ pub(crate) struct RunMemory {
     pub last_accepted_tracker_hash: Mutex<Option<Hash>>,
     /// What agents printed last.
     pub recent_outputs: RecentOutputs,
+    /// What the project's directory looked like last, for agents that could write there.
+    pub project_scans: SharedScans,
     /// What did not count as the user's word, for the journal.
     pub ignored_words: Mutex<IgnoredWords>,
     /// The workspaces of approved patches that were landed.

@@ -210,26 +210,33 @@ impl CheckpointStore {
         if Hash::digest_of(&bytes) == *text_hash { Ok(bytes) } else { Err(damaged_error(text_hash)) }
     }
 
-    /// Whether a run of this project has written this text into this file, or has restored it by an undo.
-    pub fn is_own_text(project: &Project, relative_path: &str, text_hash: Option<&Hash>) -> bool {
+    /// Whether these bytes are stored.
+    pub fn has_bytes(&self, text_hash: &Hash) -> bool {
+        self.read_bytes(text_hash).is_ok()
+    }
+
+    /// Lists the texts that runs of this project have written into files, or have restored by an undo. `None` stands for a
+    /// deleted file.
+    pub fn list_own_texts(project: &Project) -> OwnTexts {
+        let mut own_texts = OwnTexts::new();
         let run_dirs = fs::read_dir(project.home_dir().join("checkpoints")).into_iter().flatten().flatten();
-        let is_in_run = |directory: PathBuf| {
+        for directory in run_dirs.map(|run_dir| run_dir.path()) {
             let checkpoint_store = CheckpointStore { project: project.clone(), directory: directory.clone() };
             let record_paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|item| item.path());
             let record_paths =
                 record_paths.filter(|record_path| record_path.extension().is_some_and(|extension| extension == "json"));
-            record_paths.into_iter().any(|record_path| {
+            for record_path in record_paths {
+                let Ok(record) = checkpoint_store.parse_record(&record_path) else { continue };
                 // An undo writes the earlier text back, so that text is also ours.
-                let undone = is_record_undone(&record_path);
-                let has_text = |checkpoint_file: &CheckpointFile| {
-                    checkpoint_file.path == relative_path
-                        && (checkpoint_file.after.as_ref() == text_hash
-                            || undone && checkpoint_file.before.as_ref() == text_hash)
-                };
-                checkpoint_store.parse_record(&record_path).is_ok_and(|record| record.files.iter().any(has_text))
-            })
-        };
-        run_dirs.into_iter().any(|run_dir| is_in_run(run_dir.path()))
+                let is_undone = is_record_undone(&record_path);
+                for checkpoint_file in record.files {
+                    let texts = own_texts.entry(checkpoint_file.path).or_default();
+                    texts.extend(is_undone.then_some(checkpoint_file.before));
+                    texts.push(checkpoint_file.after);
+                }
+            }
+        }
+        own_texts
     }
 
     /// Records that an undo begins, with what it does to which files. The number identifies it for `end_undo`.
@@ -402,6 +409,9 @@ impl CheckpointStore {
         self.directory.join(format!("{}.undone", checkpoint_key.file_stem()))
     }
 }
+
+/// The texts that were written, by relative path.
+pub(crate) type OwnTexts = BTreeMap<String, Vec<Option<Hash>>>;
 
 /// Whether a landing may change this path. A record may have come with a clone, so files of git and Tribunal are excluded.
 fn is_landable_path(relative_path: &str) -> bool {

@@ -11,8 +11,8 @@ use tribunal_core::{
     engine::{
         effect::{Effect, Land, LandOutcome, Reply},
         event::{JournalEntry, RunEvent},
-        files::StrayEdit,
-        ids::{FindingId, Hash, Key, RunId},
+        files::{PathState, StrayEdit},
+        ids::{FindingId, Key, RunId},
         view::{RunPhase, RunView},
     },
     review::{event::ReviewEvent, finding::FindingStatus},
@@ -352,9 +352,12 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
 /// Renders the diff of a stray edit. Returns `None` if a version was not stored or is not text.
 pub fn diff_stray_edit(project: &Project, run_id: &RunId, stray: &StrayEdit) -> Option<String> {
     let checkpoints = CheckpointStore::for_run(project, run_id);
-    let read_version = |content_hash: &Option<Hash>| match content_hash {
-        None => Some(None),
-        Some(content_hash) => String::from_utf8(checkpoints.read_bytes(content_hash).ok()?).ok().map(Some),
+    let read_version = |state: &PathState| match state {
+        PathState::Missing => Some(None),
+        PathState::File { hash: Some(content_hash), .. } => {
+            String::from_utf8(checkpoints.read_bytes(content_hash).ok()?).ok().map(Some)
+        }
+        _ => None,
     };
     let (text_before, text_after) = (read_version(&stray.before)?, read_version(&stray.after)?);
     Some(render_patch(&stray.path, text_before.as_deref(), text_after.as_deref()))

@@ -17,10 +17,10 @@ use tribunal_core::engine::ids::Hash;
 use crate::project::atomic_files::write_atomically;
 
 /// Some file systems count time in steps of two seconds.
-const CLOCK_STEP_NS: i64 = 2_000_000_000;
+pub(super) const CLOCK_STEP_NS: i64 = 2_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FileStamp {
+pub(crate) struct FileStamp {
     #[serde(rename = "i")]
     inode: u64,
     #[serde(rename = "s")]
@@ -42,6 +42,14 @@ impl FileStamp {
             changed: to_nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
             modified: to_nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         }
+    }
+
+    pub fn is_same_inode(&self, other: &FileStamp) -> bool {
+        self.inode == other.inode
+    }
+
+    pub fn byte_size(&self) -> u64 {
+        self.size
     }
 
     /// Whether every change from `moment_ns` on is visible in the time of change.

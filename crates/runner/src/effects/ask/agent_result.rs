@@ -29,7 +29,7 @@ use tribunal_supervise::{ExitReason, ProcessOutcome};
 
 use super::{AgentWorkspace, choose_conversation, questions};
 use crate::{
-    effects::{EffectContext, PerformedEffect, current_wall_ms, stray_edits},
+    effects::{EffectContext, PerformedEffect, current_wall_ms},
     landing::merging,
     workspaces::{TaskWorkspace, development::contents::StateReading, hash_changes},
 };
@@ -50,14 +50,22 @@ pub(super) struct AgentRequest<'a> {
     pub unfinished_attempts: u32,
 }
 
+/// What an agent left behind outside of its workspace.
+pub(super) struct AgentTraces {
+    pub process_end: ProcessOutcome,
+    /// Edits of the user's project.
+    pub strayed: Vec<StrayEdit>,
+}
+
 /// Reads the result of an ended process. The output is parsed as it was printed: the journal masks the outcome, and a mask
 /// inside an answer could break its syntax.
 pub(super) fn read_agent_result(
     context: &EffectContext,
     request: AgentRequest<'_>,
     agent_workspace: &AgentWorkspace,
-    process_end: ProcessOutcome,
+    traces: AgentTraces,
 ) -> PerformedEffect<AskOutcome> {
+    let AgentTraces { process_end, strayed: strayed_files } = traces;
     let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
     let (stdout_text, stderr_text) = (process_end.stdout.to_text(), process_end.stderr.to_text());
     let exit_code = if let ExitReason::Exited(exit_code) = process_end.exit_reason { Some(exit_code) } else { None };
@@ -65,13 +73,6 @@ pub(super) fn read_agent_result(
     let stderr_text = context.masker.mask(&stderr_text).into_owned();
     let fault = detect_fault(context, request, &process_end, &stderr_text, &decoded);
     let usage = calculate_usage(request, &decoded, fault.as_ref(), stdout_text.len());
-    // Edits of the user's tree are looked for whether or not the agent succeeded.
-    let strayed_files = match agent_workspace {
-        AgentWorkspace::Copy { workspace, work_tree_watch } => {
-            stray_edits::find_stray_edits(context, workspace, work_tree_watch)
-        }
-        AgentWorkspace::Development { .. } => Vec::new(),
-    };
     // What the agent left in its workspace counts whether or not it succeeded.
     let development = read_development_state(context, request, agent_workspace);
     let (workspace_state, workspace_fault) = match development {
@@ -91,7 +92,7 @@ pub(super) fn read_agent_result(
     let parsed_answer = parse_expected_answer(&decoded.answer_text, agent_task.expects);
     let mut blobs = vec![masked_stdout.into_bytes()];
     let patch = match agent_workspace {
-        AgentWorkspace::Copy { workspace, .. } if agent_task.place == WorkspaceKind::Private => {
+        AgentWorkspace::Copy { workspace } if agent_task.place == WorkspaceKind::Private => {
             match extract_patch(context, workspace, &mut blobs) {
                 Ok(patch) => patch,
                 // The agent itself broke the workspace it was given.

@@ -1,9 +1,11 @@
-//! Where an agent works, and what is watched and guarded meanwhile.
+//! Where an agent works, and what is guarded meanwhile.
 
 use std::path::PathBuf;
 
+use tribunal_core::development::workspace::DevelopmentPlace;
+
 use crate::workspaces::{
-    TaskWorkspace, WorkTreeWatch,
+    TaskWorkspace,
     development::{DevelopmentWorkspace, GuardedFiles},
 };
 
@@ -11,10 +13,7 @@ use crate::workspaces::{
 pub(super) enum AgentWorkspace {
     Copy {
         workspace: TaskWorkspace,
-        /// The user's tree as it was when the agent began.
-        work_tree_watch: WorkTreeWatch,
     },
-    /// A workspace for development. The user's tree is not watched: it is no copy of it, so every file would have to be read.
     Development {
         workspace: Box<DevelopmentWorkspace>,
         /// What the agent must not change, if it works in the user's checkout.
@@ -23,10 +22,26 @@ pub(super) enum AgentWorkspace {
 }
 
 impl AgentWorkspace {
+    /// Returns the copy of the project, if that is where the agent works.
+    pub fn task_copy(&self) -> Option<&TaskWorkspace> {
+        match self {
+            AgentWorkspace::Copy { workspace } => Some(workspace),
+            AgentWorkspace::Development { .. } => None,
+        }
+    }
+
+    /// Whether the agent works in the user's checkout itself.
+    pub fn is_in_place(&self) -> bool {
+        match self {
+            AgentWorkspace::Copy { .. } => false,
+            AgentWorkspace::Development { workspace, .. } => workspace.record.place == DevelopmentPlace::InPlace,
+        }
+    }
+
     /// Returns the directory that belongs to the agent. The project may be only a part of it.
     pub fn writable_dir(&self) -> PathBuf {
         match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Copy { workspace } => workspace.tree_dir(),
             AgentWorkspace::Development { workspace, .. } => workspace.record.tree.clone(),
         }
     }
@@ -43,7 +58,7 @@ impl AgentWorkspace {
 
     pub fn directory(&self) -> PathBuf {
         match self {
-            AgentWorkspace::Copy { workspace, .. } => workspace.tree_dir(),
+            AgentWorkspace::Copy { workspace } => workspace.tree_dir(),
             AgentWorkspace::Development { workspace, .. } => workspace.agent_dir(),
         }
     }

@@ -4,6 +4,7 @@
 mod agent_result;
 mod agent_workspace;
 mod call_booking;
+mod progress_lines;
 mod questions;
 mod recent_outputs;
 mod start_faults;
@@ -13,7 +14,7 @@ mod tests;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -27,7 +28,6 @@ use tribunal_core::{
         effect::{AskAgent, AskOutcome},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
-        progress::AgentProgress,
     },
     review::subject::Subject,
     tasks::{
@@ -39,7 +39,10 @@ use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
 use agent_workspace::AgentWorkspace;
 
-use super::{EffectContext, PerformedEffect, change_diff, environment_fault, freeze};
+use super::{
+    EffectContext, PerformedEffect, change_diff, environment_fault, freeze,
+    stray_edits::{self, ProjectWatch},
+};
 use crate::{
     project::{
         atomic_files,
@@ -48,11 +51,9 @@ use crate::{
     sandbox::{PrivateTmp, SandboxPurpose},
     workspaces::{TaskWorkspace, WorkspaceSource},
 };
+use agent_result::AgentTraces;
 
 pub(crate) use recent_outputs::RecentOutputs;
-
-/// The longest line that is kept of what an agent prints while it works.
-const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The name of the directory in a task's directory that holds the files its client is pointed at.
 const CLIENT_FILES_DIR: &str = "beside";
@@ -108,7 +109,7 @@ async fn run_task(
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
     let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
     let prompt = render_task_prompt(&agent_task, &prepared_task)?;
-    let mut agent_workspace = prepared_task.agent_workspace;
+    let PreparedTask { mut agent_workspace, project_watch, .. } = prepared_task;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
@@ -131,7 +132,12 @@ async fn run_task(
             agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
         // This comes before git is used: it puts back what git would obey.
         let guard_remarks = agent_workspace.put_back_guarded_files();
-        let effect_result = agent_result::read_agent_result(&context, request, &agent_workspace, process_end);
+        // Edits of the user's project are looked for whether or not the agent succeeded.
+        let strayed = project_watch
+            .map(|watch| watch.find_stray_edits(&context, agent_workspace.task_copy()))
+            .unwrap_or_default();
+        let traces = AgentTraces { process_end, strayed };
+        let effect_result = agent_result::read_agent_result(&context, request, &agent_workspace, traces);
         add_remarks(effect_result, guard_remarks)
     };
     let effect_result =
@@ -158,11 +164,26 @@ async fn prepare_task_in_background(
     agent_task: &AgentTask,
 ) -> Result<PreparedTask, Fault> {
     let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
-    match tokio::task::spawn_blocking(move || prepare_task(&context, &task_key, &agent_task)).await {
+    let prepare = move || {
+        let mut prepared_task = prepare_task(&context, &task_key, &agent_task)?;
+        let agent_workspace = &prepared_task.agent_workspace;
+        // From here on edits of the user's project count as made while the agent worked.
+        if !agent_workspace.is_in_place() {
+            prepared_task.project_watch = stray_edits::start_watch(&context, agent_workspace.task_copy())
+                .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+        }
+        Ok::<_, String>(prepared_task)
+    };
+    match tokio::task::spawn_blocking(prepare).await {
         Ok(Ok(prepared_task)) => Ok(prepared_task),
         Ok(Err(problem)) => Err(environment_fault(problem)),
         Err(panicked) => Err(environment_fault(panicked.to_string())),
     }
+}
+
+/// Returns our directory with the files that an agent is pointed at.
+fn scratch_dir(context: &EffectContext, task_key: &Key) -> PathBuf {
+    context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR)
 }
 
 /// Renders the prompt of a task. A continued conversation has the subject already, so the agent gets only what is new.
@@ -223,6 +244,8 @@ fn add_earlier_usage(
 
 struct PreparedTask {
     agent_workspace: AgentWorkspace,
+    /// The user's project as it was when the agent began; `None` if the agent cannot write there.
+    project_watch: Option<ProjectWatch>,
     /// The text of the subject in the workspace; empty if the task has none.
     subject_text: String,
     /// The acceptance criteria that the subject has to meet.
@@ -248,6 +271,7 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         };
         return Ok(PreparedTask {
             agent_workspace: AgentWorkspace::Development { workspace, guarded_files },
+            project_watch: None,
             subject_text: String::new(),
             criteria: Vec::new(),
             prompt_template: None,
@@ -262,16 +286,13 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         }
         None => (String::new(), None),
     };
-    // From here on edits of the user's tree count as made while the agent worked.
-    let work_tree_watch = workspace
-        .watch_work_tree(context.project.root())
-        .map_err(|cause| format!("could not read the workspace: {cause}"))?;
     // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
     let criteria =
         review_brief.map(|brief| read_acceptance_criteria(&workspace, context, &brief.subject)).unwrap_or_default();
     Ok(PreparedTask {
         criteria,
-        agent_workspace: AgentWorkspace::Copy { workspace, work_tree_watch },
+        agent_workspace: AgentWorkspace::Copy { workspace },
+        project_watch: None,
         subject_text,
         prompt_template,
     })
@@ -387,7 +408,7 @@ fn build_command(
 ) -> io::Result<(ProcessCommand, Option<PrivateTmp>)> {
     let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
     let directory = agent_workspace.directory();
-    let scratch_dir = context.project.task_dir(&context.run_id, task_key).join(CLIENT_FILES_DIR);
+    let scratch_dir = scratch_dir(context, task_key);
     let order = LaunchRequest {
         task_key,
         prompt,
@@ -417,7 +438,8 @@ fn build_command(
     };
     // Output is watched only for agents that report progress; others print an answer at the end.
     if driven_agent.shows_progress() {
-        command.output_limits.on_stdout = Some(Box::new(progress_watcher(context, driven_agent, task_key, &directory)));
+        command.output_limits.on_stdout =
+            Some(Box::new(progress_lines::watch_progress(context, driven_agent, task_key, &directory)));
     }
     let purpose = SandboxPurpose::Agent {
         access: agent_task.workspace_access(),
@@ -436,42 +458,6 @@ fn choose_conversation(agent_task: &AgentTask, unfinished_attempts: u32) -> Sess
         None => SessionMode::New,
         Some(session) if unfinished_attempts > 0 => SessionMode::Fork(session),
         Some(session) => SessionMode::Resume(session),
-    }
-}
-
-/// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
-fn progress_watcher(
-    context: &EffectContext,
-    driven_agent: &DrivenAgent,
-    task_key: &Key,
-    workspace_path: &Path,
-) -> impl Fn(&[u8]) + Send + Sync + use<> {
-    // The path of a workspace is an internal detail, so messages show paths relative to it.
-    let workspace_prefix = format!("{}/", workspace_path.display());
-    let progress_sender = context.progress.clone();
-    let (driven_agent, task_key) = (driven_agent.clone(), task_key.clone());
-    let stream_state = Mutex::new((context.masker.new_stream(), String::new()));
-    move |bytes| {
-        let mut stream_state = stream_state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mask_stream, unfinished_line) = &mut *stream_state;
-        // A character cut in two by the border of a chunk is lost here; progress is only shown, never evaluated.
-        let masked_chunk = mask_stream.push_chunk(&String::from_utf8_lossy(bytes));
-        let last_newline = masked_chunk.rfind('\n').map(|newline_offset| unfinished_line.len() + newline_offset);
-        unfinished_line.push_str(&masked_chunk);
-        let Some(last_newline) = last_newline else {
-            // No progress message is this long, so the line is dropped instead of growing without limit.
-            if unfinished_line.len() > MAX_LINE_BYTES {
-                unfinished_line.clear();
-            }
-            return;
-        };
-        let agent_events =
-            unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
-        for progress_text in agent_events.filter_map(|event| event.progress_line()) {
-            let progress_text = progress_text.replace(&workspace_prefix, "");
-            let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
-        }
-        unfinished_line.drain(..=last_newline);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Workspaces of projects in every state that git knows, with the real git.
 
 mod bounds;
-mod external_edits;
 mod frozen_copies;
 mod links;
+mod project_scan;
 mod random;
 mod restore;
 mod seeds;
@@ -21,6 +21,8 @@ use std::{
     process::Command,
     time::{Duration, SystemTime},
 };
+
+use tribunal_core::engine::ids::Hash;
 
 use super::{TaskWorkspace, WorkspaceCreation, WorkspaceSource, listing::CopyLimits};
 
@@ -110,6 +112,13 @@ fn create_workspace_at(project_root: &Path, target_dir: &Path, files: &[&str]) -
         .create(&WorkspaceSource { project_root, subject_files: &files, stored_tree: None, seed_paths: &[] })
         .unwrap();
     (workspace, created)
+}
+
+/// Returns the hashes of files that were copied from the user's work tree.
+fn copied_hashes(workspace: &TaskWorkspace) -> BTreeMap<String, Hash> {
+    let record = workspace.read_record().unwrap();
+    let copied_files = record.files.into_iter().filter(|(_, copied_file)| record.from_work_tree && !copied_file.link);
+    copied_files.map(|(relative_path, copied_file)| (relative_path, copied_file.hash)).collect()
 }
 
 fn write_file(path: &Path, text: impl AsRef<[u8]>) {

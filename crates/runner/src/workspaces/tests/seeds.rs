@@ -38,7 +38,7 @@ fn what_agents_need_is_copied_although_ignored() {
     assert_eq!(tree_names(&workspace), expected);
     assert_eq!(created.remarks, ["1 repository left out (not registered as a submodule): .claude/worktrees/one"]);
     assert_eq!(workspace.changed_files().unwrap(), BTreeMap::new());
-    assert!(workspace.work_tree_hashes().unwrap().contains_key(".claude/settings.local.json"));
+    assert!(copied_hashes(&workspace).contains_key(".claude/settings.local.json"));
     assert_eq!(run_git(&workspace.tree_dir(), &["status", "--porcelain"]), "");
 }
 
