@@ -4,8 +4,10 @@
 
 use std::{fs, path::PathBuf};
 
+use tribunal_supervise::probe_sandbox;
+
 use crate::{
-    common::{Sandbox, TRIBUNAL, write_program},
+    common::{CommandOutput, Sandbox, TRIBUNAL, write_program},
     sessions::{hook_answer, start_loop, stop_input},
 };
 
@@ -62,6 +64,11 @@ impl AttackedProject {
 
     /// Runs a review whose first agent runs a script in the project; the other ones do nothing. Returns the run.
     fn run_as_agent(&self, script: &str) -> String {
+        self.run_as_agent_with(script, &[])
+    }
+
+    /// Does the same with other variables.
+    fn run_as_agent_with(&self, script: &str, variables: &[(&str, &str)]) -> String {
         let project_root = self.sandbox.root_dir().display();
         let first_agent = self.result_path("first");
         self.sandbox.write_file(
@@ -72,7 +79,8 @@ impl AttackedProject {
                 first_agent.display()
             ),
         );
-        let output = self.sandbox.run_tribunal(&["review", "other.md"]);
+        let mut command = self.sandbox.tribunal_command(&["review", "other.md"]);
+        let output = CommandOutput::from_output(command.envs(variables.iter().copied()).output().unwrap());
         assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
         assert!(first_agent.is_dir());
         self.sandbox.last_run_id()
@@ -101,10 +109,31 @@ const ADD_CHECK: &str = "echo 'verify: [\"true\"]'";
 
 #[test]
 fn commands_for_the_user_are_refused_inside_an_agent_and_change_nothing() {
+    refuse_user_commands(&AttackedProject::new(), &[]);
+}
+
+#[test]
+fn commands_for_the_user_are_refused_inside_an_agent_without_a_sandbox() {
+    refuse_user_commands(&AttackedProject::new(), &[("TRIBUNAL_SANDBOX__MODE", "off")]);
+}
+
+#[test]
+fn commands_for_the_user_are_refused_inside_an_agent_that_can_write_only_its_results() {
+    if !probe_sandbox().is_available() {
+        return;
+    }
     let project = AttackedProject::new();
+    let writable_paths = format!("[{:?}]", project.result_path(""));
+    refuse_user_commands(&project, &[("TRIBUNAL_SANDBOX__WRITE", &writable_paths)]);
+}
+
+/// Tries every command that only the user may use, in every way, from an agent.
+fn refuse_user_commands(project: &AttackedProject, variables: &[(&str, &str)]) {
     let waiting_run = &project.waiting_run;
     let attempted_commands = [
         (format!("decisions {waiting_run}.D1 dismiss"), "decisions", "answer"),
+        (format!("decisions {waiting_run}.D1 approve"), "decisions", "answer"),
+        (format!("decisions {waiting_run}.D1 keep"), "decisions", "answer"),
         (format!("decisions {waiting_run}.D1 dismiss --change"), "decisions", "answer"),
         ("trust --yes".to_string(), "trust", "change what is trusted"),
         ("trust --forget".to_string(), "trust", "change what is trusted"),
@@ -137,7 +166,7 @@ fn commands_for_the_user_are_refused_inside_an_agent_and_change_nothing() {
     }
     script += &format!("record '{}'\n", project.result_path("after").display());
     script += &format!("cat '{settings_copy}' >tribunal.yaml\n");
-    let run_id = project.run_as_agent(&script);
+    let run_id = project.run_as_agent_with(&script, variables);
     for way_number in 0..WAYS_TO_START.len() {
         for (command_number, (command_line, command_name, action)) in attempted_commands.iter().enumerate() {
             let advice = match *action {

@@ -1,5 +1,10 @@
 //! What a run suggests after it came to nothing: every suggested command is run, and has to show or change something.
 
+use std::process::Stdio;
+
+use tribunal_core::engine::ids::RunId;
+use tribunal_store::{EntryBatch, Store};
+
 use crate::common::{CommandOutput, Sandbox, hold_run_lock};
 
 /// Runs the review and returns the suggested command that contains `part`.
@@ -101,11 +106,36 @@ fn an_answer_to_a_live_run_does_not_suggest_to_resume_it() {
     let run_id = sandbox.last_run_id();
     let own_identity = tribunal_supervise::ProcessIdentity::current();
     let _held_lock = hold_run_lock(&sandbox, &run_id, &format!("{run_id}\n{own_identity}\n"));
-    let output = sandbox.run_tribunal(&["decisions", "D1", "defer"]);
+    // The agents of this run have no sandbox, so the command waits until the run has looked at it.
+    let output = answer_with_receipt(&sandbox, &run_id, false);
+    assert_eq!(
+        output.stderr,
+        format!(
+            "error: run {run_id} has not accepted this, so it does not count\n  \
+             Its agents have no sandbox, so the run accepts only commands of the program that it runs in itself.\n  \
+             help: use that program, in a terminal of your own\n"
+        )
+    );
+    let output = answer_with_receipt(&sandbox, &run_id, true);
     assert_eq!(
         output.stdout,
         format!("answer recorded; run {run_id} reads it at its next step\n"),
         "{}",
         output.stderr
     );
+}
+
+/// Answers the decision of a run, in whose place the test accepts the answer or not.
+fn answer_with_receipt(sandbox: &Sandbox, run_id: &str, is_accepted: bool) -> CommandOutput {
+    let mut command = sandbox.tribunal_command(&["decisions", "D1", "defer"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let store = Store::open(&sandbox.path_of(".tribunal")).unwrap();
+    let inbox_id = loop {
+        match store.pending_requests(&RunId::new(run_id)).unwrap().last() {
+            Some(stored) => break stored.inbox_id,
+            None => std::thread::yield_now(),
+        }
+    };
+    store.append(EntryBatch { receipts: vec![(inbox_id, is_accepted)], ..EntryBatch::default() }).unwrap();
+    CommandOutput::from_output(child.wait_with_output().unwrap())
 }
