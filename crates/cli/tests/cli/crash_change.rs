@@ -161,7 +161,13 @@ fn run_until_killed(sandbox: &Sandbox, args: &[&str], fault_point: &str, max_eve
         let _ = child.kill();
     }
     let output = CommandOutput::from_output(child.wait_with_output().unwrap());
-    assert!(matches!(output.exit_code, None | Some(0)), "{fault_point}: {:?}: {}", output.exit_code, output.stderr);
+    let waiting = sandbox.run_tribunal(&["decisions"]).stdout;
+    assert!(
+        matches!(output.exit_code, None | Some(0)),
+        "{fault_point}: {:?}: {}{waiting}",
+        output.exit_code,
+        output.stderr
+    );
     output.exit_code.is_none()
 }
 

@@ -105,7 +105,9 @@ impl ProjectWatch {
         }
         let own_texts = CheckpointStore::list_own_texts(&context.project);
         // Landings of this and of other runs change files as well; those are no stray edits.
-        let (changes, own_paths) = finder.remove_own_changes(changes, &own_texts);
+        let (changes, mut own_paths) = finder.remove_own_changes(changes, &own_texts);
+        let (changes, landed_paths) = finder.remove_later_landings(changes);
+        own_paths.extend(landed_paths);
         let known_paths = self.prior_contents.files.keys().map(PathBuf::as_path);
         let groups = group_changes(changes, &self.scan, known_paths);
         let moved_links = list_planted_links(&groups);
@@ -175,6 +177,27 @@ impl StrayFinder<'_> {
         (other_changes, own_paths)
     }
 
+    /// Removes changes of a landing that began after the texts were listed. While none can write, all that were written are
+    /// recorded.
+    fn remove_later_landings(&self, changes: Vec<EntryChange>) -> (Vec<EntryChange>, Vec<PathBuf>) {
+        if changes.is_empty() {
+            return (changes, Vec::new());
+        }
+        let _alone = locks::lock_user_tree(&self.context.project.locks_dir());
+        let own_texts = CheckpointStore::list_own_texts(&self.context.project);
+        let project_root = self.context.project.root();
+        let (mut own_paths, mut other_changes) = (Vec::new(), Vec::new());
+        for change in changes {
+            let after = ScannedEntry::read_at(&project_root.join(&change.path));
+            let current_change = EntryChange { after, ..change.clone() };
+            match self.has_own_text(&current_change, &own_texts) {
+                true => own_paths.push(change.path),
+                false => other_changes.push(change),
+            }
+        }
+        (other_changes, own_paths)
+    }
+
     fn is_own_change(&self, change: &EntryChange, own_texts: &OwnTexts) -> bool {
         let project_root = self.context.project.root();
         let file_name = change.path.file_name().unwrap_or_default().to_string_lossy();
@@ -183,6 +206,11 @@ impl StrayFinder<'_> {
             let _alone = locks::lock_user_tree(&self.context.project.locks_dir());
             return ScannedEntry::read_at(&project_root.join(&change.path)).is_none();
         }
+        self.has_own_text(change, own_texts)
+    }
+
+    /// Whether a file has a text that Tribunal wrote into it.
+    fn has_own_text(&self, change: &EntryChange, own_texts: &OwnTexts) -> bool {
         let Some(texts) = change.path.to_str().and_then(|path| own_texts.get(path)) else { return false };
         let has_same_mode = match (&change.before, &change.after) {
             (Some(before), Some(after)) => before.mode == after.mode,
