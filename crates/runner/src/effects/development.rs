@@ -385,7 +385,11 @@ impl CommitHooks<'_> {
         let command = CommandLine::Argv(words.map(|word| word.display().to_string()).collect());
         let (directory, hook_env) = (self.workspace.hook_dir(), self.workspace.hook_env());
         let writable_paths = Some(self.workspace.hook_writable_paths());
-        let finished = self.context.run_user_command(&command, directory, hook_env, writable_paths).await?;
+        self.with_workspace(DevelopmentWorkspace::save_git_settings).await?;
+        let finished = self.context.run_user_command(&command, directory, hook_env, writable_paths).await;
+        // A hook runs code that agents have changed, and can write what the next git command would obey.
+        self.with_workspace(DevelopmentWorkspace::restore_git_settings).await?;
+        let finished = finished?;
         if finished.result.status.is_passed() { Ok(finished) } else { Err(CommitFailure::Refused(finished)) }
     }
 

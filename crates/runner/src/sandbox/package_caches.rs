@@ -62,7 +62,7 @@ const CACHE_VARIABLES: [(&str, &str); 6] = [
 /// one, and some of them fail without.
 pub(super) fn redirect_missing_caches(user_dirs: &UserDirs, private_tmp: &Path) -> Vec<(&'static str, PathBuf)> {
     let is_missing = |base_dir: &Option<PathBuf>, name: &str| {
-        !base_dir.as_ref().is_some_and(|base_dir| base_dir.join(name).symlink_metadata().is_ok())
+        base_dir.as_ref().is_none_or(|base_dir| base_dir.join(name).symlink_metadata().is_err())
     };
     let redirected_dir = private_tmp.join("caches");
     let home_variables = HOME_CACHE_VARIABLES.iter().filter(|(_, name)| is_missing(&user_dirs.home, name));

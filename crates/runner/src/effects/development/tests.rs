@@ -160,6 +160,29 @@ fn hooks_see_what_is_committed_and_may_change_the_message() {
     assert!(matches!(scene.commit("nothing new"), CommitOutcome::Unchanged { tip } if tip.as_str() == parent));
 }
 
+/// A hook runs code that agents have changed, so it must not decide what the next git command of ours runs.
+#[test]
+fn a_hook_cannot_leave_settings_for_git_behind() {
+    let scene = DevelopmentScene::new(|_| {});
+    let opened = scene.open();
+    let work_dir = Path::new(&opened.path).join("..");
+    scene.add_hook(
+        "pre-commit",
+        "#!/bin/sh\nparent=$(cd .. && pwd)\ngit config filter.evil.clean \"touch $parent/ran; cat\"\n\
+         echo '* filter=evil' > \"$GIT_DIR/info/attributes\"\necho /nowhere > \"$GIT_DIR/commondir\"\n\
+         ln -s \"$parent/linked\" \"$GIT_DIR/ORIG_HEAD\"\necho /elsewhere > \"$GIT_DIR/objects/info/alternates\"\n",
+    );
+    for path in ["one.txt", "two.txt"] {
+        fs::write(Path::new(&opened.path).join(path), "x").unwrap();
+        let commit = committed(scene.commit(path)).commit;
+        assert_eq!(scene.git(&["show", &format!("{commit}:{path}")]), "x");
+    }
+    assert!(!work_dir.join("ran").exists() && !work_dir.join("git-settings").exists());
+    let git_dir = work_dir.join("control.git");
+    assert!(!git_dir.join("commondir").exists() && git_dir.join("ORIG_HEAD").symlink_metadata().is_err());
+    assert!(!fs::read_to_string(git_dir.join("config")).unwrap().contains("evil"));
+}
+
 #[test]
 fn a_hook_can_refuse_and_may_rewrite_files_once() {
     let scene = DevelopmentScene::new(|_| {});

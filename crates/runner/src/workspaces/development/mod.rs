@@ -20,6 +20,7 @@ pub(crate) mod commits;
 pub(crate) mod contents;
 mod control_git;
 mod guarded_files;
+mod hook_guard;
 pub(crate) mod hooks;
 pub(crate) mod integrate;
 pub(crate) mod opening;
@@ -227,6 +228,7 @@ impl DevelopmentWorkspace {
             return Err(WorkspaceError::new_refusal(format!("the workspace's directory {shown_tree} is gone")));
         }
         // A process may have ended while hooks ran, or in the middle of a rebase.
+        workspace.restore_git_settings()?;
         workspace.control_git().set_head(&workspace.record.base)?;
         rebase::finish_interrupted_rebase(workspace).map(Some)
     }
