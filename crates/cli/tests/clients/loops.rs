@@ -22,6 +22,7 @@ with_each_client!(
     a_killed_loop_goes_on_in_the_session_of_its_client,
     a_killed_loop_whose_session_is_lost_begins_a_new_one,
     a_session_that_the_client_has_lost_is_replaced,
+    a_developer_builds_and_tests_with_package_managers_and_writes_nowhere_else,
 );
 
 const TASK: &str = "Write a greeting of the world into greeting.txt.";
@@ -397,4 +398,41 @@ fn denied_tools_open_the_circuit_breaker() {
     let breaker_text = testbed.run_expecting(&["breaker"], 0).stdout;
     let expected_cause = "open: tools were denied in 2 iterations in a row, and nothing changed\n";
     assert!(breaker_text.starts_with(expected_cause), "{breaker_text}");
+}
+
+/// Installs a package and runs tests with cargo, npm and pip, without a network, and prints how that ended.
+const BUILD_SCRIPT: &str = r#"
+mkdir -p src dep
+printf '[package]\nname = "small"\nversion = "0.1.0"\nedition = "2021"\n' > Cargo.toml
+printf 'pub fn one() -> u8 { 1 }\n#[test]\nfn is_one() { assert_eq!(one(), 1) }\n' > src/lib.rs
+printf '{"name": "dep", "version": "1.0.0", "main": "index.js"}' > dep/package.json
+printf 'module.exports = 1;\n' > dep/index.js
+printf '{"name": "small", "version": "1.0.0", "scripts": {"test": "node test.js"}}' > package.json
+printf 'if (require("dep") !== 1) process.exit(1);\n' > test.js
+cargo test --offline -q; echo "cargo=$?"
+npm install --offline --no-audit --no-fund ./dep && npm test; echo "npm=$?"
+if python3 -m pip --version; then
+  python3 -c 'import zipfile; w = zipfile.ZipFile("small-1-py3-none-any.whl", "w")
+w.writestr("small.py", "one = 1"); d = "small-1.dist-info/"
+w.writestr(d + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any")
+w.writestr(d + "METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1"); w.writestr(d + "RECORD", "")'
+  python3 -m pip install -q --no-index --target vendor ./small-1-py3-none-any.whl && PYTHONPATH=vendor python3 -c 'import small'
+  echo "pip=$?"
+else echo "pip=0"; fi
+echo planted > ~/planted; echo "home=$?"
+printf 'target\nnode_modules\nvendor\n*.whl\n' > .gitignore
+"#;
+
+fn a_developer_builds_and_tests_with_package_managers_and_writes_nowhere_else(client: Client) {
+    let steps = [shell_step(BUILD_SCRIPT), write_step(client, "hello"), promise_step("Built.")];
+    let testbed = loop_testbed(client, [turn_rule(1, steps)]);
+    testbed.run_expecting(&LOOP_COMMAND, 0);
+    assert_eq!(testbed.unscripted_prompts(), [""; 0]);
+    let output = tool_output(&testbed, 1, 1);
+    for expected_text in ["cargo=0", "npm=0", "pip=0"] {
+        assert!(output.contains(expected_text), "{expected_text}: {output}");
+    }
+    let is_planted = testbed.sandbox.home_dir().join("planted").exists();
+    assert_eq!(is_planted, !probe_sandbox().is_available() && client == Client::Claude, "{output}");
+    assert_eq!(testbed.sandbox.read_file("src/lib.rs").lines().count(), 3);
 }

@@ -213,6 +213,7 @@ impl SandboxPolicy<'_> {
         let settings = self.settings;
         let user_dirs = &self.launch_env.user_dirs;
         let mut writable_paths = vec![private_tmp.to_path_buf()];
+        writable_paths.extend(self.shared_memory_dir());
         let mut readable_paths = Vec::new();
         let network = match purpose {
             SandboxPurpose::Agent { access, workspace, scratch_dir, .. } => {
@@ -249,6 +250,16 @@ impl SandboxPolicy<'_> {
                 .collect()
         });
         SandboxRules { writable_paths, readable_paths, network: network_rule(network) }
+    }
+
+    /// Returns the directory in which programs share memory, unless the user's own files are there as well.
+    fn shared_memory_dir(&self) -> Option<PathBuf> {
+        let user_dirs = &self.launch_env.user_dirs;
+        let shared_dir = Path::new("/dev/shm");
+        let is_shared = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(shared_dir));
+        let user_paths = [Some(self.project.root()), user_dirs.home.as_deref(), Some(user_dirs.temporary.as_path())];
+        let has_user_files = user_paths.into_iter().flatten().any(is_shared);
+        (!has_user_files).then(|| shared_dir.to_path_buf())
     }
 
     fn resolve_user_path(&self, path_text: &str) -> PathBuf {

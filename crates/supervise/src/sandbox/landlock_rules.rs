@@ -13,17 +13,8 @@ use super::{NetworkRule, SandboxRules, SandboxSupport};
 const KNOWN_ABI: ABI = ABI::V9;
 
 /// Devices that every program may use.
-const DEVICES: [&str; 9] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-    "/dev/shm",
-];
+const DEVICES: [&str; 8] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
 
 /// Services with a socket that programs ask for the addresses of hosts and for the names of users.
 const NAME_SERVICES: [&str; 4] = ["/run/systemd/resolve", "/run/nscd", "/var/run/nscd", "/run/systemd/userdb"];
