@@ -235,7 +235,9 @@ impl SandboxPolicy<'_> {
         };
         writable_paths.extend(settings.write.iter().map(|path| self.resolve_user_path(path)));
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
-            let system_dirs = SYSTEM_DIRS.iter().map(PathBuf::from);
+            // The devices that every program may use can be read in any case.
+            let is_closed = |directory: &&str| *directory == "/dev" && self.shared_memory_dir().is_none();
+            let system_dirs = SYSTEM_DIRS.into_iter().filter(|directory| !is_closed(directory)).map(PathBuf::from);
             // A clone borrows the objects of the user's repository.
             let tool_dirs = user_dirs.home.iter().flat_map(|home| TOOL_DIRS.iter().map(|name| home.join(name)));
             let own_dirs =
