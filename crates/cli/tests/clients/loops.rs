@@ -409,6 +409,8 @@ printf '{"name": "dep", "version": "1.0.0", "main": "index.js"}' > dep/package.j
 printf 'module.exports = 1;\n' > dep/index.js
 printf '{"name": "small", "version": "1.0.0", "scripts": {"test": "node test.js"}}' > package.json
 printf 'if (require("dep") !== 1) process.exit(1);\n' > test.js
+# Codex runs commands in login shells, which may have another PATH.
+test -n "$CARGO" && PATH="$(dirname "$CARGO"):$PATH"
 cargo test --offline -q; echo "cargo=$?"
 npm install --offline --no-audit --no-fund ./dep && npm test; echo "npm=$?"
 if python3 -m pip --version; then
@@ -416,8 +418,9 @@ if python3 -m pip --version; then
 w.writestr("small.py", "one = 1"); d = "small-1.dist-info/"
 w.writestr(d + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any")
 w.writestr(d + "METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1"); w.writestr(d + "RECORD", "")'
-  python3 -m pip install -q --no-index --target vendor ./small-1-py3-none-any.whl && PYTHONPATH=vendor python3 -c 'import small'
-  echo "pip=$?"
+  # What pyenv does after pip may fail; whether the package is there counts.
+  python3 -m pip install -q --no-index --target vendor ./small-1-py3-none-any.whl
+  PYTHONPATH=vendor python3 -c 'import small'; echo "pip=$?"
 else echo "pip=0"; fi
 echo planted > ~/planted; echo "home=$?"
 printf 'target\nnode_modules\nvendor\n*.whl\n' > .gitignore
