@@ -22,13 +22,14 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::OFlags,
-    process::{Signal, getpgrp, getpid, getsid, kill_process},
+    process::{Signal, getpid, kill_process},
     termios::{
         LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp,
         tcgetwinsize, tcsetattr, ttyname,
     },
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tribunal_supervise::ProcessGroups;
 
 /// The number of columns and rows.
 pub(crate) fn screen_size() -> Option<(usize, usize)> {
@@ -40,13 +41,14 @@ pub(crate) fn screen_size() -> Option<(usize, usize)> {
 
 /// Returns whether we, and not the shell, may paint on the terminal and read from it.
 pub(crate) fn is_in_foreground() -> bool {
-    tcgetpgrp(stderr()).is_ok_and(|process_group| process_group == getpgrp())
+    let own_group = ProcessGroups::of_own_process().map(|groups| groups.group);
+    tcgetpgrp(stderr()).is_ok_and(|process_group| Some(process_group.as_raw_nonzero().get()) == own_group)
 }
 
 /// Suspends this process as Ctrl-Z would. Without a shell that could continue it, nothing happens.
 pub(crate) fn suspend_process() {
     // A process in the session leader's own group has no shell above it that would ever continue it.
-    let has_shell = getsid(None).is_ok_and(|session| session != getpgrp());
+    let has_shell = ProcessGroups::of_own_process().is_some_and(|groups| groups.session != groups.group);
     if has_shell {
         let _ = kill_process(getpid(), Signal::STOP);
     }

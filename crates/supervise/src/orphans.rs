@@ -12,9 +12,12 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, RawPid, Signal, WaitOptions, getpid, getsid, kill_process, waitpid};
+use rustix::process::{Pid, RawPid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use crate::{process_table, strays::MARK_VARIABLE};
+use crate::{
+    process_table::{self, ProcessGroups},
+    strays::MARK_VARIABLE,
+};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which remaining processes count as ones that we cannot end.
@@ -84,9 +87,9 @@ pub(crate) fn end_orphans() {
 }
 
 fn find_orphans(own_keepers: &BTreeSet<RawPid>) -> Vec<Pid> {
-    let Ok(own_session) = getsid(None) else { return Vec::new() };
+    let Some(own_groups) = ProcessGroups::of_own_process() else { return Vec::new() };
     let is_orphan = |pid: &Pid| {
-        getsid(Some(*pid)).is_ok_and(|session| session != own_session)
+        ProcessGroups::look_up(*pid).is_some_and(|groups| groups.session != own_groups.session)
             && !own_keepers.contains(&pid.as_raw_nonzero().get())
             && !is_user_daemon(*pid)
     };

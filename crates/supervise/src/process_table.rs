@@ -30,6 +30,44 @@ impl ProcessEntry {
     }
 }
 
+/// The session and the process group of a process. Zero means one that was created outside of this container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessGroups {
+    pub session: RawPid,
+    pub group: RawPid,
+}
+
+impl ProcessGroups {
+    /// Returns those of this process. `None` if the kernel does not tell.
+    pub fn of_own_process() -> Option<ProcessGroups> {
+        ProcessGroups::look_up(rustix::process::getpid())
+    }
+
+    /// Looks a process up, also one that has ended and waits to be reaped.
+    ///
+    /// The calls `getsid` and `getpgid` would do, but `rustix` takes zero for impossible.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn look_up(pid: Pid) -> Option<ProcessGroups> {
+        parse_groups(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Looks a process up. There are no containers here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn look_up(pid: Pid) -> Option<ProcessGroups> {
+        use rustix::process::{getpgid, getsid};
+        let session = getsid(Some(pid)).ok()?.as_raw_nonzero().get();
+        Some(ProcessGroups { session, group: getpgid(Some(pid)).ok()?.as_raw_nonzero().get() })
+    }
+}
+
+#[cfg(any(target_os = "linux", test))]
+fn parse_groups(stat_line: &str) -> Option<ProcessGroups> {
+    let mut fields = stat_line.rsplit_once(')')?.1.split_ascii_whitespace().skip(2);
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    Some(ProcessGroups { session, group })
+}
+
 /// Reads the values of an environment variable as they were when the process started. A process may have been started with
 /// several; one whose environment we may not read has none.
 pub(crate) fn read_env_values(pid: Pid, variable_name: &str) -> Vec<String> {
@@ -198,6 +236,15 @@ mod tests {
             _ => ParentProcess::Outside,
         });
         assert_eq!(found_pids, [pid_from(10), pid_from(1)]);
+    }
+
+    #[test]
+    fn groups_from_outside_of_the_container_are_read() {
+        let outside = "7 (a) b)) S 0 0 0 34816 0 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0";
+        assert_eq!(parse_groups(outside), Some(ProcessGroups { session: 0, group: 0 }));
+        let inside = "7 (sh) S 1 5 4 34816 7 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0";
+        assert_eq!(parse_groups(inside), Some(ProcessGroups { session: 4, group: 5 }));
+        assert_eq!(parse_groups(""), None);
     }
 
     #[test]

@@ -59,6 +59,9 @@ const NETWORK_VERSION: u32 = 4;
 const SCOPE_VERSION: u32 = 6;
 const SOCKET_VERSION: u32 = 9;
 
+/// What only the newest kernels prevent.
+pub const SOCKET_GAP: &str = "sockets with a path name (tmux, docker) can be connected to";
+
 impl SandboxSupport {
     pub fn is_available(self) -> bool {
         matches!(self, SandboxSupport::Available { .. })
@@ -78,7 +81,7 @@ impl SandboxSupport {
             gaps.push("signals can be sent to your other processes");
         }
         if version < SOCKET_VERSION {
-            gaps.push("sockets with a path name (tmux, docker) can be connected to");
+            gaps.push(SOCKET_GAP);
         }
         gaps
     }

@@ -232,7 +232,7 @@ impl LoopWorld {
             log: None,
             elapsed_ms: 5,
         });
-        Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), differences: Vec::new() }))
+        Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
     }
 
     fn commit_work(&mut self, run_hooks: bool) -> Reply {

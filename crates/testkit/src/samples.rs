@@ -105,7 +105,7 @@ pub fn passed_checks_reply(checks: &[CheckSpec]) -> Reply {
         elapsed_ms: 1,
     };
     let results = checks.iter().map(passed_result).collect();
-    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results, differences: Vec::new() }))
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results, ..ChecksReport::default() }))
 }
 
 pub fn frozen_reply(text: &str) -> Reply {

@@ -142,8 +142,8 @@ pub struct ClientFiles {
 /// settings, and some of them would be used by the user's other sessions.
 #[derive(Debug)]
 pub struct SandboxDir {
-    /// Everything in the user's directory is linked, except entries with one of these words in their names.
-    pub unlinked_words: &'static [&'static str],
+    /// Everything in the user's directory is linked, except entries with these names. A `*` at the end stands for any rest.
+    pub unlinked_names: &'static [&'static str],
     /// A file of the home directory that the client looks for in its directory if a variable names that. It is copied.
     pub home_file: Option<&'static str>,
 }

@@ -21,9 +21,9 @@ use tribunal_core::{
 };
 use tribunal_runner::{
     Project, Runner,
-    sandbox::{describe_sandbox, is_enforced},
+    sandbox::{describe_sandbox, is_enforced, list_gaps},
 };
-use tribunal_supervise::SandboxSupport;
+use tribunal_supervise::{SOCKET_GAP, SandboxSupport};
 
 use crate::{
     clients::{
@@ -86,6 +86,10 @@ pub(crate) fn require_startable<'a>(
         match is_enforced(settings, support) {
             true => context.print_note(&sandbox_text)?,
             false => context.print_warning(&sandbox_text)?,
+        }
+        // What no kernel in wide use prevents is said by the doctor only.
+        for gap in list_gaps(settings, support).into_iter().filter(|gap| *gap != SOCKET_GAP) {
+            context.print_warning(&format!("not prevented by this kernel: {gap}"))?;
         }
         if planned_start.plan.order.works_in_place() {
             context.print_note(

@@ -200,3 +200,16 @@ fn with_strict_reading_an_agent_reads_its_workspace_and_no_secrets() {
     let usual = run_strictly(&sandbox, &["review", "plan.md", "--no-fix"], &[]);
     assert!(usual.stderr.contains("exited with code 5"), "{}{}", usual.stdout, usual.stderr);
 }
+
+/// A check runs what the agent has written, with the same rights.
+#[test]
+fn a_check_in_the_checkout_cannot_leave_hooks_behind() {
+    let sandbox = loop_sandbox("echo 'echo exit 1 > .git/hooks/pre-push' >> src/lib.txt\npromise\n");
+    sandbox.write_file(".git/hooks/README", "none\n");
+    sandbox.append_setting("verify: ['eval \"$(tail -n 1 src/lib.txt | grep echo)\"']");
+    let output = run_strictly(&sandbox, &["loop", "run", "-p", "Add a line.", "--in-place"], &[]);
+    assert_eq!(output.exit_code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert!(!sandbox.path_of(".git/hooks/pre-push").exists());
+    let remark = ".git/hooks/pre-push was changed while the agent worked, and put back";
+    assert!(output.stderr.contains(remark), "{}", output.stderr);
+}

@@ -146,6 +146,9 @@ pub struct ChecksReport {
     /// Ignored files of the project that are missing in the workspace and that may explain a failure, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
+    /// What the user should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl ChecksReport {

@@ -60,10 +60,15 @@ pub(super) async fn run_checks(
 ) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
     let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) }, checks };
     Ok(match host.host.perform(checks_key, run_checks).await? {
-        ChecksOutcome::Ran(report) => match report.find_unrunnable() {
-            Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
-            None => Ok(report),
-        },
+        ChecksOutcome::Ran(report) => {
+            for remark in &report.remarks {
+                host.host.note_event(RunEvent::Warned { text: remark.clone() });
+            }
+            match report.find_unrunnable() {
+                Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
+                None => Ok(report),
+            }
+        }
         ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
     })
 }

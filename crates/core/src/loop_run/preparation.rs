@@ -102,7 +102,7 @@ pub(super) async fn check_baseline(
             return Ok(StageEnd::Halted(ending));
         }
     };
-    let ChecksReport { results, differences } = &report;
+    let ChecksReport { results, differences, .. } = &report;
     host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopBaseline {
         results: results.clone(),
         differences: differences.clone(),

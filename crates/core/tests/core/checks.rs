@@ -173,7 +173,11 @@ fn a_check_that_was_fixed_and_fails_again_is_open_again() {
 }
 
 fn baseline_reply(results: Vec<CheckResult>) -> Reply {
-    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results, differences: vec![".env".into()] }))
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport {
+        results,
+        differences: vec![".env".into()],
+        ..ChecksReport::default()
+    }))
 }
 
 #[test]

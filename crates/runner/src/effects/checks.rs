@@ -10,6 +10,7 @@ use tribunal_core::{
     development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
     engine::ids::Key,
     review::subject::Subject,
+    tasks::fault::Fault,
 };
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     environment_fault,
     land::run_file_work,
 };
-use crate::workspaces::{TaskWorkspace, WorkspaceSource};
+use crate::workspaces::{TaskWorkspace, WorkspaceSource, development::GuardedFiles};
 
 /// The most names of missing files that are reported.
 const MAX_DIFFERENCES: usize = 10;
@@ -31,9 +32,14 @@ pub(super) async fn run_checks(
 ) -> Option<PerformedEffect<ChecksOutcome>> {
     let RunChecks { place, checks } = request;
     match place {
-        CheckPlace::Workspace { workspace } => match context.development_dir(&workspace) {
-            Ok(directory) => {
-                let outcome = run_all(&context, &checks, &directory).await;
+        CheckPlace::Workspace { workspace } => match open_workspace(&context, workspace).await {
+            Ok((directory, guarded_files)) => {
+                let mut outcome = run_all(&context, &checks, &directory).await;
+                // Checks run code that agents have changed.
+                let remarks = guarded_files.map(GuardedFiles::put_back).unwrap_or_default();
+                if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
+                    report.remarks = remarks;
+                }
                 add_differences(&context, outcome, directory).await
             }
             Err(fault) => Some(ChecksOutcome::from(fault).into()),
@@ -50,6 +56,20 @@ pub(super) async fn run_checks(
             outcome
         }
     }
+}
+
+/// Finds the directory in which checks run, and reads what they must not change in the user's checkout.
+async fn open_workspace(
+    context: &Arc<EffectContext>,
+    workspace_name: String,
+) -> Result<(PathBuf, Option<GuardedFiles>), Fault> {
+    let context = context.clone();
+    let open = move || {
+        let workspace = context.find_development_workspace(&workspace_name)?;
+        Ok((workspace.agent_dir(), workspace.read_guarded_files()?))
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
+    opened.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
 }
 
 /// Adds what the workspace lacks, if a check failed in it.

@@ -31,7 +31,7 @@ use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
     development::{
-        DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
+        DevelopmentWorkspace, GuardedFiles, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
         commits::{PreparedCommit, ReadyCommit},
         hooks::CommitHook,
         integrate::integrate_work,
@@ -385,11 +385,17 @@ impl CommitHooks<'_> {
         let command = CommandLine::Argv(words.map(|word| word.display().to_string()).collect());
         let (directory, hook_env) = (self.workspace.hook_dir(), self.workspace.hook_env());
         let writable_paths = Some(self.workspace.hook_writable_paths());
+        let guarded_files = self.with_workspace(DevelopmentWorkspace::read_guarded_files).await?;
         self.with_workspace(DevelopmentWorkspace::save_git_settings).await?;
         let finished = self.context.run_user_command(&command, directory, hook_env, writable_paths).await;
         // A hook runs code that agents have changed, and can write what the next git command would obey.
         self.with_workspace(DevelopmentWorkspace::restore_git_settings).await?;
-        let finished = finished?;
+        let remarks = guarded_files.map(GuardedFiles::put_back).unwrap_or_default();
+        let mut finished = finished?;
+        if !remarks.is_empty() {
+            finished.result.status = CheckStatus::Failed { exit_code: 1 };
+            finished.result.output = remarks.join("; ");
+        }
         if finished.result.status.is_passed() { Ok(finished) } else { Err(CommitFailure::Refused(finished)) }
     }
 

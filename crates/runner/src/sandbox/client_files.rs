@@ -30,7 +30,7 @@ pub(super) fn prepare_client_files(
     let writable_paths = list_writable(client, client_dir, workspace);
     let private_dir = private_tmp.join(client.id);
     fs::DirBuilder::new().mode(0o700).create(&private_dir)?;
-    link_entries(client_dir, &private_dir, client_files.sandbox_dir.unlinked_words)?;
+    link_entries(client_dir, &private_dir, client_files.sandbox_dir.unlinked_names)?;
     if let Some(home_file) = client_files.sandbox_dir.home_file {
         // With a variable the file is in the directory already, and otherwise beside it.
         let candidates = [Some(client_dir.join(home_file)), user_dirs.home.as_ref().map(|home| home.join(home_file))];
@@ -63,10 +63,13 @@ fn list_writable(client: AgentClient, client_dir: &Path, workspace: &Path) -> Ve
 
 /// Links the entries of the user's directory, so that a client finds its settings and sessions. What it replaces by files of
 /// its own goes with the private directory.
-fn link_entries(client_dir: &Path, private_dir: &Path, unlinked_words: &[&str]) -> io::Result<()> {
+fn link_entries(client_dir: &Path, private_dir: &Path, unlinked_names: &[&str]) -> io::Result<()> {
     let is_linked = |name: &OsString| {
         let name = name.to_string_lossy();
-        !unlinked_words.iter().any(|word| name.contains(word))
+        !unlinked_names.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *pattern,
+        })
     };
     for entry in fs::read_dir(client_dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -97,7 +100,9 @@ mod tests {
         for directory in [&client_dir.join("shell-snapshots"), &client_dir.join("skills"), &private_tmp, &workspace] {
             fs::create_dir_all(directory).unwrap();
         }
-        for (name, text) in [("settings.json", "{}"), (".credentials.json", "{}"), ("history.jsonl", "")] {
+        for (name, text) in
+            [("settings.json", "{}"), (".credentials.json", "{}"), ("history.jsonl", ""), ("guidelines.md", "")]
+        {
             fs::write(client_dir.join(name), text).unwrap();
         }
         fs::write(home_dir.join(".claude.json"), "account").unwrap();
@@ -114,7 +119,7 @@ mod tests {
         let (variable, private_dir) = access.dir_variable;
         assert_eq!(variable, "CLAUDE_CONFIG_DIR");
         let link_target = |name: &str| fs::read_link(private_dir.join(name)).ok();
-        for name in ["settings.json", "skills", ".credentials.json", "projects"] {
+        for name in ["settings.json", "skills", ".credentials.json", "projects", "guidelines.md"] {
             assert_eq!(link_target(name), Some(client_dir.join(name)));
         }
         assert!(!private_dir.join("shell-snapshots").exists() && !private_dir.join("history.jsonl").exists());

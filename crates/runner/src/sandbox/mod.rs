@@ -141,7 +141,12 @@ impl ProjectPlace<'_> {
 
 /// Lists what the kernel cannot enforce although the settings ask for it.
 pub fn list_gaps(settings: &SandboxSettings, support: SandboxSupport) -> Vec<&'static str> {
-    if is_enforced(settings, support) { support.list_gaps(&network_rule(&settings.network)) } else { Vec::new() }
+    if !is_enforced(settings, support) {
+        return Vec::new();
+    }
+    // Either one that is restricted needs the kernel's help.
+    let scope = if settings.network == NetworkScope::All { &settings.check_network } else { &settings.network };
+    support.list_gaps(&network_rule(scope))
 }
 
 fn network_rule(scope: &NetworkScope) -> NetworkRule {
@@ -222,17 +227,16 @@ impl SandboxPolicy<'_> {
                 if access >= AgentAccess::Write {
                     writable_paths.push(workspace.to_path_buf());
                 }
-                if access >= AgentAccess::Develop {
-                    writable_paths.extend(package_caches::list_caches(user_dirs));
-                }
                 &settings.network
             }
             SandboxPurpose::Check { writable_paths: check_paths } => {
                 writable_paths.extend(check_paths.iter().cloned());
-                writable_paths.extend(package_caches::list_caches(user_dirs));
                 &settings.check_network
             }
         };
+        if purpose.uses_package_caches() {
+            writable_paths.extend(package_caches::list_caches(user_dirs));
+        }
         writable_paths.extend(settings.write.iter().map(|path| self.resolve_user_path(path)));
         let readable_paths = (settings.read == ReadScope::Strict).then(|| {
             // The devices that every program may use can be read in any case.

@@ -85,7 +85,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             working_files: &["projects/{workspace}/", ".credentials.json"],
             sandbox_dir: SandboxDir {
                 // Shell snapshots and environments are run by the sessions that they belong to.
-                unlinked_words: &[
+                unlinked_names: &[
                     "shell-snapshots",
                     "session-env",
                     "sessions",
@@ -98,10 +98,9 @@ pub(super) const CLIENT: CodingClient = CodingClient {
                     "statsig",
                     "telemetry",
                     "cache",
+                    "paste-cache",
                     "backups",
                     "ide",
-                    "lock",
-                    "tmp",
                     ".claude.json",
                 ],
                 home_file: Some(".claude.json"),

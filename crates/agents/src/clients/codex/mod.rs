@@ -69,7 +69,16 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             settings_file: SETTINGS_FILE,
             working_files: &["sessions/", "auth.json"],
             sandbox_dir: SandboxDir {
-                unlinked_words: &["sqlite", "log", "tmp", "lock", "history", "shell_snapshots", "session_index"],
+                unlinked_names: &[
+                    "state_*",
+                    "logs_*",
+                    "log",
+                    "tmp",
+                    ".tmp",
+                    "history.jsonl",
+                    "shell_snapshots",
+                    "session_index.jsonl",
+                ],
                 home_file: None,
             },
             session_writable_dirs: &[],

@@ -23,7 +23,6 @@ use tribunal_agents::{
     prompt::{self, PromptMaterial},
 };
 use tribunal_core::{
-    development::workspace::DevelopmentPlace,
     engine::{
         effect::{AskAgent, AskOutcome},
         ids::{AgentName, Hash, Key},
@@ -263,12 +262,7 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         }
         let workspace =
             context.find_development_workspace(workspace_name).map_err(|fault| fault.to_string()).map(Box::new)?;
-        let guarded_files = match workspace.record.place {
-            DevelopmentPlace::Clone => None,
-            DevelopmentPlace::InPlace => {
-                Some(workspace.read_guarded_files().map(Box::new).map_err(|cause| cause.to_string())?)
-            }
-        };
+        let guarded_files = workspace.read_guarded_files().map_err(|cause| cause.to_string())?.map(Box::new);
         return Ok(PreparedTask {
             agent_workspace: AgentWorkspace::Development { workspace, guarded_files },
             project_watch: None,

@@ -18,6 +18,7 @@ use super::DevelopmentWorkspace;
 use crate::{
     landing::parked_files::park_file,
     project::{Project, atomic_files},
+    workspaces::TaskWorkspace,
 };
 
 /// What is read below the git directory: settings, and everything that git runs.
@@ -118,7 +119,7 @@ impl GuardedFiles {
             Some(GuardedFile { content: GuardedContent::Bytes(bytes), mode }) => {
                 // What is there now may be a link, or a directory where the file was.
                 if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-                    fs::remove_file(path).or_else(|_| fs::remove_dir_all(path))?;
+                    fs::remove_file(path).or_else(|_| TaskWorkspace::from_directory(path.to_path_buf()).remove())?;
                 }
                 path.parent().map(fs::create_dir_all).transpose()?;
                 atomic_files::write_atomically(path, bytes)?;
@@ -139,12 +140,17 @@ impl GuardedFiles {
 /// Reads everything at and below these paths. Nothing is followed.
 fn read_files(guarded_paths: &[PathBuf]) -> BTreeMap<PathBuf, GuardedFile> {
     let mut files = BTreeMap::new();
-    let mut pending_paths: Vec<PathBuf> = guarded_paths.to_vec();
-    while let Some(path) = pending_paths.pop() {
+    // Below `modules` there are whole git directories, of which only a part is read.
+    let with_kind = |path: &PathBuf| (path.clone(), path.ends_with("modules").then(|| path.clone()));
+    let mut pending_paths: Vec<(PathBuf, Option<PathBuf>)> = guarded_paths.iter().map(with_kind).collect();
+    while let Some((path, modules_dir)) = pending_paths.pop() {
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         if metadata.is_dir() {
             let entries = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
-            pending_paths.extend(entries.filter(|entry_path| is_guarded_in_module(entry_path)));
+            let is_read = |entry_path: &PathBuf| {
+                modules_dir.as_ref().is_none_or(|modules_dir| is_guarded_in_module(modules_dir, entry_path))
+            };
+            pending_paths.extend(entries.filter(is_read).map(|entry_path| (entry_path, modules_dir.clone())));
             continue;
         }
         if files.len() >= MAX_FILES {
@@ -172,17 +178,15 @@ fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a path is worth reading. Below `modules` there are whole git directories.
-fn is_guarded_in_module(path: &Path) -> bool {
-    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
-    if !parts.by_ref().any(|part| part == "modules") {
-        return true;
-    }
-    let parts: Vec<String> = parts.collect();
-    // `modules/NAME/objects` is left out; a name may have several parts, so directories that are no part of git are entered.
-    const SKIPPED: [&str; 4] = ["objects", "refs", "logs", "lfs"];
-    let is_file_of_git = parts.iter().any(|part| MODULE_NAMES.contains(&part.as_str()));
-    is_file_of_git || (path.is_dir() && !parts.iter().any(|part| SKIPPED.contains(&part.as_str())))
+/// Whether a path below `modules` is read. A submodule's name may have several parts, so directories that are no part of git are
+/// entered.
+fn is_guarded_in_module(modules_dir: &Path, path: &Path) -> bool {
+    const SKIPPED_DIRS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+    let has_part = |names: &[&str]| {
+        let below_modules = path.strip_prefix(modules_dir).unwrap_or(path);
+        below_modules.components().any(|part| names.iter().any(|name| part.as_os_str() == *name))
+    };
+    has_part(&MODULE_NAMES) || (path.is_dir() && !has_part(&SKIPPED_DIRS))
 }
 
 /// Reads branches and tags from their files.

@@ -8,6 +8,7 @@
 use std::{fs, io, path::Path};
 
 use super::{DevelopmentWorkspace, WithPath, WorkspaceError, create_private_dir};
+use crate::workspaces::TaskWorkspace;
 
 /// The directory with the saved files, beside the git directory.
 const SAVED_DIR: &str = "git-settings";
@@ -65,7 +66,7 @@ fn copy_settings(source_dir: &Path, target_dir: &Path) -> Result<(), WorkspaceEr
 /// Removes a file, a link or a directory. Links are not followed.
 fn remove_entry(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(metadata) if metadata.is_dir() => TaskWorkspace::from_directory(path.to_path_buf()).remove(),
         Ok(_) => fs::remove_file(path),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(cause) => Err(cause),

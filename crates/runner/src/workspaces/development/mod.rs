@@ -246,12 +246,15 @@ impl DevelopmentWorkspace {
         self.record.tree.join(&self.record.prefix)
     }
 
-    /// Reads what an agent in the user's checkout must not change.
-    pub fn read_guarded_files(&self) -> Result<GuardedFiles, WorkspaceError> {
+    /// Reads what agents, checks and hooks must not change in the user's checkout. `None` if the workspace is another one.
+    pub fn read_guarded_files(&self) -> Result<Option<GuardedFiles>, WorkspaceError> {
+        if self.record.place != DevelopmentPlace::InPlace {
+            return Ok(None);
+        }
         let layout = UserRepository::open_around(&self.record.project_root)?.layout;
         let mut git_dirs = vec![layout.git_dir, layout.common_dir];
         git_dirs.dedup();
-        Ok(GuardedFiles::read_from(self, &git_dirs))
+        Ok(Some(GuardedFiles::read_from(self, &git_dirs)))
     }
 
     fn save_record(&self) -> Result<(), WorkspaceError> {
