@@ -56,7 +56,7 @@ const COMMANDS: &[XtaskCommand] = &[
     },
     XtaskCommand {
         name: "crash",
-        about: "kills loops and runs with child runs at every single journal event and resumes them",
+        about: "kills reviews, loops and runs with child runs at every single journal event and resumes them",
         run: run_crash_sweep,
     },
     XtaskCommand {
@@ -190,18 +190,7 @@ fn run_tests(arguments: &[OsString]) -> Result<u8> {
 /// Runs the crash tests that take too long for every change. The programs of the test kit are built first: the tests start them.
 fn run_crash_sweep(arguments: &[OsString]) -> Result<u8> {
     let build_args = ["test", "--workspace", "--test", "cli", "--no-run", "--locked"].map(OsString::from);
-    let test_args = [
-        "test",
-        "--workspace",
-        "--test",
-        "cli",
-        "--locked",
-        "--",
-        "--ignored",
-        "--nocapture",
-        "crash_children",
-        "crash_loop",
-    ];
+    let test_args = ["test", "--workspace", "--test", "cli", "--locked", "--", "--ignored", "--nocapture", "crash"];
     let scratch_dir = memory_dir::create_memory_dir();
     match run_command_step(&build_args, &mut test_cargo_command(scratch_dir.as_ref()))? {
         0 => {

@@ -16,7 +16,6 @@ use crate::common::{CommandOutput, Sandbox, scripted_agent_path};
 
 const FILE_COUNT: usize = 40;
 const FLAWS_PER_FILE: usize = 5;
-const KILL_COUNT: usize = 50;
 
 fn file_path(file_number: usize) -> String {
     format!("src/part{}/f{file_number:02}.txt", file_number % 4)
@@ -199,7 +198,17 @@ fn next_fault_point(sandbox: &Sandbox, missing_ids: &[&str], kills_left: usize, 
 }
 
 #[test]
+fn a_big_change_survives_some_kills_with_the_same_result() {
+    kill_repeatedly(10);
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask crash` runs it"]
 fn a_big_change_survives_many_kills_with_the_same_result() {
+    kill_repeatedly(50);
+}
+
+fn kill_repeatedly(kill_count: usize) {
     let uninterrupted = sandbox_with_big_change();
     let review_args = ["review", "--work-tree", "--json"];
     assert!(!run_until_killed(&uninterrupted, &review_args, "", usize::MAX));
@@ -219,7 +228,7 @@ fn a_big_change_survives_many_kills_with_the_same_result() {
     let sandbox = sandbox_with_big_change();
     let mut dice = Dice::new(7);
     let mut paid_calls: BTreeMap<String, usize> = BTreeMap::new();
-    for kill in 0..KILL_COUNT {
+    for kill in 0..kill_count {
         let recorded_events = journal_events(&sandbox);
         let recorded_ids: BTreeSet<&str> = recorded_events.iter().filter_map(|event| event["id"].as_str()).collect();
         let call_counts = calls_by_task(&sandbox);
@@ -232,7 +241,7 @@ fn a_big_change_survives_many_kills_with_the_same_result() {
         }
         let missing_ids: Vec<&str> =
             reference_ids.iter().copied().filter(|entry_id| !recorded_ids.contains(entry_id)).collect();
-        let fault_point = next_fault_point(&sandbox, &missing_ids, KILL_COUNT - kill, &mut dice);
+        let fault_point = next_fault_point(&sandbox, &missing_ids, kill_count - kill, &mut dice);
         // Every third life is killed from outside after a few events, at an arbitrary point.
         let max_events = if kill % 3 == 0 { 1 + dice.roll(8) } else { usize::MAX };
         let args = if recorded_events.is_empty() { &review_args[..] } else { &["resume", "--json"] };
@@ -247,7 +256,6 @@ fn a_big_change_survives_many_kills_with_the_same_result() {
     for (task, call_count) in paid_calls {
         assert_eq!(call_counts[&task], call_count, "{task} was recorded and asked again");
     }
-    println!("{} events, {} agent calls", reference_ids.len(), call_counts.values().sum::<usize>());
     let final_result = collect_result(&sandbox);
     assert_eq!(final_result.findings, expected_result.findings);
     assert!(final_result == expected_result, "the files are others");

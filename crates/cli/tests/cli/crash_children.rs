@@ -6,10 +6,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::process::ExitStatusExt,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
 };
 
 use serde_json::Value;
@@ -17,10 +13,8 @@ use serde_json::Value;
 use crate::{
     child_runs::{ROOT, record_start, three_children, toy_sandbox},
     common::Sandbox,
+    fault_points::{Coverage, try_fault_points},
 };
-
-/// So many points are tried if not all are.
-const SAMPLE_SIZE: usize = 24;
 
 /// What must be the same however often the program was killed: by the name of the run, with the root as `root`.
 #[derive(Debug, PartialEq)]
@@ -137,45 +131,23 @@ fn list_fault_points(sandbox: &Sandbox) -> Vec<String> {
     fault_points
 }
 
-#[expect(clippy::print_stdout, reason = "the sweep says how far it went")]
-fn try_fault_points(choose: impl Fn(Vec<String>) -> Vec<String>) {
+fn try_points(coverage: Coverage) {
     let sandbox = toy_sandbox();
     record_start(&sandbox, three_children());
     let output = resume_with_fault(&sandbox, "");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let reference = collect_result(&sandbox);
     assert_eq!(reference.runs.len(), 4, "{reference:?}");
-    let all_points = list_fault_points(&sandbox);
-    let fault_points = choose(all_points.clone());
-    let next_index = AtomicUsize::new(0);
-    let missed_points: Mutex<Vec<String>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
-            scope.spawn(|| {
-                while let Some(fault_point) = fault_points.get(next_index.fetch_add(1, Ordering::Relaxed)) {
-                    if !survives_kill(fault_point, &reference) {
-                        missed_points.lock().unwrap().push(fault_point.clone());
-                    }
-                }
-            });
-        }
-    });
-    let missed_points = missed_points.into_inner().unwrap();
-    assert_eq!(missed_points, Vec::<String>::new(), "these points did not come up");
-    println!("killed at {} of {} points", fault_points.len(), all_points.len());
+    try_fault_points(&list_fault_points(&sandbox), coverage, |fault_point| survives_kill(fault_point, &reference));
 }
 
 #[test]
 fn a_parent_killed_at_sampled_instants_reaches_the_same_end() {
-    try_fault_points(|all_points| {
-        // Every n-th point, beginning somewhere else each day of the year would hide a failure: the sample is always the same.
-        let step = (all_points.len() / SAMPLE_SIZE).max(1);
-        all_points.into_iter().skip(step / 2).step_by(step).collect()
-    });
+    try_points(Coverage::Sample(16));
 }
 
 #[test]
 #[ignore = "takes minutes; `cargo xtask crash` runs it"]
 fn a_parent_killed_at_every_instant_reaches_the_same_end() {
-    try_fault_points(|all_points| all_points);
+    try_points(Coverage::All);
 }

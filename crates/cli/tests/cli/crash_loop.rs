@@ -7,24 +7,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::process::ExitStatusExt,
-    panic::catch_unwind,
     path::PathBuf,
     process::Output,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
 };
 
 use serde_json::Value;
 
 use crate::{
     common::Sandbox,
+    fault_points::{Coverage, try_fault_points},
     loop_sandbox::{commit_all, count_calls, loop_sandbox, run_git, workspaces_left, write_review_script},
 };
-
-/// So many points are tried if not all are.
-const SAMPLE_SIZE: usize = 24;
 
 /// Every iteration writes its file as a whole. The fourth one breaks the check and says that it is done.
 const AGENT_SCRIPT: &str = "mkdir -p parts
@@ -204,48 +197,22 @@ fn assert_is_whole(sandbox: &Sandbox, reference: &LoopResult) {
     assert_eq!(reference.commits.lines().count(), 4, "{reference:?}");
 }
 
-#[expect(clippy::print_stdout, reason = "the sweep says how far it went")]
-fn try_fault_points(choose: impl Fn(Vec<String>) -> Vec<String>) {
+fn try_points(coverage: Coverage) {
     let sandbox = six_iterations();
     let output = run_with_fault(&sandbox, "");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let reference = collect_result(&sandbox);
     assert_is_whole(&sandbox, &reference);
-    let all_points = list_fault_points(&sandbox);
-    let fault_points = choose(all_points.clone());
-    let next_index = AtomicUsize::new(0);
-    let (missed_points, failed_points): (Mutex<Vec<String>>, Mutex<Vec<String>>) = Default::default();
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
-            scope.spawn(|| {
-                while let Some(fault_point) = fault_points.get(next_index.fetch_add(1, Ordering::Relaxed)) {
-                    // One failure does not keep the other points from being tried.
-                    match catch_unwind(|| survives_kill(fault_point, &reference)) {
-                        Ok(true) => {}
-                        Ok(false) => missed_points.lock().unwrap().push(fault_point.clone()),
-                        Err(_) => failed_points.lock().unwrap().push(fault_point.clone()),
-                    }
-                }
-            });
-        }
-    });
-    let (missed_points, failed_points) = (missed_points.into_inner().unwrap(), failed_points.into_inner().unwrap());
-    assert_eq!(failed_points, Vec::<String>::new(), "kills at these points were not survived");
-    assert_eq!(missed_points, Vec::<String>::new(), "these points did not come up");
-    println!("killed at {} of {} points", fault_points.len(), all_points.len());
+    try_fault_points(&list_fault_points(&sandbox), coverage, |fault_point| survives_kill(fault_point, &reference));
 }
 
 #[test]
 fn a_loop_killed_at_sampled_instants_reaches_the_same_end() {
-    try_fault_points(|all_points| {
-        // The sample is always the same: another one each time would hide a failure.
-        let step = (all_points.len() / SAMPLE_SIZE).max(1);
-        all_points.into_iter().skip(step / 2).step_by(step).collect()
-    });
+    try_points(Coverage::Sample(16));
 }
 
 #[test]
 #[ignore = "takes minutes; `cargo xtask crash` runs it"]
 fn a_loop_killed_at_every_instant_reaches_the_same_end() {
-    try_fault_points(|all_points| all_points);
+    try_points(Coverage::All);
 }

@@ -22,6 +22,7 @@ mod discard;
 mod dismissals;
 mod doctor;
 mod exports;
+mod fault_points;
 mod forged_words;
 mod gc;
 mod headless_loops;
