@@ -49,7 +49,8 @@ fn a_run_resumes_after_a_failing_agent_was_repaired() {
 fn changed_settings_are_used_by_a_resume_only_with_reload() {
     let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
     let good_settings = sandbox.read_file("tribunal.yaml");
-    let broken_settings = "tier: 0\nagents: {use: [scripted], scripted: {driver: command, argv: [\"false\"]}}\n";
+    let broken_settings =
+        "tier: 0\ntasks: {retry_after: 0}\nagents: {use: [scripted], scripted: {driver: command, argv: [\"false\"]}}\n";
     sandbox.write_file("tribunal.yaml", broken_settings);
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
     sandbox.write_file("tribunal.yaml", &good_settings);

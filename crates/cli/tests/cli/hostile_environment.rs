@@ -84,7 +84,11 @@ fn a_full_process_table_is_an_environment_fault() {
         let limit_flag = format!("--nproc={process_limit}");
         let mut runner = if is_root { as_unused_user.to_vec() } else { Vec::new() };
         runner.extend(["prlimit", &limit_flag]);
-        let output = run_script(&sandbox, &runner, &format!("exec ./t demo --dir d{process_limit} 2>&1"));
+        let output = run_script(
+            &sandbox,
+            &runner,
+            &format!("TRIBUNAL_TASKS__RETRY_AFTER=0 exec ./t demo --dir d{process_limit} 2>&1"),
+        );
         assert!(!output.stdout.contains("This is a bug"), "{process_limit}: {}", output.stdout);
         // With room for some processes, those reviewers work and the other seats are marked incomplete.
         let has_no_reviewer = ["no reviewer answered", "error: ", "failed: could not run"]

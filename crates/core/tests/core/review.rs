@@ -688,7 +688,7 @@ fn random_trial(seed: u64) -> TrialRun<RandomWorld> {
 #[test]
 fn every_run_ends_keeps_all_findings_and_is_never_resolved_with_open_ones() {
     let mut outcomes = BTreeSet::new();
-    for seed in 0..2000 {
+    for seed in 0..800 {
         let mut trial = random_trial(seed);
         let mut life = trial.run_workflow(workflow, None);
         // The user resumes a few times; a run that gets no answer stays parked.
@@ -716,7 +716,7 @@ fn every_run_ends_keeps_all_findings_and_is_never_resolved_with_open_ones() {
 
 #[test]
 fn a_random_review_killed_at_any_write_never_diverges() {
-    for seed in 0..16 {
+    for seed in 0..8 {
         let mut uninterrupted_trial = random_trial(seed);
         uninterrupted_trial.run_workflow(workflow, None);
         for kill_at in (0..uninterrupted_trial.write_count()).step_by(1 + seed as usize % 3) {
