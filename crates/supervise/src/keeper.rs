@@ -9,20 +9,20 @@
 //!
 //! The streams belong to the agent: the keeper passes them on and closes its own copies.
 //!
-//! The keeper writes lines on the control channel: `started PID`, `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left
-//! NUMBER`.
-//! In the other direction any byte means "end it".
+//! The first thing that comes on the control channel is what to start ([`KeeperJob`]): a keeper may be started before that is
+//! known. The keeper writes lines: `started PID`, `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left NUMBER`.
+//! In the other direction any byte after the job means "end it".
 
+mod job;
 #[cfg(target_os = "linux")]
 mod linux;
+
+pub(crate) use job::KeeperJob;
 
 use std::{path::PathBuf, process::ExitCode};
 
 /// The name by which the keeper is started and shown in a list of processes.
 pub(crate) const KEEPER_NAME: &str = "tribunal-keeper";
-
-/// The argument that stands for no sandbox. It is no line of rules.
-pub(crate) const NO_SANDBOX: &str = "-";
 
 /// Runs the keeper if this process was started as one, and returns its exit code. Every program that is its own keeper calls
 /// this first in `main`.

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fs::File,
     io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -20,6 +19,7 @@ use tokio::{
 use crate::{
     capture::CapturedOutput,
     deadlines::{DeadlineVerdict, DeadlineWatch, Deadlines, Moment},
+    keeper_process::KeeperSetup,
     orphans,
     output_rate::OutputRate,
     process_tree::ProcessTree,
@@ -48,10 +48,8 @@ pub struct ProcessCommand {
     pub output_limits: OutputLimits,
     /// What the kernel lets the tree do; `None` leaves it as it is. Only a keeper can set it up.
     pub sandbox: Option<SandboxRules>,
-    /// The program that keeps the tree; with `None` there is only a process group.
-    pub keeper_program: Option<PathBuf>,
-    /// Locks that stay held until the last process of the tree is gone.
-    pub held_locks: Vec<Arc<File>>,
+    /// How the tree gets a keeper; with `None` there is only a process group.
+    pub keeper: Option<KeeperSetup>,
     /// Ends the process as soon as the value becomes true.
     pub stop_signal: Option<watch::Receiver<bool>>,
 }
@@ -186,6 +184,12 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         output_monitor.clone(),
     );
     let stderr = StreamReader::start_reading(process_tree.child().stderr.take(), None, output_monitor.clone());
+    let mark_value = command.extra_env.get(strays::MARK_VARIABLE).cloned();
+    if let Some(keeper_setup) = command.keeper.filter(|keeper_setup| keeper_setup.spare.is_some()) {
+        let mark_value = mark_value.clone();
+        // Nothing waits for it here.
+        drop(tokio::task::spawn_blocking(move || keeper_setup.prepare_next(mark_value.as_deref())));
+    }
     // The loop wakes up for the exit, for a limit, for a stop, or at the next deadline; new output only moves the deadline.
     let mut stop_signal = command.stop_signal;
     let exit_reason = loop {
@@ -214,7 +218,6 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
     let survivors = process_tree.wait_until_gone().await;
     if exit_reason == ExitReason::Lost || survivors.is_none() {
         // Without its keeper, nothing else would end the processes that it held.
-        let mark_value = command.extra_env.get(strays::MARK_VARIABLE).cloned();
         let _ = tokio::task::spawn_blocking(move || end_leftovers(mark_value.as_deref())).await;
     }
     let survivors = survivors.unwrap_or(0);

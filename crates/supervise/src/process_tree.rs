@@ -2,34 +2,32 @@
 //! group.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
-    os::{
-        fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
-        unix::net::UnixStream as StdStream,
-    },
-    path::Path,
+    os::fd::OwnedFd,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use rustix::{
-    io::{FdFlags, fcntl_setfd, write},
-    process::{Pid, Signal, kill_process_group, setsid},
+    io::write,
+    process::{Pid, Signal, kill_process_group},
 };
 use tokio::{
-    io::{AsyncBufReadExt, BufReader, Lines},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::UnixStream,
     process::Child,
     time::timeout,
 };
 
 use crate::{
-    keeper::{KEEPER_NAME, KeeperMessage, NO_SANDBOX},
+    keeper::{KeeperJob, KeeperMessage},
+    keeper_process::{KeeperProcess, KeeperSetup},
     orphans::OwnKeeper,
     process::{ExitReason, ProcessCommand, StartError},
     resources,
     search_path::secure_search_path,
+    strays::MARK_VARIABLE,
 };
 
 /// How long after the grace period a keeper may take to end its tree.
@@ -75,44 +73,25 @@ impl ProcessGroup {
 impl ProcessTree {
     /// Starts the tree; its first process has piped streams.
     pub async fn start(command: &ProcessCommand) -> Result<ProcessTree, StartError> {
-        match &command.keeper_program {
-            Some(keeper_program) => ProcessTree::start_with_keeper(command, keeper_program).await,
+        match &command.keeper {
+            Some(keeper_setup) => ProcessTree::start_with_keeper(command, keeper_setup).await,
             None => ProcessTree::start_group(command),
         }
     }
 
-    async fn start_with_keeper(command: &ProcessCommand, keeper_program: &Path) -> Result<ProcessTree, StartError> {
+    async fn start_with_keeper(
+        command: &ProcessCommand,
+        keeper_setup: &KeeperSetup,
+    ) -> Result<ProcessTree, StartError> {
         let start_error = |cause: io::Error| StartError::from_io(command, &cause);
-        let (own_end, keeper_end) = StdStream::pair().map_err(start_error)?;
-        own_end.set_nonblocking(true).map_err(start_error)?;
-        let sandbox_argument = match &command.sandbox {
-            Some(rules) => rules.to_argument(),
-            None => OsString::from(NO_SANDBOX),
-        };
-        let mut keeper_command = tokio::process::Command::new(keeper_program);
-        let lock_fds: Vec<RawFd> = command.held_locks.iter().map(|file| file.as_raw_fd()).collect();
-        let lock_list = lock_fds.iter().map(RawFd::to_string).collect::<Vec<_>>().join(",");
-        keeper_command
-            .arg0(KEEPER_NAME)
-            .arg(keeper_end.as_raw_fd().to_string())
-            .arg(if lock_list.is_empty() { "-" } else { &lock_list })
-            .arg(command.deadlines.grace.as_millis().to_string())
-            .arg(resources::child_file_limit().map_or("-".to_string(), |file_limit| file_limit.to_string()))
-            .arg(sandbox_argument)
-            .arg(&command.program)
-            .args(&command.args);
-        // The locks and the channel must survive the exec of the keeper, which closes all other descriptors but the streams.
-        let inherited_fds: Vec<RawFd> = lock_fds.into_iter().chain([keeper_end.as_raw_fd()]).collect();
-        prepare_own_session(&mut keeper_command, inherited_fds);
-        let (child, own_keeper) = OwnKeeper::start(|| {
-            let child = spawn_child(keeper_command, command)?;
-            let pid = child.id();
-            Ok::<_, StartError>((child, pid))
-        })?;
-        // Only the keeper may hold its end: otherwise the end of the channel would never be seen.
-        drop(keeper_end);
-        let orders_fd = OwnedFd::from(own_end.try_clone().map_err(start_error)?);
-        let mut messages = BufReader::new(UnixStream::from_std(own_end).map_err(start_error)?).lines();
+        let job_message = describe_job(command).to_message().map_err(start_error)?;
+        let mark = command.extra_env.get(MARK_VARIABLE).map(OsString::as_os_str);
+        let KeeperProcess { child, own_keeper, channel } = keeper_setup.take_keeper(mark).map_err(start_error)?;
+        let orders_fd = OwnedFd::from(channel.try_clone().map_err(start_error)?);
+        let mut channel = UnixStream::from_std(channel).map_err(start_error)?;
+        // A keeper that does not take its job was killed, and has started nothing.
+        let _ = channel.write_all(&job_message).await;
+        let mut messages = BufReader::new(channel).lines();
         // The first message tells whether the program could be started. Without one the keeper was killed early, and it is lost
         // with everything it had started.
         let first_message = messages.next_line().await.ok().flatten();
@@ -138,8 +117,20 @@ impl ProcessTree {
             return Err(StartError::from_io(command, &io::Error::other("a sandbox needs a keeper")));
         }
         let mut direct_command = tokio::process::Command::new(&command.program);
-        direct_command.args(&command.args).process_group(0).kill_on_drop(true);
-        let child = spawn_child(direct_command, command)?;
+        direct_command
+            .args(&command.args)
+            .current_dir(&command.working_dir)
+            .envs(&command.extra_env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        for variable_name in &command.removed_env {
+            direct_command.env_remove(variable_name);
+        }
+        secure_search_path(direct_command.as_std_mut());
+        let child = direct_command.spawn().map_err(|cause| StartError::from_io(command, &cause))?;
         let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
         Ok(ProcessTree { child, grace_period: command.deadlines.grace, control: TreeControl::Group(group) })
     }
@@ -207,38 +198,24 @@ impl ProcessTree {
     }
 }
 
-/// Starts a process with the directory, environment and pipes of the command.
-fn spawn_child(mut child_command: tokio::process::Command, command: &ProcessCommand) -> Result<Child, StartError> {
-    child_command
-        .current_dir(&command.working_dir)
-        .envs(&command.extra_env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    for variable_name in &command.removed_env {
-        child_command.env_remove(variable_name);
-    }
-    // The keeper searches for the program with its own search path.
-    secure_search_path(child_command.as_std_mut());
-    child_command.spawn().map_err(|cause| StartError::from_io(command, &cause))
-}
-
-/// Prepares a process to run in a session of its own, so that Ctrl-C reaches only us, and to inherit the given descriptors.
-fn prepare_own_session(keeper_command: &mut tokio::process::Command, inherited_fds: Vec<RawFd>) {
-    let before_exec = move || {
-        setsid()?;
-        for fd_number in &inherited_fds {
-            // SAFETY: the files belong to the command, which outlives the start.
-            #[expect(unsafe_code, reason = "descriptors are inherited by number")]
-            let borrowed_fd = unsafe { BorrowedFd::borrow_raw(*fd_number) };
-            fcntl_setfd(borrowed_fd, FdFlags::empty())?;
-        }
-        Ok(())
+/// Returns what a keeper has to start.
+fn describe_job(command: &ProcessCommand) -> KeeperJob {
+    let is_replaced = |name: &OsStr| {
+        let is_named = |other_name: &String| name == other_name.as_str();
+        command.extra_env.keys().any(is_named) || command.removed_env.iter().any(is_named)
     };
-    // SAFETY: between fork and exec only system calls are made; nothing is allocated and no lock is taken.
-    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
-    unsafe {
-        keeper_command.pre_exec(before_exec);
+    let inherited_env = std::env::vars_os().filter(|(name, _)| !is_replaced(name));
+    let is_removed = |name: &String| command.removed_env.contains(name);
+    let added_env = command.extra_env.iter().filter(|(name, _)| !is_removed(name));
+    let added_env = added_env.map(|(name, value)| (OsString::from(name), value.clone()));
+    KeeperJob {
+        grace_period: command.deadlines.grace,
+        file_limit: resources::child_file_limit(),
+        sandbox: command.sandbox.clone(),
+        working_dir: command.working_dir.clone(),
+        environment: inherited_env.chain(added_env).collect(),
+        program: command.program.clone(),
+        args: command.args.clone(),
     }
 }
 

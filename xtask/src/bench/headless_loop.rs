@@ -159,12 +159,14 @@ impl LoopProject {
 
 fn prepare_project(built: &BuiltPrograms, project_root: &Path, stamps_path: &Path, iterations: u32) -> Result<()> {
     fs::create_dir_all(project_root)?;
+    // The sandbox opens only what is there.
+    fs::write(stamps_path, "")?;
     let agent_program = built.program_path("looping-agent");
     fs::write(
         project_root.join("tribunal.yaml"),
         format!(
             "agents: {{use: [looping], looping: {{driver: command, argv: [{agent_program:?}, {stamps_path:?}, \
-             \"{iterations}\"]}}}}\n"
+             \"{iterations}\"]}}}}\nsandbox: {{write: [{stamps_path:?}]}}\n"
         ),
     )?;
     fs::write(project_root.join("progress.txt"), "nothing yet\n")?;

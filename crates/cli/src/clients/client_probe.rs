@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use serde::{Serialize, Serializer};
 use tribunal_agents::clients::{AgentClient, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables};
 use tribunal_core::text::truncate_chars;
-use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand, own_program, run_process};
+use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand, run_process};
 
 use crate::clients::{
     installed_clients::{InstalledClient, describe_custom_provider, keys_in_env},
@@ -201,8 +201,7 @@ pub(crate) async fn run_program(
         // A megabyte is far more than any of these answers.
         output_limits: OutputLimits { max_stream_bytes: 1 << 20, ..OutputLimits::default() },
         sandbox: None,
-        keeper_program: own_program(),
-        held_locks: Vec::new(),
+        keeper: KeeperSetup::of_own_program(),
         stop_signal: None,
     };
     let finished_process = run_process(command).await.map_err(|error| error.to_string())?;

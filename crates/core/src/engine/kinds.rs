@@ -174,6 +174,11 @@ macro_rules! run_kinds {
 }
 
 impl RunOrder {
+    /// Whether the run starts one agent after the other, so that each start should be quick.
+    pub fn repeats_one_agent(&self) -> bool {
+        matches!(self, RunOrder::Loop(_))
+    }
+
     /// Whether agents work in the user's checkout itself.
     pub fn works_in_place(&self) -> bool {
         matches!(self, RunOrder::Loop(order) if order.place == DevelopmentPlace::InPlace)

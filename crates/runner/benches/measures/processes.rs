@@ -46,8 +46,7 @@ async fn run_agent(
         deadlines: Deadlines { total: PATIENCE, idle: PATIENCE, grace: Duration::from_secs(1) },
         output_limits: OutputLimits { on_stdout: on_output, ..OutputLimits::default() },
         sandbox,
-        keeper_program: tribunal_supervise::own_program(),
-        held_locks: Vec::new(),
+        keeper: tribunal_supervise::KeeperSetup::of_own_program(),
         stop_signal: None,
     })
     .await?;

@@ -22,7 +22,6 @@ mod verify_commands;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    fs::File,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -44,7 +43,7 @@ use tribunal_core::{
     },
     tasks::fault::{Fault, FaultKind},
 };
-use tribunal_supervise::{Deadlines, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
+use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
 
 use crate::{
     engine::{
@@ -117,11 +116,10 @@ pub(crate) struct IgnoredWords {
 /// How processes are started and supervised.
 #[derive(Debug)]
 pub(crate) struct ProcessPolicy {
-    pub keeper_program: Option<PathBuf>,
+    /// Every keeper holds the locks of the run as well: a free lock means that no process of the run is left.
+    pub keeper: Option<KeeperSetup>,
     /// What the kernel can enforce.
     pub sandbox_support: SandboxSupport,
-    /// Locks that every keeper holds as well: a free lock means that no process of the run is left.
-    pub held_locks: Vec<Arc<File>>,
     /// Marks every process of this run; a number behind it tells the tasks apart.
     pub process_mark: String,
     pub started_count: AtomicU64,
@@ -135,7 +133,7 @@ impl EffectContext {
     /// Returns what restricts the processes of this run.
     pub fn sandbox_policy(&self) -> SandboxPolicy<'_> {
         // Without a keeper nothing can be enforced.
-        let has_keeper = self.process_policy.keeper_program.is_some();
+        let has_keeper = self.process_policy.keeper.is_some();
         SandboxPolicy {
             settings: &self.settings.sandbox,
             support: if has_keeper { self.process_policy.sandbox_support } else { SandboxSupport::OtherSystem },
@@ -200,8 +198,7 @@ impl EffectContext {
             output_limits: OutputLimits::default(),
             // The caller restricts what is not the user's own command.
             sandbox: None,
-            keeper_program: self.process_policy.keeper_program.clone(),
-            held_locks: self.process_policy.held_locks.clone(),
+            keeper: self.process_policy.keeper.clone(),
             stop_signal: Some(self.process_policy.end_requested.clone()),
         }
     }

@@ -29,9 +29,8 @@ pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -
         clones_root: None,
         progress: mpsc::unbounded_channel().0,
         process_policy: ProcessPolicy {
-            keeper_program: None,
+            keeper: None,
             sandbox_support: SandboxSupport::OtherSystem,
-            held_locks: Vec::new(),
             process_mark: String::new(),
             started_count: AtomicU64::new(0),
             stop_requests: watch::channel(StopLevel::Continue).1,

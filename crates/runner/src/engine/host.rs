@@ -179,12 +179,17 @@ impl WorkflowHost<'_, '_> {
             drafts.push(boundary);
             return self.cross_boundary(replayer, drafts).await.map(Some);
         }
-        // Everything that led to an action outside the journal is safe before the action. The rest of what a workflow notes
-        // follows from earlier entries, so after a power failure it is noted again.
-        let acts_outside = pending_effects.iter().any(|pending| !is_answered_by_host(&pending.effect));
-        self.record_drafts(drafts, if acts_outside { SyncMode::Now } else { SyncMode::WithNext }).await?;
-        for pending_effect in pending_effects {
-            self.start_effect(replayer, pending_effect).await?;
+        if let [PendingEffect { effect: Effect::Inbox(_), effect_key, .. }] = &pending_effects[..] {
+            // Reading changes nothing, so its start is recorded together with its reply.
+            self.answer_requests(replayer, effect_key, RequestReading::PollInbox, drafts).await?;
+        } else {
+            // Everything that led to an action outside the journal is safe before the action. The rest of what a workflow notes
+            // follows from earlier entries, so after a power failure it is noted again.
+            let acts_outside = pending_effects.iter().any(|pending| !is_answered_by_host(&pending.effect));
+            self.record_drafts(drafts, if acts_outside { SyncMode::Now } else { SyncMode::WithNext }).await?;
+            for pending_effect in pending_effects {
+                self.start_effect(replayer, pending_effect).await?;
+            }
         }
         if let Some(boundary) = boundary {
             return self.cross_boundary(replayer, vec![boundary]).await.map(Some);
@@ -296,12 +301,13 @@ impl WorkflowHost<'_, '_> {
     async fn start_effect(&mut self, replayer: &Replayer, pending_effect: PendingEffect) -> Result<(), HostError> {
         match &pending_effect.effect {
             Effect::Inbox(_) => {
-                self.answer_requests(replayer, &pending_effect.effect_key, RequestReading::PollInbox).await
+                let reading = RequestReading::PollInbox;
+                self.answer_requests(replayer, &pending_effect.effect_key, reading, Vec::new()).await
             }
             Effect::Wait(wait) => {
                 let reading =
                     RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
-                self.answer_requests(replayer, &pending_effect.effect_key, reading).await
+                self.answer_requests(replayer, &pending_effect.effect_key, reading, Vec::new()).await
             }
             Effect::ReadRecords(request) => {
                 let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });

@@ -142,14 +142,24 @@ impl RunJournal {
         draft: EntryDraft,
         batch: EntryBatch,
     ) -> Result<(JournalEntry, Reply), StoreError> {
-        let entries = self.commit_drafts(vec![draft], batch).await?;
-        let entry = entries.into_iter().next();
+        self.record_with_reply(vec![draft], batch).await.map(|(_, entry, reply)| (entry, reply))
+    }
+
+    /// Records drafts of which the last one is a reply. Returns the entries before it separately.
+    pub(crate) async fn record_with_reply(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+        batch: EntryBatch,
+    ) -> Result<(Vec<JournalEntry>, JournalEntry, Reply), StoreError> {
+        let mut entries = self.commit_drafts(drafts, batch).await?;
+        let entry = entries.pop();
         // The reply is taken from the entry, since masking may have changed it.
         let reply = entry.as_ref().and_then(|entry| match &entry.event {
             RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
             _ => None,
         });
-        entry.zip(reply).ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
+        let replied = entry.zip(reply).map(|(entry, reply)| (entries, entry, reply));
+        replied.ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
     }
 
     async fn commit_drafts(

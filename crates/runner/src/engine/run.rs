@@ -31,7 +31,7 @@ use tribunal_core::{
     session::SessionAssignment,
 };
 use tribunal_store::{Store, StoreError, SyncMode};
-use tribunal_supervise::{SandboxSupport, sweep_strays};
+use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
 
 use crate::{
     effects::{EffectContext, ProcessPolicy, RunMemory, answers_in_files, clear_page_answer, unusable_answers},
@@ -290,6 +290,7 @@ impl Runner {
         };
         let (progress_sender, progress_receiver) = unbounded_channel();
         let (ending_sender, end_requested) = watch::channel(false);
+        let spare_keeper = order.repeats_one_agent().then(Arc::<SpareKeeper>::default);
         let effect_context = EffectContext {
             project: self.project.clone(),
             run_id: run_id.clone(),
@@ -303,9 +304,12 @@ impl Runner {
             shared: self.shared.clone(),
             permit_lane: self.shared.agent_permits.open_lane(),
             process_policy: ProcessPolicy {
-                keeper_program: self.keeper.clone(),
+                keeper: self.keeper.clone().map(|program| KeeperSetup {
+                    program,
+                    held_locks: locks.iter().map(HeldLock::lock_file).collect(),
+                    spare: spare_keeper.clone(),
+                }),
                 sandbox_support: self.sandbox_support,
-                held_locks: locks.iter().map(HeldLock::lock_file).collect(),
                 process_mark: self.run_mark(run_id),
                 stop_requests: self.stop.clone(),
                 end_requested,
@@ -338,6 +342,7 @@ impl Runner {
         // The host returns when the run has ended or parked, never before its effects are recorded.
         let ending = workflow_host.drive_workflow(past.entries).await;
         drop(workflow_host);
+        spare_keeper.iter().for_each(|spare_keeper| spare_keeper.close());
         self.shared.user_words.unwatch_run(run_id);
         let ending = ending.map_err(|cause| RunError::Host { run: run_id.clone(), cause })?;
         // The state file of a session is only a view, so it is refreshed once the journal is complete.

@@ -179,7 +179,7 @@ impl SandboxPolicy<'_> {
         command: &mut ProcessCommand,
         purpose: SandboxPurpose<'_>,
     ) -> io::Result<Option<PrivateTmp>> {
-        if !self.is_enforced() || command.keeper_program.is_none() {
+        if !self.is_enforced() || command.keeper.is_none() {
             return Ok(None);
         }
         let user_dirs = &self.launch_env.user_dirs;

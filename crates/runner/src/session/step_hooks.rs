@@ -17,7 +17,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHookMoment, WorkflowHooks};
 use tribunal_core::engine::ids::Hash;
-use tribunal_supervise::{Deadlines, ExitReason, OutputLimits, ProcessCommand};
+use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand};
 
 use crate::masking::Masker;
 pub use output::HookOutput;
@@ -137,15 +137,15 @@ impl HookReport {
 #[derive(Debug)]
 pub struct StepHookRunner<'m> {
     project_root: PathBuf,
-    keeper_program: Option<PathBuf>,
+    keeper: Option<KeeperSetup>,
     masker: &'m Masker,
     time_limit: Duration,
 }
 
 impl<'m> StepHookRunner<'m> {
-    /// Runs hooks in the project's root; the keeper is the program that supervises their processes, see `supervise`.
-    pub fn new(project_root: PathBuf, keeper: Option<PathBuf>, masker: &'m Masker) -> StepHookRunner<'m> {
-        StepHookRunner { project_root, keeper_program: keeper, masker, time_limit: HOOK_TIMEOUT }
+    /// Runs hooks in the project's root; the keepers supervise their processes.
+    pub fn new(project_root: PathBuf, keeper: Option<KeeperSetup>, masker: &'m Masker) -> StepHookRunner<'m> {
+        StepHookRunner { project_root, keeper, masker, time_limit: HOOK_TIMEOUT }
     }
 
     /// Runs the hooks for this moment, in order.
@@ -197,8 +197,7 @@ impl<'m> StepHookRunner<'m> {
             deadlines: Deadlines { total: self.time_limit, idle: self.time_limit, grace: HOOK_GRACE },
             output_limits: OutputLimits { max_bytes_per_second: Some(MAX_BYTES_PER_SECOND), ..OutputLimits::default() },
             sandbox: None,
-            keeper_program: self.keeper_program.clone(),
-            held_locks: Vec::new(),
+            keeper: self.keeper.clone(),
             stop_signal: None,
         };
         let process_end = match tribunal_supervise::run_process(command).await {

@@ -1,7 +1,6 @@
 //! The keeper process on Linux.
 
 use std::{
-    ffi::OsString,
     fs::{File, OpenOptions},
     io::{self, Read, Write},
     os::{
@@ -21,11 +20,9 @@ use rustix::{
     },
 };
 
-use super::{KeeperMessage, NO_SANDBOX};
+use super::{KeeperJob, KeeperMessage};
 use crate::{
-    identity::ProcessIdentity,
-    process_table, resources,
-    sandbox::{PreparedRules, SandboxRules},
+    identity::ProcessIdentity, process_table, resources, sandbox::PreparedRules, search_path::secure_search_path,
 };
 
 /// How often ended orphans are reaped while the agent runs.
@@ -39,16 +36,11 @@ const END_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The time of killing after which remaining processes count as ones that we may not kill.
 const MAX_KILL_TIME: Duration = Duration::from_secs(3);
 
-/// The arguments of the keeper: `NAME CHANNEL LOCKS GRACE FILES SANDBOX PROGRAM [ARGUMENT…]`.
+/// The arguments of the keeper: `NAME CHANNEL LOCKS`.
 struct KeeperArguments {
     /// It is read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a pair.
     control_channel: File,
-    _locks: Vec<OwnedFd>,
-    grace_period: Duration,
-    file_limit: Option<u64>,
-    sandbox: Option<SandboxRules>,
-    program: OsString,
-    arguments: Vec<OsString>,
+    locks: Vec<OwnedFd>,
 }
 
 /// Runs this process as a keeper until no process of the tree is left.
@@ -56,7 +48,9 @@ pub(super) fn run_keeper() -> ExitCode {
     let Some(arguments) = KeeperArguments::from_process_args() else { return ExitCode::from(64) };
     // A list of processes then shows the keeper by its name.
     let _ = rustix::thread::set_name(c"tribunal-keeper");
-    match Keeper::start_agent(arguments) {
+    // The parent has ended, or needs no keeper after all.
+    let Some(job) = KeeperJob::read_from(&arguments.control_channel) else { return ExitCode::SUCCESS };
+    match Keeper::start_agent(arguments, job) {
         Ok(mut keeper) => {
             keeper.supervise_agent();
             ExitCode::SUCCESS
@@ -71,23 +65,11 @@ impl KeeperArguments {
         let mut next_text = || remaining_args.next()?.into_string().ok();
         let channel_number = next_text()?.parse().ok()?;
         let lock_numbers = next_text()?;
-        let grace_period = Duration::from_millis(next_text()?.parse().ok()?);
-        let file_limit = next_text()?.parse().ok();
-        let sandbox = match remaining_args.next()? {
-            argument if argument == NO_SANDBOX => None,
-            // Rules that cannot be read end the keeper: the agent must not start without them.
-            argument => Some(SandboxRules::from_argument(&argument)?),
-        };
         // `-` stands for no lock; it is not a number and is left out here.
         let lock_fds = lock_numbers.split(',').filter_map(|lock_number| take_inherited_fd(lock_number.parse().ok()?));
         Some(KeeperArguments {
-            _locks: lock_fds.collect(),
+            locks: lock_fds.collect(),
             control_channel: File::from(take_inherited_fd(channel_number)?),
-            grace_period,
-            file_limit,
-            sandbox,
-            program: remaining_args.next()?,
-            arguments: remaining_args.collect(),
         })
     }
 }
@@ -129,8 +111,8 @@ enum WakeReason {
 }
 
 impl Keeper {
-    fn start_agent(arguments: KeeperArguments) -> Result<Keeper, ExitCode> {
-        let mut control_channel = arguments.control_channel;
+    fn start_agent(arguments: KeeperArguments, job: KeeperJob) -> Result<Keeper, ExitCode> {
+        let KeeperArguments { mut control_channel, locks } = arguments;
         let mut report_failure = |errno: i32| {
             let _ = control_channel.write_all(KeeperMessage::StartFailed(errno).to_line().as_bytes());
             ExitCode::FAILURE
@@ -138,12 +120,13 @@ impl Keeper {
         let no_errno = 0;
         // Orphans are adopted only from now on, so this comes before the agent starts.
         set_child_subreaper(Some(getpid())).map_err(|cause| report_failure(cause.raw_os_error()))?;
-        if let Some(file_limit) = arguments.file_limit {
+        if let Some(file_limit) = job.file_limit {
             resources::set_file_limit(file_limit);
         }
-        let mut command = Command::new(&arguments.program);
-        command.args(&arguments.arguments).process_group(0);
-        let prepared_rules = match &arguments.sandbox {
+        let mut command = Command::new(&job.program);
+        command.args(&job.args).current_dir(&job.working_dir).env_clear().envs(job.environment).process_group(0);
+        secure_search_path(&mut command);
+        let prepared_rules = match &job.sandbox {
             Some(rules) => Some(PreparedRules::new(rules).map_err(|_| report_failure(Errno::INVAL.raw_os_error()))?),
             None => None,
         };
@@ -158,8 +141,8 @@ impl Keeper {
         let _ = release_streams();
         Ok(Keeper {
             control_channel,
-            _locks: arguments._locks,
-            grace_period: arguments.grace_period,
+            _locks: locks,
+            grace_period: job.grace_period,
             agent_pid,
             agent_ended: false,
             agent_handle,

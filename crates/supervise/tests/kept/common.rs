@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use tribunal_supervise::{Deadlines, ProcessCommand, ProcessOutcome, StartError, run_process};
+use tribunal_supervise::{Deadlines, KeeperSetup, ProcessCommand, ProcessOutcome, StartError, run_process};
 
-pub fn keeper_program() -> Option<PathBuf> {
-    cfg!(target_os = "linux").then(|| PathBuf::from(env!("CARGO_BIN_EXE_bare-keeper")))
+pub fn keeper_setup() -> Option<KeeperSetup> {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_bare-keeper"));
+    cfg!(target_os = "linux").then_some(KeeperSetup { program, held_locks: Vec::new(), spare: None })
 }
 
 pub fn shell_command(script: &str) -> ProcessCommand {
@@ -28,8 +29,7 @@ pub fn shell_command(script: &str) -> ProcessCommand {
         },
         output_limits: Default::default(),
         sandbox: None,
-        keeper_program: keeper_program(),
-        held_locks: Vec::new(),
+        keeper: keeper_setup(),
         stop_signal: None,
     }
 }

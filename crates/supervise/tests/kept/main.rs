@@ -5,4 +5,5 @@ mod common;
 mod enclosing_agents;
 mod processes;
 mod sandboxes;
+mod spare_keepers;
 mod trees;

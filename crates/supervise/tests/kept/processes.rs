@@ -22,11 +22,11 @@ fn a_signal_is_distinguished_from_an_exit_code() {
 #[test]
 fn without_a_keeper_the_whole_process_group_is_ended() {
     let mut command = shell_command("echo out; sleep 1000 & exit 7");
-    command.keeper_program = None;
+    command.keeper = None;
     let outcome = run_to_end(command).unwrap();
     assert_eq!((outcome.exit_reason, outcome.stdout.to_text()), (ExitReason::Exited(7), "out\n".into()));
     let mut command = shell_command("trap '' TERM; while :; do sleep 1000; done");
-    command.keeper_program = None;
+    command.keeper = None;
     command.deadlines.total = Duration::from_millis(300);
     assert_eq!(run_to_end(command).unwrap().exit_reason, ExitReason::TimedOut);
 }
@@ -116,9 +116,9 @@ fn output_is_delivered_while_the_process_runs() {
 
 #[test]
 fn a_failed_start_names_the_program_and_the_cause() {
-    for keeper_program in [crate::common::keeper_program(), None] {
+    for keeper_setup in [crate::common::keeper_setup(), None] {
         let mut command = shell_command("");
-        command.keeper_program = keeper_program.clone();
+        command.keeper = keeper_setup.clone();
         command.program = "surely-not-installed".into();
         let error = run_to_end(command).unwrap_err();
         assert!(matches!(error, StartError::NotFound { .. }), "{error}");
@@ -128,12 +128,12 @@ fn a_failed_start_names_the_program_and_the_cause() {
         let plain_file = directory.path().join("plain");
         std::fs::write(&plain_file, "no program").unwrap();
         let mut command = shell_command("");
-        command.keeper_program = keeper_program.clone();
+        command.keeper = keeper_setup.clone();
         command.program = plain_file.into_os_string();
         assert!(matches!(run_to_end(command).unwrap_err(), StartError::NotExecutable { .. }));
 
         let mut command = shell_command("");
-        command.keeper_program = keeper_program;
+        command.keeper = keeper_setup;
         command.working_dir = directory.path().join("gone");
         let error = run_to_end(command).unwrap_err().to_string();
         assert!(error.contains("its working directory") && error.contains("no longer exists"), "{error}");
@@ -175,7 +175,7 @@ fn relative_entries_of_the_search_path_are_not_searched() {
         assert_eq!(run_tool(tool_command(), &search_path).unwrap(), "good\n", "{search_path}");
         // What the process starts by name is searched for in the same way.
         assert_eq!(run_tool(shell_command("tool"), &search_path).unwrap(), "good\n", "{search_path}");
-        let without_keeper = ProcessCommand { keeper_program: None, ..tool_command() };
+        let without_keeper = ProcessCommand { keeper: None, ..tool_command() };
         assert_eq!(run_tool(without_keeper, &search_path).unwrap(), "good\n", "{search_path}");
     }
     for search_path in ["", ".", ".:good"] {

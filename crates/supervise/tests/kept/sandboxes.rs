@@ -153,7 +153,7 @@ async fn only_the_ports_that_are_named_can_be_connected_to() {
 async fn without_a_keeper_a_sandbox_is_refused_and_not_left_out() {
     let mut command = shell_command("true");
     command.sandbox = Some(SandboxRules::default());
-    command.keeper_program = None;
+    command.keeper = None;
     let error = run_process(command).await.unwrap_err();
     assert!(error.to_string().contains("sandbox"), "{error}");
 }

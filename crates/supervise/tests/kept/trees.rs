@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{HeldPipe, run_to_end, shell_command};
-use tribunal_supervise::{ExitReason, MARK_VARIABLE, sweep_strays};
+use crate::common::{HeldPipe, keeper_setup, run_to_end, shell_command};
+use tribunal_supervise::{ExitReason, KeeperSetup, MARK_VARIABLE, sweep_strays};
 
 /// A daemon in a session of its own, twice forked, that ignores requests to end.
 const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; sleep 1000 & while :; do sleep 1000; done\" &)";
@@ -104,7 +104,7 @@ fn a_lock_stays_held_until_the_last_process_is_gone() {
     let held_pipe = HeldPipe::new();
     let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
     let mut command = shell_command(&held_pipe.wrap_script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
-    command.held_locks = vec![lock.clone()];
+    command.keeper = keeper_setup().map(|setup| KeeperSetup { held_locks: vec![lock.clone()], ..setup });
     command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

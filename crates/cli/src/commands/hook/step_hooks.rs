@@ -109,7 +109,7 @@ impl HookCall {
                 return String::new();
             }
         };
-        let keeper = tribunal_supervise::own_program();
+        let keeper = tribunal_supervise::KeeperSetup::of_own_program();
         let hook_runner = StepHookRunner::new(self.project.root().to_path_buf(), keeper, &masker);
         // Hooks that run once, and their earlier output, are remembered in the session's tally.
         let earlier_memory = HookMemory { ran: current_step.once.iter().cloned().collect(), said: current_step.said };

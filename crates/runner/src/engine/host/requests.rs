@@ -4,6 +4,7 @@ use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
         effect::{Reply, Requests},
+        event::EntryDraft,
         ids::{Key, RunId},
         reason::RunEnding,
         replayer::{Replayer, finished_draft},
@@ -15,7 +16,7 @@ use tribunal_store::{EntryBatch, SyncMode};
 use super::{HostError, WorkflowHost};
 use crate::{
     effects::{read_tracker_edits, read_trusted_answers, remove_decision_page},
-    engine::journal::split_requests,
+    engine::{journal::split_requests, updates::RunUpdate},
 };
 
 /// The reason why the user's requests are read.
@@ -36,11 +37,13 @@ impl WorkflowHost<'_, '_> {
         Some(RunView::from_entries(&entries))
     }
 
+    /// Answers with what the user sent. `earlier_drafts` are recorded together with the reply, before it.
     pub(super) async fn answer_requests(
         &mut self,
         replayer: &Replayer,
         effect_key: &Key,
         reading: RequestReading,
+        earlier_drafts: Vec<EntryDraft>,
     ) -> Result<(), HostError> {
         self.inspect_user_words().await?;
         let (request_ids, mut requests) = split_requests(self.trusted_requests_of(&self.context.run_id)?);
@@ -57,6 +60,7 @@ impl WorkflowHost<'_, '_> {
                     requests.push(UserRequest::Resume);
                 }
                 if requests.is_empty() {
+                    self.record_drafts(earlier_drafts, SyncMode::WithNext).await?;
                     replayer.park_run(ending);
                     self.answered_at_once = true;
                     return Ok(());
@@ -67,10 +71,11 @@ impl WorkflowHost<'_, '_> {
         // Files with answers are removed below. Without any answer there is nothing that a power failure could lose.
         let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
         let sync = if has_requests || !request_ids.is_empty() { SyncMode::Now } else { SyncMode::WithNext };
-        let draft = finished_draft(effect_key, replayer.current_stretch(), reply);
+        let drafts = earlier_drafts.into_iter().chain([finished_draft(effect_key, replayer.current_stretch(), reply)]);
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
         let batch = EntryBatch { sync, taken_requests: request_ids, ..EntryBatch::default() };
-        let (entry, reply) = self.journal.record_reply(draft, batch).await?;
+        let (earlier_entries, entry, reply) = self.journal.record_with_reply(drafts.collect(), batch).await?;
+        earlier_entries.iter().for_each(|entry| self.send_update(RunUpdate::NewEntry(entry)));
         if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
             for request in &user_requests.requests {
                 if let UserRequest::Answer { decision: decision_id, .. } = request {
