@@ -48,9 +48,14 @@ fn random_words() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[a-z]{1,5}", "[a-z]{1,3}\n[a-z]{1,3}"]
 }
 
+/// What the user writes. If it could be what the run has written, a neighbouring line would be ambiguous, and undo would refuse.
+fn random_user_words() -> impl Strategy<Value = String> {
+    random_words().prop_map(|words| format!("mine {words}"))
+}
+
 fn random_step() -> impl Strategy<Value = UndoStep> {
     let random_act = prop_oneof![3 => random_words().prop_map(FileAct::Edit), 1 => Just(FileAct::CreateOrDelete)];
-    let random_user_edit = (0..FILE_PATHS.len(), PLACE_COUNT / 2..PLACE_COUNT, random_words());
+    let random_user_edit = (0..FILE_PATHS.len(), PLACE_COUNT / 2..PLACE_COUNT, random_user_words());
     prop_oneof![
         vec((0..FILE_PATHS.len(), random_act), 1..4).prop_map(UndoStep::Landing),
         random_user_edit.prop_map(|(file, place, words)| UndoStep::UserEdit { file, place, words }),
@@ -238,7 +243,7 @@ proptest! {
         is_there in vec(any::<bool>(), FILE_PATHS.len()),
         steps in vec(random_step(), 1..10),
         reached in 0..=FILE_PATHS.len(),
-        edits in vec((0..FILE_PATHS.len(), PLACE_COUNT / 2..PLACE_COUNT, random_words()), 0..3),
+        edits in vec((0..FILE_PATHS.len(), PLACE_COUNT / 2..PLACE_COUNT, random_user_words()), 0..3),
     ) {
         let mut world = build_world(&is_there, &steps);
         let plan = preview_undo(&world.project, &world.run_id, None).unwrap();
