@@ -21,7 +21,7 @@ use crate::{
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which remaining processes count as ones that we cannot end.
-const MAX_WAIT: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// Daemons that the user's git starts to sign commits and to remember credentials. They serve the user's other programs, too.
 const USER_DAEMONS: [&str; 6] =

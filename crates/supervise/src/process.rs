@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    sync::{Notify, watch},
+    sync::{Notify, oneshot, watch},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -22,7 +22,7 @@ use crate::{
     keeper_process::KeeperSetup,
     orphans,
     output_rate::OutputRate,
-    process_tree::ProcessTree,
+    process_tree::{ProcessTree, TreeEnd},
     sandbox::SandboxRules,
     strays,
 };
@@ -215,16 +215,31 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         process_tree.request_end().await;
     }
     // A process that ended by itself may have left children behind, so the tree is awaited in any case.
-    let survivors = process_tree.wait_until_gone().await;
-    if exit_reason == ExitReason::Lost || survivors.is_none() {
-        // Without its keeper, nothing else would end the processes that it held.
-        let _ = tokio::task::spawn_blocking(move || end_leftovers(mark_value.as_deref())).await;
+    let tree_end = process_tree.wait_until_gone().await;
+    if exit_reason == ExitReason::Lost || tree_end != TreeEnd::Gone {
+        // What a keeper has left is ours now, and nothing else would end it.
+        end_in_background(mark_value).await;
     }
-    let survivors = survivors.unwrap_or(0);
+    let survivors = if let TreeEnd::Remaining(count) = tree_end { count } else { 0 };
     Ok(ProcessOutcome { exit_reason, stdout: stdout.finish().await, stderr: stderr.finish().await, survivors })
 }
 
-/// Ends what a keeper that was killed has left behind.
+/// Ends leftovers in a thread of its own, or in this one if there is no room for another.
+async fn end_in_background(mark_value: Option<OsString>) {
+    let (end_sender, end_receiver) = oneshot::channel();
+    let thread_mark = mark_value.clone();
+    let end_processes = move || {
+        end_leftovers(thread_mark.as_deref());
+        let _ = end_sender.send(());
+    };
+    match std::thread::Builder::new().name("orphans".into()).spawn(end_processes) {
+        Ok(_) => drop(end_receiver.await),
+        // The leftovers themselves may be what takes the room.
+        Err(_) => end_leftovers(mark_value.as_deref()),
+    }
+}
+
+/// Ends what a keeper has left behind.
 fn end_leftovers(mark_value: Option<&OsStr>) {
     if let Some(mark_value) = mark_value {
         strays::sweep_by_mark(|found_mark| *found_mark == *mark_value);

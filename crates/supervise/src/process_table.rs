@@ -68,6 +68,13 @@ fn parse_groups(stat_line: &str) -> Option<ProcessGroups> {
     Some(ProcessGroups { session, group })
 }
 
+/// Whether a process is stopped, by a signal or a debugger.
+pub(crate) fn is_stopped(pid: Pid) -> bool {
+    let stat_line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat_line.rsplit_once(')').and_then(|(_, fields)| fields.split_ascii_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
 /// Reads the values of an environment variable as they were when the process started. A process may have been started with
 /// several; one whose environment we may not read has none.
 pub(crate) fn read_env_values(pid: Pid, variable_name: &str) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::fd::OwnedFd,
+    pin::pin,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -25,13 +26,14 @@ use crate::{
     keeper_process::{KeeperProcess, KeeperSetup},
     orphans::OwnKeeper,
     process::{ExitReason, ProcessCommand, StartError},
-    resources,
+    process_table, resources,
     search_path::secure_search_path,
     strays::MARK_VARIABLE,
 };
 
-/// How long after the grace period a keeper may take to end its tree.
-const KEEPER_END_LIMIT: Duration = Duration::from_secs(6);
+/// How long after the grace period a keeper may take to end its tree. An agent may have stopped it, which is looked at earlier.
+const KEEPER_END_LIMIT: Duration = Duration::from_secs(20);
+const STOPPED_KEEPER_LIMIT: Duration = Duration::from_secs(6);
 
 /// A running process tree. Dropping it ends the tree: a keeper sees the end of its channel, a group is killed.
 pub(crate) struct ProcessTree {
@@ -39,6 +41,16 @@ pub(crate) struct ProcessTree {
     child: Child,
     grace_period: Duration,
     control: TreeControl,
+}
+
+/// What a keeper says about its tree in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeEnd {
+    Gone,
+    /// So many processes could not be ended.
+    Remaining(usize),
+    /// The keeper itself did not end, and was killed.
+    KeeperLost,
 }
 
 /// The means by which a tree is ended.
@@ -171,25 +183,37 @@ impl ProcessTree {
         }
     }
 
-    /// Waits until no process of the tree is left, and returns how many could not be ended. `None` means that the keeper itself
-    /// did not end (an agent may have stopped it) and was killed.
-    pub async fn wait_until_gone(mut self) -> Option<usize> {
-        let max_wait = self.grace_period + KEEPER_END_LIMIT;
-        let survivors = timeout(max_wait, self.read_final_messages()).await.ok();
-        if survivors.is_none() {
-            let _ = self.child.start_kill();
-            let _ = self.child.wait().await;
+    /// Waits until no process of the tree is left.
+    pub async fn wait_until_gone(mut self) -> TreeEnd {
+        let keeper_pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let first_wait = self.grace_period + STOPPED_KEEPER_LIMIT;
+        let survivors = {
+            let mut final_messages = pin!(self.read_final_messages());
+            match timeout(first_wait, &mut final_messages).await {
+                Ok(survivors) => Ok(survivors),
+                Err(elapsed) if keeper_pid.is_some_and(process_table::is_stopped) => Err(elapsed),
+                Err(_) => timeout(KEEPER_END_LIMIT - STOPPED_KEEPER_LIMIT, final_messages).await,
+            }
+        };
+        match survivors {
+            Ok(None) => TreeEnd::Gone,
+            Ok(Some(count)) => TreeEnd::Remaining(count),
+            Err(_) => {
+                let _ = self.child.start_kill();
+                let _ = self.child.wait().await;
+                TreeEnd::KeeperLost
+            }
         }
-        survivors
     }
 
-    /// Reads the remaining messages of the keeper and waits for its end.
-    async fn read_final_messages(&mut self) -> usize {
-        let mut survivors = 0;
+    /// Reads the remaining messages of the keeper and waits for its end. Returns how many processes it could not end, if any: it
+    /// may not have been able to count them.
+    async fn read_final_messages(&mut self) -> Option<usize> {
+        let mut survivors = None;
         if let TreeControl::Keeper { messages, .. } = &mut self.control {
             while let Ok(Some(line)) = messages.next_line().await {
                 if let Some(KeeperMessage::Remaining(count)) = KeeperMessage::parse_line(&line) {
-                    survivors = count;
+                    survivors = Some(count);
                 }
             }
         }

@@ -10,6 +10,8 @@
 
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+#[cfg(target_os = "linux")]
+mod system_calls;
 
 use std::{
     ffi::{OsStr, OsString},

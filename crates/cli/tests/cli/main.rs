@@ -28,6 +28,7 @@ mod gc;
 mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
+mod in_place_attacks;
 mod init;
 mod inside_agents;
 mod kernel_sandbox;

@@ -74,15 +74,20 @@ impl CommandLine {
     pub fn list_scripts(&self) -> Vec<CheckScript> {
         let simple_commands: Vec<Vec<String>> = match self {
             CommandLine::Argv(words) => vec![words.clone()],
-            CommandLine::Shell(line) => line
-                .split(['\n', ';', '&', '|', '(', ')', '`'])
-                .map(|part| {
-                    part.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$']).to_string()).collect()
-                })
-                .collect(),
+            CommandLine::Shell(line) => split_shell_line(line),
         };
         simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect()
     }
+}
+
+/// Splits a line for a shell into simple commands. Quotes are ignored, so what is quoted counts as well.
+fn split_shell_line(line: &str) -> Vec<Vec<String>> {
+    let split_words = |part: &str| -> Vec<String> {
+        // An input redirection stands for itself, even without spaces.
+        let spaced_part = part.replace('<', " < ");
+        spaced_part.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$']).to_string()).collect()
+    };
+    line.split(['\n', ';', '&', '|', '(', ')', '`']).map(split_words).collect()
 }
 
 /// Finds which of these files a check runs. The content of the files is not looked at.
@@ -128,10 +133,7 @@ fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
         scripts.push(whole_file(program));
     }
     if INTERPRETERS.contains(&program_name) {
-        // `-c` and `-m` are followed by something that is no file of the project, or not by a path.
-        let has_inline_code = arguments.first().is_some_and(|argument| matches!(*argument, "-c" | "-e" | "-m"));
-        let script = arguments.iter().find(|argument| !argument.starts_with('-')).filter(|_| !has_inline_code);
-        scripts.extend(script.map(|script| whole_file(script)));
+        scripts.extend(list_interpreted(&arguments));
     }
     if PACKAGE_RUNNERS.contains(&program_name) {
         scripts.push(CheckScript { path_end: "package.json".to_string(), part: ScriptPart::PackageScripts });
@@ -143,6 +145,46 @@ fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
             .extend(named_file.and_then(|position| arguments.get(position + 1)).map(|file_name| whole_file(file_name)));
     }
     scripts
+}
+
+/// Lists what an interpreter with these arguments runs.
+fn list_interpreted(arguments: &[&str]) -> Vec<CheckScript> {
+    let whole_file = |path: &str| CheckScript { path_end: normalize_path(path), part: ScriptPart::WholeFile };
+    // `sh < script` reads the script as its input.
+    if let Some(position) = arguments.iter().position(|argument| *argument == "<") {
+        return arguments.get(position + 1).map(|script| whole_file(script)).into_iter().collect();
+    }
+    let mut remaining_args = arguments.iter();
+    while let Some(argument) = remaining_args.next() {
+        match *argument {
+            // The code is a line for a shell, or of another language, where nothing looks like a script.
+            "-c" | "-e" => {
+                let code = remaining_args.as_slice().join(" ");
+                return split_shell_line(&code).iter().flat_map(|words| list_scripts_of(words)).collect();
+            }
+            "-m" => {
+                let module_path = remaining_args.next().map(|module| module.replace('.', "/"));
+                let candidates = |path: String| [format!("{path}.py"), format!("{path}/__main__.py")];
+                return module_path.into_iter().flat_map(candidates).map(|path| whole_file(&path)).collect();
+            }
+            // These have a value.
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" | "-r" | "--require" | "-W" | "-X" | "-I" => {
+                remaining_args.next();
+            }
+            option if option.starts_with(['-', '+']) => {
+                // Letters of shells can be joined: `-ec CODE`, `-euo pipefail`.
+                if option.ends_with('c') && !option.starts_with("--") {
+                    let code = remaining_args.as_slice().join(" ");
+                    return split_shell_line(&code).iter().flat_map(|words| list_scripts_of(words)).collect();
+                }
+                if option.ends_with('o') && !option.starts_with("--") {
+                    remaining_args.next();
+                }
+            }
+            script => return vec![whole_file(script)],
+        }
+    }
+    Vec::new()
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -182,6 +224,13 @@ mod tests {
             ("\"./check.sh\"", "check.sh"),
             ("(./check.sh)", "check.sh"),
             ("env FOO=1 node test.js", "test.js"),
+            ("bash -o pipefail check.sh", "check.sh"),
+            ("bash -euo pipefail check.sh", "check.sh"),
+            ("sh -c \"./check.sh\"", "check.sh"),
+            ("bash -ec 'cd web; ./test.sh'", "web/test.sh"),
+            ("bash < check.sh", "check.sh"),
+            ("sh <check.sh", "check.sh"),
+            ("python3 -m tools.verify", "tools/verify.py"),
         ] {
             assert!(changed(command, path), "{command}: {path}");
         }
@@ -201,6 +250,12 @@ mod tests {
         ] {
             assert!(!changed(command, path), "{command}: {path}");
         }
+    }
+
+    #[test]
+    fn code_for_a_shell_is_read_in_a_list_of_words_too() {
+        let words = ["bash", "-c", "true && ./check.sh --all"].map(String::from).to_vec();
+        assert_eq!(CommandLine::Argv(words).list_scripts()[0].path_end, "check.sh");
     }
 
     #[test]

@@ -33,8 +33,12 @@ const AGENT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const LINGER_TIME: Duration = Duration::from_millis(500);
 /// The time between two looks at a tree that is ending.
 const END_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The time of killing after which remaining processes count as ones that we may not kill.
+const KILL_POLL_INTERVAL: Duration = Duration::from_micros(300);
+/// The time of killing after which remaining processes that cannot be signalled count as ones that we may not kill.
 const MAX_KILL_TIME: Duration = Duration::from_secs(3);
+/// The time after which the keeper leaves the rest to its parent, even if the tree still changes: some agents start processes
+/// faster than they can be found.
+const MAX_END_TIME: Duration = Duration::from_secs(15);
 
 /// The arguments of the keeper: `NAME CHANNEL LOCKS`.
 struct KeeperArguments {
@@ -48,6 +52,7 @@ pub(super) fn run_keeper() -> ExitCode {
     let Some(arguments) = KeeperArguments::from_process_args() else { return ExitCode::from(64) };
     // A list of processes then shows the keeper by its name.
     let _ = rustix::thread::set_name(c"tribunal-keeper");
+    close_for_children();
     // The parent has ended, or needs no keeper after all.
     let Some(job) = KeeperJob::read_from(&arguments.control_channel) else { return ExitCode::SUCCESS };
     match Keeper::start_agent(arguments, job) {
@@ -87,6 +92,19 @@ fn take_inherited_fd(fd_number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the descriptor is open, as the call above has shown, and each number occurs once in our arguments.
     #[expect(unsafe_code, reason = "descriptors are inherited by number")]
     Some(unsafe { OwnedFd::from_raw_fd(fd_number) })
+}
+
+/// Keeps descriptors that Tribunal itself has inherited from being inherited by agents.
+fn close_for_children() {
+    for entry in std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten() {
+        let fd_number = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
+        if let Some(fd_number) = fd_number.filter(|fd_number| *fd_number > 2) {
+            // SAFETY: only a flag is set, and a descriptor that is closed meanwhile is refused.
+            #[expect(unsafe_code, reason = "descriptors are inherited by number")]
+            let borrowed_fd = unsafe { BorrowedFd::borrow_raw(fd_number) };
+            let _ = fcntl_setfd(borrowed_fd, FdFlags::CLOEXEC);
+        }
+    }
 }
 
 /// A running keeper.
@@ -225,18 +243,21 @@ impl Keeper {
     fn end_descendants(&mut self, grace_period: Duration) {
         let start_time = Instant::now();
         let mut asked_processes = Vec::new();
+        let mut has_killed = false;
         while !self.reap_children() {
             let elapsed_time = start_time.elapsed();
-            if elapsed_time >= grace_period + MAX_KILL_TIME {
+            let max_kill_time = if has_killed { MAX_END_TIME } else { MAX_KILL_TIME };
+            if elapsed_time >= grace_period + max_kill_time {
                 let remaining_count = process_table::find_descendants(getpid()).len();
                 let _ = self.control_channel.write_all(KeeperMessage::Remaining(remaining_count).to_line().as_bytes());
                 return;
             }
+            has_killed = false;
             // The tree is read anew each time: it may still grow while it is being ended.
             for process in process_table::find_descendants(getpid()) {
                 let identity = ProcessIdentity::from(process);
                 if elapsed_time >= grace_period {
-                    identity.signal(Signal::KILL);
+                    has_killed |= identity.signal(Signal::KILL);
                 } else if !asked_processes.contains(&process) {
                     asked_processes.push(process);
                     identity.signal(Signal::TERM);
@@ -247,7 +268,8 @@ impl Keeper {
             if self.reap_children() {
                 return;
             }
-            std::thread::sleep(END_POLL_INTERVAL);
+            // A tree that may grow while it is killed gets little time to do so.
+            std::thread::sleep(if has_killed { KILL_POLL_INTERVAL } else { END_POLL_INTERVAL });
         }
     }
 }

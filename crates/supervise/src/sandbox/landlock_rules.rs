@@ -7,7 +7,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
-use super::{NetworkRule, SandboxRules, SandboxSupport};
+use super::{NetworkRule, SandboxRules, SandboxSupport, system_calls};
 
 /// The newest version of Landlock that this code knows. Older kernels enforce what they can.
 const KNOWN_ABI: ABI = ABI::V9;
@@ -20,17 +20,24 @@ const DEVICES: [&str; 8] =
 const NAME_SERVICES: [&str; 4] = ["/run/systemd/resolve", "/run/nscd", "/var/run/nscd", "/run/systemd/userdb"];
 
 /// A ruleset that a process can apply to itself.
-pub(crate) struct PreparedRules(RulesetCreated);
+pub(crate) struct PreparedRules {
+    ruleset: RulesetCreated,
+    call_filter: Vec<seccompiler::sock_filter>,
+}
 
 impl PreparedRules {
     /// Creates the ruleset. Nothing is restricted yet.
     pub fn new(rules: &SandboxRules) -> io::Result<PreparedRules> {
-        create_ruleset(rules).map(PreparedRules).map_err(io::Error::other)
+        let ruleset = create_ruleset(rules).map_err(io::Error::other)?;
+        Ok(PreparedRules { ruleset, call_filter: system_calls::build_filter() })
     }
 
     /// Restricts this thread and everything that it starts from now on.
     pub fn restrict_self(self) -> io::Result<()> {
-        self.0.restrict_self().map(drop).map_err(io::Error::other)
+        self.ruleset.restrict_self().map(drop).map_err(io::Error::other)?;
+        // A kernel without filters is one of a special kind; what Landlock promises holds there, too.
+        let _ = seccompiler::apply_filter(&self.call_filter);
+        Ok(())
     }
 }
 

@@ -183,3 +183,14 @@ fn relative_entries_of_the_search_path_are_not_searched() {
         assert!(matches!(start_error, StartError::NotFound { .. }), "{search_path}: {start_error}");
     }
 }
+
+/// A shell that starts Tribunal may have files open, which are none of the agent's business.
+#[cfg(target_os = "linux")]
+#[test]
+fn descriptors_that_we_have_inherited_are_closed() {
+    use std::os::fd::AsRawFd;
+    let file = tempfile::tempfile().unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    let script = format!("test -e /proc/self/fd/{} && exit 3; exit 0", file.as_raw_fd());
+    assert_eq!(run_to_end(shell_command(&script)).unwrap().exit_reason, ExitReason::Exited(0));
+}

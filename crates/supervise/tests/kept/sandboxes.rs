@@ -116,6 +116,25 @@ async fn no_signal_reaches_a_process_outside() {
     assert_eq!(run_in_sandbox(script, &directories.inside, SandboxRules::default()).await.exit_code, 0);
 }
 
+/// Landlock does not know these calls.
+#[tokio::test]
+async fn no_limit_of_a_process_outside_can_be_set() {
+    require_landlock!(1);
+    let directories = new_directories();
+    let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = bystander.id();
+    let limits_before = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let script = format!(
+        "prlimit --pid {pid} --nofile=7:7 && exit 3; prlimit --pid $PPID --nofile=0:0 && exit 4\n\
+         prlimit --pid {pid} > /dev/null || exit 5; ulimit -n 64 || exit 6; test \"$(ulimit -n)\" = 64"
+    );
+    let outcome = run_in_sandbox(&script, &directories.inside, SandboxRules::default()).await;
+    assert_eq!(outcome.exit_code, 0, "{}", outcome.output);
+    assert_eq!(fs::read_to_string(format!("/proc/{pid}/limits")).unwrap(), limits_before);
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
 #[tokio::test]
 async fn only_what_is_named_can_be_read_if_reading_is_strict() {
     require_landlock!(1);

@@ -14,7 +14,7 @@ use std::{
 
 use tribunal_core::engine::ids::RunId;
 
-use super::DevelopmentWorkspace;
+use super::{DevelopmentWorkspace, WorkspaceError};
 use crate::{
     landing::parked_files::park_file,
     project::{Project, atomic_files},
@@ -22,21 +22,25 @@ use crate::{
 };
 
 /// What is read below the git directory: settings, and everything that git runs.
-const GIT_PATHS: [&str; 6] = ["config", "config.worktree", "hooks", "info", "objects/info", "modules"];
+const GIT_PATHS: [&str; 7] = ["config", "config.worktree", "commondir", "hooks", "info", "objects/info", "modules"];
 /// What is read below `.tribunal`: it shapes what later runs do.
 const OWN_PATHS: [&str; 1] = ["templates"];
 /// In a submodule's directory only these matter; the rest is its objects and refs.
 const MODULE_NAMES: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
-/// Longer files are compared by their stamps, and not put back.
-const MAX_SAVED_BYTES: u64 = 1 << 20;
+/// Longer files are compared by their stamps, and moved away if they change.
+const MAX_SAVED_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
+/// Repositories with many branches have large lists of them.
+const MAX_REFS_BYTES: u64 = 64 << 20;
 
 /// The files as they were before an agent worked.
 #[derive(Debug)]
 pub(crate) struct GuardedFiles {
     project: Project,
     run_id: RunId,
-    /// The git directories and our own one, with the paths that are guarded below each.
+    /// The git directories and our own one.
+    guarded_dirs: Vec<PathBuf>,
+    /// What is guarded below them.
     guarded_paths: Vec<PathBuf>,
     files: BTreeMap<PathBuf, GuardedFile>,
     /// The heads and tags that git lists, by name.
@@ -61,26 +65,36 @@ enum GuardedContent {
 
 impl GuardedFiles {
     /// Reads the files of the checkout in which an agent is about to work.
-    pub fn read_from(workspace: &DevelopmentWorkspace, git_dirs: &[PathBuf]) -> GuardedFiles {
+    pub fn read_from(workspace: &DevelopmentWorkspace, git_dirs: &[PathBuf]) -> Result<GuardedFiles, WorkspaceError> {
         let record = &workspace.record;
         let project = Project::from_root(&record.project_root);
         let git_paths = git_dirs.iter().flat_map(|git_dir| GIT_PATHS.iter().map(move |name| git_dir.join(name)));
         let own_dir = project.root().join(".tribunal");
         let guarded_paths: Vec<PathBuf> = git_paths.chain(OWN_PATHS.iter().map(|name| own_dir.join(name))).collect();
         let refs_dir = git_dirs.last().cloned().unwrap_or_default();
-        GuardedFiles {
+        let files = read_files(&guarded_paths);
+        if files.len() > MAX_FILES {
+            return Err(WorkspaceError::new_refusal(format!(
+                "the settings and hooks in .git are {} files, and only {MAX_FILES} can be watched; work in a clone, without \
+                 --in-place",
+                files.len()
+            )));
+        }
+        Ok(GuardedFiles {
             project,
             run_id: record.run.clone(),
-            files: read_files(&guarded_paths),
+            files,
+            guarded_dirs: git_dirs.iter().cloned().chain([own_dir]).collect(),
             guarded_paths,
             refs: read_refs(&refs_dir),
             refs_dir,
             own_branch: format!("refs/heads/{}", record.branch),
-        }
+        })
     }
 
     /// Puts back what differs now. Returns what the user should know.
     pub fn put_back(self) -> Vec<String> {
+        self.guarded_paths.iter().for_each(|path| make_readable(path));
         let current_files = read_files(&self.guarded_paths);
         let mut remarks = Vec::new();
         let changed_paths =
@@ -100,6 +114,7 @@ impl GuardedFiles {
                 }
             });
         }
+        remarks.extend(self.remove_pipes());
         let current_refs = read_refs(&self.refs_dir);
         let ref_names = self.refs.keys().chain(current_refs.keys().filter(|name| !self.refs.contains_key(*name)));
         let is_moved = |name: &&String| **name != self.own_branch && self.refs.get(*name) != current_refs.get(*name);
@@ -114,14 +129,18 @@ impl GuardedFiles {
             }
             _ => None,
         };
+        self.restore_parents(path)?;
         match self.files.get(path) {
-            None => fs::remove_file(path)?,
+            None => fs::remove_file(path).or_else(|cause| match cause.kind() {
+                // It was below something that is gone.
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(cause),
+            })?,
             Some(GuardedFile { content: GuardedContent::Bytes(bytes), mode }) => {
                 // What is there now may be a link, or a directory where the file was.
                 if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
                     fs::remove_file(path).or_else(|_| TaskWorkspace::from_directory(path.to_path_buf()).remove())?;
                 }
-                path.parent().map(fs::create_dir_all).transpose()?;
                 atomic_files::write_atomically(path, bytes)?;
                 fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
             }
@@ -130,10 +149,77 @@ impl GuardedFiles {
                 std::os::unix::fs::symlink(target, path)?;
             }
             Some(GuardedFile { content: GuardedContent::Stamp(..), .. }) => {
-                return Err(io::Error::other("it is too large to be saved before"));
+                // Nothing may use the changed one.
+                let moved_path = path.with_extension("changed-by-agent");
+                fs::rename(path, &moved_path)?;
+                return Err(io::Error::other(format!(
+                    "it was too large to be saved, and is now {}",
+                    moved_path.display()
+                )));
             }
         }
         Ok(parked)
+    }
+
+    /// Removes pipes and the like from the refs: git would wait for them. Returns what the user should know.
+    fn remove_pipes(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let mut pending_paths =
+            vec![self.refs_dir.join("packed-refs"), self.refs_dir.join("refs"), self.refs_dir.join("HEAD")];
+        while let Some(path) = pending_paths.pop() {
+            let (Ok(own_metadata), Ok(metadata)) = (fs::symlink_metadata(&path), fs::metadata(&path)) else { continue };
+            if own_metadata.is_dir() {
+                pending_paths.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            } else if !metadata.is_file() && !metadata.is_dir() && fs::remove_file(&path).is_ok() {
+                let shown_path = path.strip_prefix(self.project.root()).unwrap_or(&path).display();
+                remarks.push(format!("{shown_path} was made while the agent worked; it is no file, and was removed"));
+            }
+        }
+        remarks
+    }
+
+    /// Makes the directories above a path real ones again: an agent may have put links to other places there, or taken our rights.
+    fn restore_parents(&self, path: &Path) -> io::Result<()> {
+        let guarded_dir = self.guarded_dirs.iter().filter(|directory| path.starts_with(directory)).max();
+        let Some((guarded_dir, below)) =
+            guarded_dir.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?)))
+        else {
+            return Ok(());
+        };
+        if !fs::symlink_metadata(guarded_dir)?.is_dir() {
+            return Err(io::Error::other(format!("{} is not a directory any more", guarded_dir.display())));
+        }
+        let mut current_dir = guarded_dir.clone();
+        for part in below.parent().into_iter().flat_map(Path::components) {
+            current_dir.push(part);
+            match fs::symlink_metadata(&current_dir) {
+                Ok(metadata) if metadata.is_dir() => add_owner_rights(&current_dir, &metadata)?,
+                Ok(_) => {
+                    fs::remove_file(&current_dir)?;
+                    fs::create_dir(&current_dir)?;
+                }
+                Err(_) => fs::create_dir(&current_dir)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets us read and write a directory and those below it. Links are not followed.
+fn make_readable(path: &Path) {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return };
+    if metadata.is_dir() {
+        // What cannot be changed is noticed when it is put back.
+        let _ = add_owner_rights(path, &metadata);
+        fs::read_dir(path).into_iter().flatten().flatten().for_each(|entry| make_readable(&entry.path()));
+    }
+}
+
+fn add_owner_rights(directory: &Path, metadata: &fs::Metadata) -> io::Result<()> {
+    const OWNER_RIGHTS: u32 = 0o700;
+    match metadata.mode() & OWNER_RIGHTS {
+        OWNER_RIGHTS => Ok(()),
+        _ => fs::set_permissions(directory, fs::Permissions::from_mode(metadata.mode() & 0o7777 | OWNER_RIGHTS)),
     }
 }
 
@@ -153,14 +239,11 @@ fn read_files(guarded_paths: &[PathBuf]) -> BTreeMap<PathBuf, GuardedFile> {
             pending_paths.extend(entries.filter(is_read).map(|entry_path| (entry_path, modules_dir.clone())));
             continue;
         }
-        if files.len() >= MAX_FILES {
-            break;
-        }
         let stamp = || GuardedContent::Stamp(metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec());
         let content = if metadata.is_symlink() {
             fs::read_link(&path).map_or_else(|_| stamp(), GuardedContent::LinkTo)
         } else if metadata.is_file() && metadata.len() <= MAX_SAVED_BYTES {
-            read_regular_file(&path).map_or_else(|_| stamp(), GuardedContent::Bytes)
+            read_regular_file(&path, MAX_SAVED_BYTES).map_or_else(|_| stamp(), GuardedContent::Bytes)
         } else {
             stamp()
         };
@@ -170,11 +253,14 @@ fn read_files(guarded_paths: &[PathBuf]) -> BTreeMap<PathBuf, GuardedFile> {
 }
 
 /// Reads a file that an agent could replace by a pipe at this very moment.
-fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+fn read_regular_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
     let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
     let mut bytes = Vec::new();
-    file.take(MAX_SAVED_BYTES).read_to_end(&mut bytes)?;
+    file.take(max_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -191,7 +277,10 @@ fn is_guarded_in_module(modules_dir: &Path, path: &Path) -> bool {
 
 /// Reads branches and tags from their files.
 fn read_refs(common_dir: &Path) -> BTreeMap<String, String> {
-    let packed_text = fs::read_to_string(common_dir.join("packed-refs")).unwrap_or_default();
+    let read_text = |path: &Path, max_bytes: u64| {
+        read_regular_file(path, max_bytes).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let packed_text = read_text(&common_dir.join("packed-refs"), MAX_REFS_BYTES).unwrap_or_default();
     let mut refs: BTreeMap<String, String> = packed_text
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -202,9 +291,9 @@ fn read_refs(common_dir: &Path) -> BTreeMap<String, String> {
     while let Some(directory) = pending_dirs.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
-            if path.is_dir() {
+            if entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
                 pending_dirs.push(path);
-            } else if let (Ok(name), Ok(commit)) = (path.strip_prefix(common_dir), fs::read_to_string(&path)) {
+            } else if let (Ok(name), Ok(commit)) = (path.strip_prefix(common_dir), read_text(&path, MAX_SAVED_BYTES)) {
                 refs.insert(name.to_string_lossy().into_owned(), commit.trim().to_string());
             }
         }

@@ -38,9 +38,10 @@ impl DevelopmentWorkspace {
             return Ok(());
         }
         for entry in fs::read_dir(&git_dir).at_path(&git_dir)?.flatten() {
-            let is_link = entry.file_type().is_ok_and(|file_type| file_type.is_symlink());
+            // A pipe would block its reader, and a link could lead anywhere.
+            let is_plain = entry.file_type().is_ok_and(|file_type| file_type.is_file() || file_type.is_dir());
             let is_result = HOOK_RESULTS.iter().any(|name| entry.file_name() == *name);
-            if is_link || !is_result {
+            if !is_plain || !is_result {
                 remove_entry(&entry.path()).at_path(&entry.path())?;
             }
         }

@@ -254,7 +254,7 @@ impl DevelopmentWorkspace {
         let layout = UserRepository::open_around(&self.record.project_root)?.layout;
         let mut git_dirs = vec![layout.git_dir, layout.common_dir];
         git_dirs.dedup();
-        Ok(Some(GuardedFiles::read_from(self, &git_dirs)))
+        GuardedFiles::read_from(self, &git_dirs).map(Some)
     }
 
     fn save_record(&self) -> Result<(), WorkspaceError> {

@@ -60,15 +60,11 @@ pub(super) fn replace_agent_git(
     record: &WorkspaceRecord,
     tip: &CommitId,
 ) -> Result<(), WorkspaceError> {
-    let git_dir = record.tree.join(".git");
-    // An agent may have put a file or a link to the user's repository here, which must not be followed.
-    match fs::symlink_metadata(&git_dir) {
-        Ok(metadata) if metadata.is_dir() => {
-            TaskWorkspace::from_directory(git_dir.clone()).remove().at_path(&git_dir)?;
-        }
-        Ok(_) => fs::remove_file(&git_dir).at_path(&git_dir)?,
-        Err(_) => {}
-    }
+    let final_dir = record.tree.join(".git");
+    // It is built where the agent cannot write, and then moved: a process that is left could put a link to the user's repository
+    // in place of a directory that is being filled.
+    let git_dir = record.tree.with_file_name("agent-git");
+    remove_git_dir(&git_dir)?;
     fill_git_dir(repository, &git_dir, GitDirUser::Agent)?;
     let branch_ref = format!("refs/heads/{}", record.branch);
     write_ref(&git_dir, &branch_ref, tip)?;
@@ -79,7 +75,21 @@ pub(super) fn replace_agent_git(
         fs::copy(source_path, &target_path).at_path(&target_path)?;
     }
     // HEAD comes last: without it, git does not take the directory for a repository.
-    write_file(&git_dir.join("HEAD"), format!("ref: {branch_ref}\n").as_bytes())
+    write_file(&git_dir.join("HEAD"), format!("ref: {branch_ref}\n").as_bytes())?;
+    remove_git_dir(&final_dir)?;
+    // This fails if there is something again.
+    fs::rename(&git_dir, &final_dir).at_path(&final_dir)
+}
+
+/// Removes a git directory, or the file or link that an agent has put in its place. Links are not followed.
+fn remove_git_dir(git_dir: &Path) -> Result<(), WorkspaceError> {
+    match fs::symlink_metadata(git_dir) {
+        Ok(metadata) if metadata.is_dir() => {
+            TaskWorkspace::from_directory(git_dir.to_path_buf()).remove().at_path(git_dir)
+        }
+        Ok(_) => fs::remove_file(git_dir).at_path(git_dir),
+        Err(_) => Ok(()),
+    }
 }
 
 fn fill_git_dir(repository: &UserRepository, git_dir: &Path, user: GitDirUser) -> Result<(), WorkspaceError> {
