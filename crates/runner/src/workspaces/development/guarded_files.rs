@@ -30,6 +30,8 @@ const MODULE_NAMES: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
 /// Longer files are compared by their stamps, and moved away if they change.
 const MAX_SAVED_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
+/// So many files are named to the user.
+const MAX_REMARKS: usize = 6;
 /// Repositories with many branches have large lists of them.
 const MAX_REFS_BYTES: u64 = 64 << 20;
 
@@ -114,6 +116,13 @@ impl GuardedFiles {
                 }
             });
         }
+        if remarks.len() > MAX_REMARKS {
+            let further_count = remarks.len() - MAX_REMARKS;
+            remarks.truncate(MAX_REMARKS);
+            remarks.push(format!(
+                "{further_count} more files in .git and .tribunal were changed while the agent worked, too"
+            ));
+        }
         remarks.extend(self.remove_pipes());
         let current_refs = read_refs(&self.refs_dir);
         let ref_names = self.refs.keys().chain(current_refs.keys().filter(|name| !self.refs.contains_key(*name)));
@@ -132,8 +141,8 @@ impl GuardedFiles {
         self.restore_parents(path)?;
         match self.files.get(path) {
             None => fs::remove_file(path).or_else(|cause| match cause.kind() {
-                // It was below something that is gone.
-                io::ErrorKind::NotFound => Ok(()),
+                // It was below something that is gone, or is a directory again.
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Ok(()),
                 _ => Err(cause),
             })?,
             Some(GuardedFile { content: GuardedContent::Bytes(bytes), mode }) => {
