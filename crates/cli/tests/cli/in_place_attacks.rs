@@ -46,6 +46,19 @@ fn what_is_put_back_does_not_go_through_a_link() {
 }
 
 #[test]
+fn a_link_of_the_user_is_put_back_and_what_it_leads_to_stays() {
+    let (sandbox, other_dir) = checkout_with_hook(
+        "echo two >> src/lib.txt\nrm .git/hooks\nmkdir .git/hooks\necho evil > .git/hooks/pre-push\npromise\n",
+    );
+    fs::remove_dir_all(sandbox.path_of(".git/hooks")).unwrap();
+    std::os::unix::fs::symlink(&other_dir, sandbox.path_of(".git/hooks")).unwrap();
+    let output = run_in_place(&sandbox);
+    assert_eq!(fs::read_link(sandbox.path_of(".git/hooks")).unwrap(), other_dir, "{}", output.stderr);
+    assert_eq!(sandbox.read_file(".git/hooks/pre-push"), "another\n");
+    assert_eq!(names_in(other_dir), ["pre-push"]);
+}
+
+#[test]
 fn a_directory_without_rights_hides_nothing() {
     let (sandbox, _) = checkout_with_hook(
         "echo two >> src/lib.txt\necho evil > .git/hooks/post-commit\nrm .git/hooks/pre-push\nchmod 100 .git/hooks\npromise\n",

@@ -27,6 +27,7 @@ const GIT_PATHS: [&str; 7] = ["config", "config.worktree", "commondir", "hooks",
 const OWN_PATHS: [&str; 1] = ["templates"];
 /// In a submodule's directory only these matter; the rest is its objects and refs.
 const MODULE_NAMES: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+const SKIPPED_DIRS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 /// Longer files are compared by their stamps, and moved away if they change.
 const MAX_SAVED_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
@@ -116,6 +117,8 @@ impl GuardedFiles {
                 }
             });
         }
+        // Git's examples of hooks matter least.
+        remarks.sort_by_key(|remark| remark.contains(".sample was changed"));
         if remarks.len() > MAX_REMARKS {
             let further_count = remarks.len() - MAX_REMARKS;
             remarks.truncate(MAX_REMARKS);
@@ -138,6 +141,10 @@ impl GuardedFiles {
             }
             _ => None,
         };
+        if path.ancestors().skip(1).any(|ancestor| self.files.contains_key(ancestor)) {
+            // It was in a directory that an agent had put in place of a file or link, which is back already.
+            return Ok(parked);
+        }
         self.restore_parents(path)?;
         match self.files.get(path) {
             None => fs::remove_file(path).or_else(|cause| match cause.kind() {
@@ -154,7 +161,9 @@ impl GuardedFiles {
                 fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
             }
             Some(GuardedFile { content: GuardedContent::LinkTo(target), .. }) => {
-                let _ = fs::remove_file(path);
+                if fs::symlink_metadata(path).is_ok() {
+                    fs::remove_file(path).or_else(|_| TaskWorkspace::from_directory(path.to_path_buf()).remove())?;
+                }
                 std::os::unix::fs::symlink(target, path)?;
             }
             Some(GuardedFile { content: GuardedContent::Stamp(..), .. }) => {
@@ -220,7 +229,9 @@ fn make_readable(path: &Path) {
     if metadata.is_dir() {
         // What cannot be changed is noticed when it is put back.
         let _ = add_owner_rights(path, &metadata);
-        fs::read_dir(path).into_iter().flatten().flatten().for_each(|entry| make_readable(&entry.path()));
+        let is_guarded = |entry: &fs::DirEntry| !SKIPPED_DIRS.iter().any(|name| entry.file_name() == *name);
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().filter(is_guarded);
+        entries.for_each(|entry| make_readable(&entry.path()));
     }
 }
 
@@ -276,7 +287,6 @@ fn read_regular_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Whether a path below `modules` is read. A submodule's name may have several parts, so directories that are no part of git are
 /// entered.
 fn is_guarded_in_module(modules_dir: &Path, path: &Path) -> bool {
-    const SKIPPED_DIRS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
     let has_part = |names: &[&str]| {
         let below_modules = path.strip_prefix(modules_dir).unwrap_or(path);
         below_modules.components().any(|part| names.iter().any(|name| part.as_os_str() == *name))
