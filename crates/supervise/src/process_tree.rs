@@ -15,7 +15,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    io::{AsyncBufReadExt, BufReader, Interest, Lines},
     net::UnixStream,
     process::Child,
     time::timeout,
@@ -100,9 +100,8 @@ impl ProcessTree {
         let mark = command.extra_env.get(MARK_VARIABLE).map(OsString::as_os_str);
         let KeeperProcess { child, own_keeper, channel } = keeper_setup.take_keeper(mark).map_err(start_error)?;
         let orders_fd = OwnedFd::from(channel.try_clone().map_err(start_error)?);
-        let mut channel = UnixStream::from_std(channel).map_err(start_error)?;
-        // A keeper that does not take its job was killed, and has started nothing.
-        let _ = channel.write_all(&job_message).await;
+        let channel = UnixStream::from_std(channel).map_err(start_error)?;
+        send_job(&channel, &job_message).await.map_err(start_error)?;
         let mut messages = BufReader::new(channel).lines();
         // The first message tells whether the program could be started. Without one the keeper was killed early, and it is lost
         // with everything it had started.
@@ -220,6 +219,24 @@ impl ProcessTree {
         let _ = self.child.wait().await;
         survivors
     }
+}
+
+/// Sends a job. It is written as to a file: the sandboxes of some clients (Codex) forbid sending on a socket.
+async fn send_job(channel: &UnixStream, job_message: &[u8]) -> io::Result<()> {
+    let mut remaining = job_message;
+    while !remaining.is_empty() {
+        channel.writable().await?;
+        let written = channel.try_io(Interest::WRITABLE, || write(channel, remaining).map_err(io::Error::from));
+        match written {
+            Ok(byte_count) => remaining = &remaining[byte_count..],
+            // Another process may have been faster, or there was no room after all.
+            Err(cause) if matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            // The keeper was killed. That is noticed where its first message is read.
+            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
 }
 
 /// Returns what a keeper has to start.

@@ -49,6 +49,17 @@ fn each_process_gets_its_own_directory_environment_and_input() {
     spare.close();
 }
 
+/// It does not fit into the buffer of the channel, so it arrives in parts.
+#[test]
+fn a_large_environment_arrives_whole() {
+    let (runtime, spare) = (test_runtime(), Arc::new(SpareKeeper::default()));
+    let mut command = with_spare(shell_command("env | grep -c '^LARGE_'"), &spare);
+    for number in 0..12 {
+        command.extra_env.insert(format!("LARGE_{number}"), "x".repeat(100_000).into());
+    }
+    assert_eq!(run_script(&runtime, command), "12\n");
+}
+
 #[test]
 fn a_removed_variable_is_not_inherited() {
     let (runtime, spare) = (test_runtime(), Arc::new(SpareKeeper::default()));
