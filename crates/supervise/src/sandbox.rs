@@ -6,7 +6,7 @@
 //! what holds here. Signals to processes outside of the tree, and abstract sockets of theirs, are always out of reach where the
 //! kernel can do that. Sockets with a path name are, too, from Landlock's version 9 on.
 //!
-//! The rules reach the keeper as one argument, in lines of text.
+//! The rules reach the keeper as one field of its job, in lines of text.
 
 #[cfg(target_os = "linux")]
 mod landlock_rules;
@@ -112,7 +112,7 @@ pub fn probe_sandbox() -> SandboxSupport {
 
 impl SandboxRules {
     /// Encodes the rules as one argument.
-    pub(crate) fn to_argument(&self) -> OsString {
+    pub(crate) fn to_field(&self) -> OsString {
         let mut encoded = Vec::new();
         let mut add_line = |keyword: &str, value: &OsStr| {
             encoded.extend_from_slice(keyword.as_bytes());
@@ -136,7 +136,7 @@ impl SandboxRules {
     }
 
     /// Decodes the argument; `None` if it is not one.
-    pub(crate) fn from_argument(argument: &OsStr) -> Option<SandboxRules> {
+    pub(crate) fn from_field(argument: &OsStr) -> Option<SandboxRules> {
         let mut rules = SandboxRules::default();
         let lines = argument.as_bytes().strip_suffix(b"\n").unwrap_or(argument.as_bytes());
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -202,10 +202,10 @@ mod tests {
             SandboxRules { network: NetworkRule::Ports(vec![443, 8080]), ..SandboxRules::default() },
         ];
         for rules in all_rules {
-            assert_eq!(SandboxRules::from_argument(&rules.to_argument()), Some(rules));
+            assert_eq!(SandboxRules::from_field(&rules.to_field()), Some(rules));
         }
-        assert_eq!(SandboxRules::from_argument(OsStr::new("write /a\nread /b\n")), None, "reading is not restricted");
-        assert_eq!(SandboxRules::from_argument(OsStr::new("allow /a\n")), None);
+        assert_eq!(SandboxRules::from_field(OsStr::new("write /a\nread /b\n")), None, "reading is not restricted");
+        assert_eq!(SandboxRules::from_field(OsStr::new("allow /a\n")), None);
     }
 
     #[test]

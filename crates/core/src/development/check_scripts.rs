@@ -20,6 +20,8 @@ const INTERPRETERS: [&str; 18] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", ".", "source", "python", "python3", "node", "ruby", "perl", "php",
     "lua", "tsx", "ts-node", "Rscript",
 ];
+/// Those whose code is a line for a shell.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "fish", ".", "source"];
 /// Words before a command that are not the command.
 const PREFIXES: [&str; 17] = [
     "env", "exec", "time", "nice", "nohup", "command", "!", "if", "then", "else", "elif", "do", "while", "until", "{",
@@ -133,7 +135,7 @@ fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
         scripts.push(whole_file(program));
     }
     if INTERPRETERS.contains(&program_name) {
-        scripts.extend(list_interpreted(&arguments));
+        scripts.extend(list_interpreted_scripts(program_name, &arguments));
     }
     if PACKAGE_RUNNERS.contains(&program_name) {
         scripts.push(CheckScript { path_end: "package.json".to_string(), part: ScriptPart::PackageScripts });
@@ -147,40 +149,41 @@ fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
     scripts
 }
 
-/// Lists what an interpreter with these arguments runs.
-fn list_interpreted(arguments: &[&str]) -> Vec<CheckScript> {
+/// Lists what an interpreter runs with these arguments.
+fn list_interpreted_scripts(interpreter: &str, arguments: &[&str]) -> Vec<CheckScript> {
     let whole_file = |path: &str| CheckScript { path_end: normalize_path(path), part: ScriptPart::WholeFile };
+    let list_in_code = |code_words: &[&str]| -> Vec<CheckScript> {
+        split_shell_line(&code_words.join(" ")).iter().flat_map(|words| list_scripts_of(words)).collect()
+    };
     // `sh < script` reads the script as its input.
     if let Some(position) = arguments.iter().position(|argument| *argument == "<") {
         return arguments.get(position + 1).map(|script| whole_file(script)).into_iter().collect();
     }
+    let is_shell = SHELLS.contains(&interpreter);
     let mut remaining_args = arguments.iter();
     while let Some(argument) = remaining_args.next() {
         match *argument {
-            // The code is a line for a shell, or of another language, where nothing looks like a script.
-            "-c" | "-e" => {
-                let code = remaining_args.as_slice().join(" ");
-                return split_shell_line(&code).iter().flat_map(|words| list_scripts_of(words)).collect();
-            }
+            // In code of another language nothing looks like a command that runs a script.
+            "-c" => return list_in_code(remaining_args.as_slice()),
+            "-e" | "--eval" if !is_shell => return Vec::new(),
             "-m" => {
                 let module_path = remaining_args.next().map(|module| module.replace('.', "/"));
                 let candidates = |path: String| [format!("{path}.py"), format!("{path}/__main__.py")];
                 return module_path.into_iter().flat_map(candidates).map(|path| whole_file(&path)).collect();
             }
             // These have a value.
-            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" | "-r" | "--require" | "-W" | "-X" | "-I" => {
-                remaining_args.next();
-            }
-            option if option.starts_with(['-', '+']) => {
-                // Letters of shells can be joined: `-ec CODE`, `-euo pipefail`.
-                if option.ends_with('c') && !option.starts_with("--") {
-                    let code = remaining_args.as_slice().join(" ");
-                    return split_shell_line(&code).iter().flat_map(|words| list_scripts_of(words)).collect();
+            "-O" | "+O" | "--rcfile" | "--init-file" if is_shell => drop(remaining_args.next()),
+            "-r" | "--require" | "-W" | "-X" | "-I" if !is_shell => drop(remaining_args.next()),
+            // Letters of shells can be joined: `-ec CODE`, `-euo pipefail`.
+            option if is_shell && option.starts_with(['-', '+']) && !option.starts_with("--") => {
+                if option.ends_with('c') {
+                    return list_in_code(remaining_args.as_slice());
                 }
-                if option.ends_with('o') && !option.starts_with("--") {
+                if option.ends_with('o') {
                     remaining_args.next();
                 }
             }
+            option if option.starts_with('-') => {}
             script => return vec![whole_file(script)],
         }
     }
@@ -224,6 +227,7 @@ mod tests {
             ("\"./check.sh\"", "check.sh"),
             ("(./check.sh)", "check.sh"),
             ("env FOO=1 node test.js", "test.js"),
+            ("sh -e check.sh", "check.sh"),
             ("bash -o pipefail check.sh", "check.sh"),
             ("bash -euo pipefail check.sh", "check.sh"),
             ("sh -c \"./check.sh\"", "check.sh"),
@@ -244,6 +248,7 @@ mod tests {
             ("cargo test", "tests/test"),
             ("python3 -m pytest tests/test_a.py", "tests/test_a.py"),
             ("sh -c 'true'", "true"),
+            ("node -e check.js", "check.js"),
             ("./check.sh", "recheck.sh"),
             ("/usr/bin/check.sh", "check.sh"),
             ("cat check.sh", "check.sh"),

@@ -36,7 +36,7 @@ pub(super) async fn run_checks(
             Ok((directory, guarded_files)) => {
                 let mut outcome = run_all(&context, &checks, &directory).await;
                 // Checks run code that agents have changed.
-                let remarks = guarded_files.map(GuardedFiles::put_back).unwrap_or_default();
+                let remarks = put_back_guarded(guarded_files).await;
                 if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
                     report.remarks = remarks;
                 }
@@ -70,6 +70,13 @@ async fn open_workspace(
     };
     let opened = tokio::task::spawn_blocking(open).await;
     opened.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
+}
+
+/// Puts back what a check or hook has changed in the user's checkout. Returns what the user should know.
+pub(super) async fn put_back_guarded(guarded_files: Option<GuardedFiles>) -> Vec<String> {
+    let Some(guarded_files) = guarded_files else { return Vec::new() };
+    let put_back = run_file_work(move || Ok(guarded_files.put_back())).await;
+    put_back.unwrap_or_else(|cause| vec![format!("git's settings and hooks could not be compared: {cause}")])
 }
 
 /// Adds what the workspace lacks, if a check failed in it.

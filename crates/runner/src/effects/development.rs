@@ -24,6 +24,7 @@ use tribunal_core::{
 
 use super::{
     EffectContext, PerformedEffect,
+    checks::put_back_guarded,
     commands::{CommandFailure, ProgramCall, run_program},
     environment_fault, stray_edits,
 };
@@ -31,7 +32,7 @@ use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
     development::{
-        DevelopmentWorkspace, GuardedFiles, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
+        DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
         commits::{PreparedCommit, ReadyCommit},
         hooks::CommitHook,
         integrate::integrate_work,
@@ -390,7 +391,7 @@ impl CommitHooks<'_> {
         let finished = self.context.run_user_command(&command, directory, hook_env, writable_paths).await;
         // A hook runs code that agents have changed, and can write what the next git command would obey.
         self.with_workspace(DevelopmentWorkspace::restore_git_settings).await?;
-        let remarks = guarded_files.map(GuardedFiles::put_back).unwrap_or_default();
+        let remarks = put_back_guarded(guarded_files).await;
         let mut finished = finished?;
         if !remarks.is_empty() {
             finished.result.status = CheckStatus::Failed { exit_code: 1 };

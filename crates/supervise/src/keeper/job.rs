@@ -36,7 +36,7 @@ impl KeeperJob {
         let mut fields: Vec<OsString> = vec![
             self.grace_period.as_millis().to_string().into(),
             optional_field(self.file_limit.map(|file_limit| file_limit.to_string().into())),
-            optional_field(self.sandbox.as_ref().map(SandboxRules::to_argument)),
+            optional_field(self.sandbox.as_ref().map(SandboxRules::to_field)),
             self.working_dir.clone().into_os_string(),
             self.environment.len().to_string().into(),
         ];
@@ -74,7 +74,7 @@ impl KeeperJob {
         let sandbox = match next_field()? {
             field if field == NONE_FIELD => None,
             // Rules that cannot be read end the keeper: the process must not start without them.
-            field => Some(SandboxRules::from_argument(&field)?),
+            field => Some(SandboxRules::from_field(&field)?),
         };
         let working_dir = PathBuf::from(next_field()?);
         let variable_count: usize = next_field()?.to_str()?.parse().ok()?;

@@ -35,9 +35,7 @@ impl PreparedRules {
     /// Restricts this thread and everything that it starts from now on.
     pub fn restrict_self(self) -> io::Result<()> {
         self.ruleset.restrict_self().map(drop).map_err(io::Error::other)?;
-        // A kernel without filters is one of a special kind; what Landlock promises holds there, too.
-        let _ = seccompiler::apply_filter(&self.call_filter);
-        Ok(())
+        seccompiler::apply_filter(&self.call_filter).map_err(io::Error::other)
     }
 }
 

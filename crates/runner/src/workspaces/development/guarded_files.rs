@@ -117,14 +117,14 @@ impl GuardedFiles {
                 }
             });
         }
-        // Git's examples of hooks matter least.
-        remarks.sort_by_key(|remark| remark.contains(".sample was changed"));
+        // What could not be put back matters most, and git's examples of hooks least.
+        remarks
+            .sort_by_key(|remark| (!remark.contains("could not be put back"), remark.contains(".sample was changed")));
         if remarks.len() > MAX_REMARKS {
             let further_count = remarks.len() - MAX_REMARKS;
             remarks.truncate(MAX_REMARKS);
-            remarks.push(format!(
-                "{further_count} more files in .git and .tribunal were changed while the agent worked, too"
-            ));
+            remarks
+                .push(format!("{further_count} more files in .git and .tribunal were changed while the agent worked"));
         }
         remarks.extend(self.remove_pipes());
         let current_refs = read_refs(&self.refs_dir);
