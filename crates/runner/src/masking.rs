@@ -24,11 +24,20 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use regex::Regex;
 
 mod assignments;
+mod mask_rule;
 mod mask_stream;
 mod pem_keys;
+mod service_tokens;
+#[cfg(test)]
+mod table_tests;
 mod token_rules;
 
 pub use mask_stream::MaskStream;
+
+/// All rules of the table.
+fn all_rules() -> impl Iterator<Item = &'static mask_rule::MaskRule> {
+    token_rules::MASK_RULES.iter().chain(service_tokens::SERVICE_RULES)
+}
 
 const MASK_START: &str = "[masked:";
 
@@ -60,7 +69,7 @@ pub struct Masker {
 struct CompiledRules {
     trigger_automaton: AhoCorasick,
     /// For each trigger the rule it calls, as a bit.
-    trigger_bits: Vec<u64>,
+    trigger_bits: Vec<u128>,
     rule_regexes: Vec<Regex>,
     assignments: assignments::AssignmentPatterns,
     known_values: AhoCorasick,
@@ -76,8 +85,8 @@ struct FoundSecret {
     mask_kind: &'static str,
 }
 
-const KNOWN_BIT: u64 = 1 << 63;
-const ASSIGNED_BIT: u64 = 1 << 62;
+const KNOWN_BIT: u128 = 1 << 127;
+const ASSIGNED_BIT: u128 = 1 << 126;
 
 impl Masker {
     /// Compiles the rules. `environment` has the pairs (name, value) of the environment. The name decides which values are
@@ -90,12 +99,12 @@ impl Masker {
         let known_values = known_patterns(environment);
         let mut literals: Vec<&str> = Vec::new();
         let mut trigger_bits = Vec::new();
-        let mut add_trigger = |rule_bit: u64, literal| {
+        let mut add_trigger = |rule_bit: u128, literal| {
             literals.push(literal);
             trigger_bits.push(rule_bit);
         };
         // The index of a rule is its bit, so a trigger names its rule by position.
-        for (rule_index, mask_rule) in token_rules::MASK_RULES.iter().enumerate() {
+        for (rule_index, mask_rule) in all_rules().enumerate() {
             for trigger in mask_rule.triggers {
                 add_trigger(1 << rule_index, *trigger);
             }
@@ -107,13 +116,13 @@ impl Masker {
         for known_value in &known_values {
             add_trigger(KNOWN_BIT, &known_value[..known_value.floor_char_boundary(KNOWN_TRIGGER_BYTES)]);
         }
-        let rule_table = token_rules::MASK_RULES.iter();
+        let rule_table = all_rules();
         Masker {
             compiled: Arc::new(CompiledRules {
                 trigger_automaton: build_automaton(&literals, AhoCorasickKind::DFA, true),
                 trigger_bits,
                 rule_regexes: rule_table
-                    .map(|table_rule| token_rules::compile_pattern(table_rule.mask_kind, table_rule.pattern))
+                    .map(|table_rule| mask_rule::compile_pattern(table_rule.mask_kind, table_rule.pattern))
                     .collect(),
                 assignments: assignments::AssignmentPatterns::new(),
                 known_values: build_automaton(&known_values, AhoCorasickKind::ContiguousNFA, false),
@@ -259,11 +268,11 @@ impl Masker {
             found_secrets.extend(compiled.known_values.find_overlapping_iter(text_line).map(|value_hit| FoundSecret {
                 context_start: value_hit.start(),
                 secret_range: value_hit.range(),
-                mask_kind: token_rules::ENVIRONMENT_KIND,
+                mask_kind: mask_rule::ENVIRONMENT_KIND,
             }));
         }
-        for (rule_index, rule) in token_rules::MASK_RULES.iter().enumerate() {
-            if called_bits & 1 << rule_index == 0 {
+        for (rule_index, rule) in all_rules().enumerate() {
+            if called_bits & (1 << rule_index) == 0 {
                 continue;
             }
             for captures in compiled.rule_regexes[rule_index].captures_iter(text_line) {
@@ -282,7 +291,7 @@ impl Masker {
         }
         if called_bits & ASSIGNED_BIT != 0 {
             compiled.assignments.find_assigned_secrets(text_line, |context_start, secret_range| {
-                found_secrets.push(FoundSecret { context_start, secret_range, mask_kind: token_rules::ASSIGNED_KIND });
+                found_secrets.push(FoundSecret { context_start, secret_range, mask_kind: mask_rule::ASSIGNED_KIND });
             });
         }
         found_secrets
@@ -320,6 +329,12 @@ fn merge_overlapping(mut found_secrets: Vec<FoundSecret>) -> Vec<FoundSecret> {
     merged_secrets
 }
 
+/// Whether this module writes a mask of this kind; other bracketed text is not taken for a mask.
+fn is_mask_kind(mask_kind: &str) -> bool {
+    [mask_rule::ENVIRONMENT_KIND, mask_rule::PEM_KIND, mask_rule::ASSIGNED_KIND].contains(&mask_kind)
+        || all_rules().any(|rule| rule.mask_kind == mask_kind)
+}
+
 /// Finds the masks that a line already has.
 fn find_masks(text_line: &str) -> Vec<Range<usize>> {
     let mask_starts = text_line.match_indices(MASK_START).map(|(mask_start, _)| mask_start);
@@ -327,7 +342,7 @@ fn find_masks(text_line: &str) -> Vec<Range<usize>> {
         let kind_start = mask_start + MASK_START.len();
         // No kind is longer, so the search for the bracket is bounded.
         let kind_end = kind_start + text_line[kind_start..].bytes().take(24).position(|byte| byte == b']')?;
-        token_rules::is_mask_kind(&text_line[kind_start..kind_end]).then_some(mask_start..kind_end + 1)
+        is_mask_kind(&text_line[kind_start..kind_end]).then_some(mask_start..kind_end + 1)
     };
     mask_starts.filter_map(mask_range).collect()
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use regex::Regex;
 
-use super::token_rules::compile_pattern;
+use super::mask_rule::compile_pattern;
 
 /// A longer quoted value is taken for text with an unbalanced quote.
 const MAX_QUOTED_VALUE: usize = 8 * 1024;
@@ -143,6 +143,9 @@ impl AssignmentPatterns {
                 is_shell,
                 is_password: name_word.as_str().as_bytes()[0].eq_ignore_ascii_case(&b'p'),
             };
+            if is_header_name(&text_line[secret_range.clone()]) {
+                continue; // `api_key: X-API-Key: VALUE`, where the name of a header comes first
+            }
             if !self.is_harmless(&text_line[secret_range.clone()], &value_place) {
                 // The search continues after the value, which may contain words that look like a name.
                 search_start = secret_range.end;
@@ -180,6 +183,14 @@ impl AssignmentPatterns {
         }
         !value_place.is_shell && self.code.is_match(value)
     }
+}
+
+/// Whether a value is a name with a colon, before another value.
+fn is_header_name(value: &str) -> bool {
+    value.strip_suffix(':').is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
+    })
 }
 
 /// Walks back over the rest of the name. The walk is bounded, so that a long run is not walked again and again.

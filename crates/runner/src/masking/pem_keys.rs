@@ -6,10 +6,11 @@
 
 use regex::Regex;
 
-use super::token_rules::{PEM_KIND, compile_pattern};
+use super::mask_rule::{PEM_KIND, compile_pattern};
 
 const PEM_PATTERNS: &[(&str, &str)] = &[
-    ("pem begin", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
+    // PuTTY's own format has a line with the number of lines that follow.
+    ("pem begin", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: [0-9]{1,4}"),
     ("pem end", r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     (
         // A line of the block, also with line numbers, quote marks, a container's name or as a string of source code. The group

@@ -4,40 +4,7 @@
 //! one. Triggers ignore ASCII case; the pattern decides. Group 1 of a pattern is the secret, the rest of the match is context
 //! that stays.
 
-use regex::Regex;
-
-/// One entry of the table.
-pub(super) struct MaskRule {
-    pub(super) mask_kind: &'static str,
-    pub(super) triggers: &'static [&'static str],
-    pub(super) pattern: &'static str,
-    /// A final check of the secret, for what a regex expresses badly.
-    pub(super) accepts_secret: fn(&str) -> bool,
-}
-
-/// Kinds that do not come from the table.
-pub(super) const ENVIRONMENT_KIND: &str = "env";
-pub(super) const PEM_KIND: &str = "pem";
-pub(super) const ASSIGNED_KIND: &str = "secret";
-
-/// Where a token may start. A plain word border is not enough: in escaped or coloured text the last letter of `\n`, `\u003d`,
-/// `%3D` or `ESC[0m` touches the token.
-macro_rules! left {
-    () => {
-        r"(?:(?-u:\b)|_|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
-    };
-}
-
-const fn new_rule(mask_kind: &'static str, triggers: &'static [&'static str], pattern: &'static str) -> MaskRule {
-    MaskRule { mask_kind, triggers, pattern, accepts_secret: accept_always }
-}
-
-impl MaskRule {
-    const fn only_when(mut self, accepts_secret: fn(&str) -> bool) -> MaskRule {
-        self.accepts_secret = accepts_secret;
-        self
-    }
-}
+use super::mask_rule::{MaskRule, left, new_rule};
 
 /// Earlier rules win where two find exactly the same text, so the specific ones come first.
 pub(super) const MASK_RULES: &[MaskRule] = &[
@@ -106,11 +73,6 @@ pub(super) const MASK_RULES: &[MaskRule] = &[
     new_rule("pypi", &["pypi-agei"], r"(pypi-AgEI[A-Za-z0-9_-]{16,})"),
     new_rule("huggingface", &["hf_"], concat!(left!(), r"(hf_[A-Za-z0-9]{30,})")),
     new_rule("sendgrid", &["sg."], concat!(left!(), r"(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})")),
-    new_rule(
-        "twilio",
-        &["=sk", ":sk", "= sk", ": sk", "\"sk", "'sk"],
-        r#"[=:][ \t]*\\*["']?(SK[0-9a-fA-F]{32})(?-u:\b)"#,
-    ),
     new_rule("digitalocean", &["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[por]_v1_[A-Za-z0-9]{32,})"),
     new_rule("docker", &["dckr_"], r"(dckr_[po]at_[A-Za-z0-9_-]{20,})"),
     new_rule("shopify", &["shpat_", "shpca_", "shppa_", "shpss_"], r"(shp(?:at|ca|pa|ss)_[A-Za-z0-9]{32,})"),
@@ -154,26 +116,9 @@ pub(super) const MASK_RULES: &[MaskRule] = &[
         r#"://[^\x00-\x20/:@"'<>`\\]*:([^\x00-\x20/"'<>`\\]+)@"#,
     )
     .only_when(is_url_password),
+    // A token in place of the user's name.
+    new_rule("url", &["://"], r"://([A-Za-z0-9_-]{20,})@").only_when(has_digit_and_lower_case),
 ];
-
-/// Compiles a pattern of the source. The tests compile every one, so a failure cannot ship; hiding it would silently drop a
-/// rule.
-pub(super) fn compile_pattern(pattern_name: &str, pattern: &str) -> Regex {
-    match Regex::new(pattern) {
-        Ok(regex) => regex,
-        Err(error) => unreachable!("rule {pattern_name}: {error}"),
-    }
-}
-
-/// Whether this module writes a mask of this kind; other bracketed text is not taken for a mask.
-pub(super) fn is_mask_kind(mask_kind: &str) -> bool {
-    [ENVIRONMENT_KIND, PEM_KIND, ASSIGNED_KIND].contains(&mask_kind)
-        || MASK_RULES.iter().any(|rule| rule.mask_kind == mask_kind)
-}
-
-fn accept_always(_: &str) -> bool {
-    true
-}
 
 fn has_digit_and_lower_case(secret: &str) -> bool {
     secret.bytes().any(|byte| byte.is_ascii_digit()) && secret.bytes().any(|byte| byte.is_ascii_lowercase())
@@ -199,28 +144,6 @@ fn is_url_password(secret: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_pattern_compiles_and_has_one_group() {
-        for rule in MASK_RULES {
-            let regex = Regex::new(rule.pattern).unwrap_or_else(|error| panic!("{}: {error}", rule.mask_kind));
-            assert_eq!(regex.captures_len(), 2, "{}", rule.mask_kind);
-        }
-    }
-
-    #[test]
-    fn every_rule_has_triggers_and_a_short_lower_case_kind() {
-        for rule in MASK_RULES {
-            assert!(!rule.triggers.is_empty(), "{}", rule.mask_kind);
-            for trigger in rule.triggers {
-                assert_eq!(*trigger, trigger.to_ascii_lowercase());
-                assert!(trigger.len() >= 3 && !trigger.contains('\n'), "{trigger}");
-            }
-            assert!(rule.mask_kind.len() <= 16);
-            assert!(rule.mask_kind.bytes().all(|b| b == b'-' || b.is_ascii_lowercase()));
-        }
-        assert!(MASK_RULES.len() < 62, "rules are a set of 64 bits");
-    }
 
     #[test]
     fn text_that_is_not_a_url_password_is_recognized() {
