@@ -598,7 +598,6 @@ mod tests {
             format!("index {}..{}", hex_text(7), hex_text(9)),
             format!("sha256:{sum} done"),
             format!("Cargo.lock checksum = \"{sum}\""),
-            format!("value SK{} alone", hex_text(32)),
             format!("sk-{}", "learn-estimator-with-a-long-name"),
         ];
         let fixed = [

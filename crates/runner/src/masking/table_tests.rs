@@ -69,7 +69,7 @@ const SECRETS: &[&str] = &[
     "xapp-1-A{10u}-{13d}-{64h}",
     "https://hooks.slack.com/services/T{8u}/B{10u}/{24m}",
     "https://discord.com/api/webhooks/{18d}/{68m}",
-    "DISCORD=MTk4NjIyNDgzNDcxOTI1.{6m}.{38m}",
+    "DISCORD=MTk4NjIyNDgzNDcxOTI1MjQ4.{6m}.{38m}",
     "sk_live_{24m}",
     "rk_live_{24m}",
     "whsec_{32m}",
