@@ -65,6 +65,12 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
         PatchRefusal::Gutted { before: lines_before, after: lines_after } => {
             format!("the fix would leave only {lines_after} of {lines_before} lines")
         }
+        PatchRefusal::TooLarge { file: file_path, bytes, max_bytes } => {
+            format!("the fix makes {file_path} {bytes} bytes large; at most {max_bytes} are allowed")
+        }
+        PatchRefusal::AddsSecret { file: file_path, kinds } => {
+            format!("the fix adds a secret to {file_path} ({})", kinds.join(", "))
+        }
         PatchRefusal::Lost { detail } => detail.clone(),
     }
 }

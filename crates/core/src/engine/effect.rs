@@ -27,7 +27,7 @@ use crate::{
     },
     engine::{
         children::{ChildOutcome, RunChild},
-        files::{FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
+        files::{FileSizeLimit, FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
         reason::RunEnding,
@@ -179,6 +179,7 @@ pub struct Land {
     pub patch: Hash,
     /// The allowed files, and directories with a trailing `/` in which new files may be added.
     pub allowed: Vec<String>,
+    pub size_limit: FileSizeLimit,
     pub checks: Vec<CheckSpec>,
 }
 

@@ -114,6 +114,33 @@ pub struct Hunk {
     pub new_len: u32,
 }
 
+/// How large a patch may make a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileSizeLimit {
+    /// How many times its old size.
+    pub growth: u32,
+    pub megabytes: u32,
+}
+
+/// A file up to this size may grow by any factor: one sentence more can be several times a short text.
+const FREE_BYTES: u64 = 4 << 10;
+
+impl FileSizeLimit {
+    /// Returns the most bytes that a file may have. A file that did not exist has no old size to grow from.
+    pub fn max_bytes(self, old_bytes: Option<u64>) -> u64 {
+        let total_bytes = u64::from(self.megabytes) << 20;
+        let grown_bytes = old_bytes.map(|old_bytes| old_bytes.saturating_mul(u64::from(self.growth)).max(FREE_BYTES));
+        // What is larger already may stay as large as it is.
+        grown_bytes.unwrap_or(total_bytes).min(total_bytes.max(old_bytes.unwrap_or_default()))
+    }
+}
+
+impl Default for FileSizeLimit {
+    fn default() -> Self {
+        FileSizeLimit { growth: 4, megabytes: 8 }
+    }
+}
+
 /// The reason why a patch did not land.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "refused", rename_all = "snake_case")]
@@ -135,6 +162,10 @@ pub enum PatchRefusal {
     Check { command: String, output: String },
     /// It would remove most of the text.
     Gutted { before: u32, after: u32 },
+    /// It makes a file larger than is allowed.
+    TooLarge { file: String, bytes: u64, max_bytes: u64 },
+    /// It adds what looks like a secret; only the kinds are told.
+    AddsSecret { file: String, kinds: Vec<String> },
     /// The workspace that it was made in is gone, or no longer has the content that was answered for.
     Lost { detail: String },
 }

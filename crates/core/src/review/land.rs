@@ -188,6 +188,7 @@ async fn land_patch(
         by: task_key.clone(),
         patch: patch_hash.clone(),
         allowed: allowed_paths(&state.reviewed_subject(host.order), held_files),
+        size_limit: host.order.fixers.size_limit,
         checks: settings.checks.clone(),
     };
     match host.perform(landing_key.clone(), land_effect).await? {
@@ -267,6 +268,8 @@ pub(super) fn refusal_cause(patch_refusal: &PatchRefusal) -> TransitionCause {
         PatchRefusal::Outside { .. }
         | PatchRefusal::Check { .. }
         | PatchRefusal::Gutted { .. }
+        | PatchRefusal::TooLarge { .. }
+        | PatchRefusal::AddsSecret { .. }
         | PatchRefusal::Lost { .. } => TransitionCause::PatchRefused,
     }
 }
@@ -413,6 +416,12 @@ pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
         }
         PatchRefusal::Gutted { before, after } => {
             format!("rejected: the fix would leave only {after} of {before} lines")
+        }
+        PatchRefusal::TooLarge { file, bytes, max_bytes } => {
+            format!("rejected: the fix makes {file} {bytes} bytes large; at most {max_bytes} are allowed")
+        }
+        PatchRefusal::AddsSecret { file, kinds } => {
+            format!("rejected: the fix adds a secret to {file} ({})", kinds.join(", "))
         }
         PatchRefusal::Lost { detail } => format!("rejected: {detail}"),
     }

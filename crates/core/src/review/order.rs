@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::{
+        files::FileSizeLimit,
         limits::{RemainingLimits, RunUsage},
         reason::{RunEnding, RunReason},
         run_kind::RunKind,
@@ -200,6 +201,9 @@ pub struct FixerSettings {
     /// The user approves each patch before it lands.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approve_each: bool,
+    /// How large a patch may make a file.
+    #[serde(default)]
+    pub size_limit: FileSizeLimit,
     /// The user's open session repairs the findings directly in the user's files; no fixers are started.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub in_session: bool,
@@ -212,6 +216,7 @@ impl Default for FixerSettings {
             max_issues_per_agent: 5,
             timeout_ms: 15 * 60_000,
             approve_each: false,
+            size_limit: FileSizeLimit::default(),
             in_session: false,
         }
     }

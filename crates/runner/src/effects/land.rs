@@ -18,7 +18,7 @@ use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
     engine::{
         effect::{LandOutcome, LandedChange},
-        files::{Hunk, LandedFile, PatchRefusal},
+        files::{FileSizeLimit, Hunk, LandedFile, PatchRefusal},
         ids::Hash,
     },
     text::truncate_chars,
@@ -52,6 +52,7 @@ pub(super) struct LandingRequest {
     pub patch: Hash,
     /// Files that may change; a directory with a `/` at its end allows new files in it.
     pub allowed: Vec<String>,
+    pub size_limit: FileSizeLimit,
     pub checks: Vec<CheckSpec>,
 }
 

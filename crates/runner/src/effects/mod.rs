@@ -247,11 +247,12 @@ pub(crate) async fn perform_effect(
                 .await
                 .map(PerformedEffect::into_reply);
         }
-        Effect::Land(Land { by: task_key, patch, allowed, checks }) => {
+        Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks }) => {
             let request = land::LandingRequest {
                 checkpoint_key: CheckpointKey { stretch: stretch_number, task_key },
                 patch,
                 allowed,
+                size_limit,
                 checks,
             };
             Reply::Land(land::land_patch(context, request).await?)

@@ -3,6 +3,8 @@
 //! It works on a growing text: `collapse_keys` takes what it can decide on and keeps its position in a state, so that nothing
 //! larger than one line is ever held. A block without an end stops at the first line that cannot belong to it; otherwise the
 //! mere mention of a first line would swallow a whole log.
+//!
+//! The line ends of a block stay, so that the lines behind it keep their numbers.
 
 use regex::Regex;
 
@@ -52,6 +54,15 @@ impl PemPatterns {
     /// Whether this stage would change the text at all.
     pub(super) fn occurs_in(&self, text: &str) -> bool {
         self.begin_marker.is_match(text)
+    }
+
+    /// Lists the keys of a text, each from its first marker to its last or to the next empty line.
+    pub(super) fn list_keys<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        self.begin_marker.find_iter(text).map(|begin_match| {
+            let key_text = &text[begin_match.start()..];
+            let end_match = self.end_marker.find(key_text).map(|end_match| end_match.end());
+            &key_text[..end_match.or_else(|| key_text.find("\n\n")).unwrap_or(key_text.len())]
+        })
     }
 
     /// Returns where the text after the key begins, if this is a line of a block.
@@ -127,7 +138,7 @@ fn step_outside(patterns: &PemPatterns, text: &str, is_last: bool, output: &mut 
     if !is_last {
         // A marker may be split by the end of the chunk.
         let marker_start = text.floor_char_boundary(ready_length.saturating_sub(MAX_MARKER_BYTES));
-        ready_length = text[marker_start..].find('-').map_or(ready_length, |dash| marker_start + dash);
+        ready_length = text[marker_start..].find(['-', 'P']).map_or(ready_length, |start| marker_start + start);
     }
     if ready_length == 0 {
         return PemStep::Wait;
@@ -191,6 +202,7 @@ fn step_at_line_start(
     if let Some(end_match) = patterns.end_marker.find(line_part)
         && begin_start.is_none_or(|begin_start| begin_start > end_match.start())
     {
+        push_line_ends(pending, output);
         return PemStep::Advance(end_match.end(), PemState::OutsideKey);
     }
     if begin_start.is_none() {
@@ -205,9 +217,11 @@ fn step_at_line_start(
         }
         match patterns.key_text_end(line_part) {
             Some(_) if part_end == LinePartEnd::WindowEnd => {
+                push_line_ends(pending, output);
                 return PemStep::Advance(line_part.len(), PemState::InsideLine);
             }
             Some(trailing_start) => {
+                push_line_ends(pending, output);
                 let (taken_length, pending) =
                     take_with_newline(text, line_part.len(), &line_part[trailing_start..], part_end);
                 return PemStep::Advance(taken_length, PemState::AtLineStart { pending });
@@ -218,6 +232,11 @@ fn step_at_line_start(
     // The line does not belong to the block, so the block is over and the line is handled as ordinary text.
     output.push_str(pending);
     PemStep::Advance(0, PemState::OutsideKey)
+}
+
+/// Writes the line ends of text that turned out to be part of a block.
+fn push_line_ends(key_text: &str, output: &mut String) {
+    output.extend(key_text.chars().filter(|character| matches!(character, '\r' | '\n')));
 }
 
 /// Returns how much of the text was taken, and what to write if the block turns out to be over.
@@ -295,25 +314,25 @@ mod tests {
     fn keys_are_replaced_in_all_their_forms() {
         let (begin_line, end_line, run_id) = (begin_marker(), end_marker(), "Ab1+".repeat(16));
         let table = [
-            (format!("a\n{begin_line}\n{run_id}\n{run_id}\nAb==\n{end_line}\nz\n"), "a\nP\nz\n"),
-            (format!("{begin_line}\r\n{run_id}\r\n{end_line}\r\nz"), "P\r\nz"),
-            (format!("{begin_line}\n{run_id}\n{run_id}"), "P"),
-            (format!("{begin_line}\n{run_id}\n"), "P\n"),
-            (format!("{begin_line}\n{run_id}\nand more text\n"), "P\nand more text\n"),
-            (format!("{begin_line}\n{run_id}\n\n\nWord\n"), "P\n\n\nWord\n"),
-            (format!("{begin_line}\n{run_id}\n\nand text\n"), "P\n\nand text\n"),
-            (format!("{begin_line}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,0\n\n{run_id}\n{end_line}."), "P."),
-            (format!("  1\t{begin_line}\n  2\t{run_id}\n  3\tAb==\n  4\t{end_line}\n"), "  1\tP\n"),
-            (format!("  1→{begin_line}\n  2→{run_id}\n  3→Ab==\n  4→{end_line}\n"), "  1→P\n"),
-            (format!("web | {begin_line}\nweb | {run_id}\nweb | {end_line}\n"), "web | P\n"),
-            (format!("10:00 x {begin_line}\n10:00 x {run_id}\n10:00 x {end_line}\n"), "10:00 x P\n"),
-            (format!("\"{begin_line}\\n\" +\n  \"{run_id}\\n\" +\n  \"{end_line}\";\n"), "\"P\";\n"),
+            (format!("a\n{begin_line}\n{run_id}\n{run_id}\nAb==\n{end_line}\nz\n"), "a\nP\n\n\n\n\nz\n"),
+            (format!("{begin_line}\r\n{run_id}\r\n{end_line}\r\nz"), "P\r\n\r\n\r\nz"),
+            (format!("{begin_line}\n{run_id}\n{run_id}"), "P\n\n"),
+            (format!("{begin_line}\n{run_id}\n"), "P\n\n"),
+            (format!("{begin_line}\n{run_id}\nand more text\n"), "P\n\nand more text\n"),
+            (format!("{begin_line}\n{run_id}\n\n\nWord\n"), "P\n\n\n\nWord\n"),
+            (format!("{begin_line}\n{run_id}\n\nand text\n"), "P\n\n\nand text\n"),
+            (format!("{begin_line}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,0\n\n{run_id}\n{end_line}."), "P\n\n\n\n\n."),
+            (format!("  1\t{begin_line}\n  2\t{run_id}\n  3\tAb==\n  4\t{end_line}\n"), "  1\tP\n\n\n\n"),
+            (format!("  1→{begin_line}\n  2→{run_id}\n  3→Ab==\n  4→{end_line}\n"), "  1→P\n\n\n\n"),
+            (format!("web | {begin_line}\nweb | {run_id}\nweb | {end_line}\n"), "web | P\n\n\n"),
+            (format!("10:00 x {begin_line}\n10:00 x {run_id}\n10:00 x {end_line}\n"), "10:00 x P\n\n\n"),
+            (format!("\"{begin_line}\\n\" +\n  \"{run_id}\\n\" +\n  \"{end_line}\";\n"), "\"P\n\n\";\n"),
             (format!("{{\"k\":\"{begin_line}\\n{run_id}\\nAb==\\n{end_line}\\n\"}}"), "{\"k\":\"P\\n\"}"),
             (format!("{{\"k\":\"{begin_line}\\n{run_id}\\nAb12\"}}"), "{\"k\":\"P\"}"),
             (format!("{{\"k\":\"{begin_line}\\n{run_id}\",\n\"l\": 1}}"), "{\"k\":\"P\",\n\"l\": 1}"),
             (format!("{begin_line} {run_id} {run_id} {end_line}."), "P."),
             (format!("a file with {begin_line} at its start"), "a file with P at its start"),
-            (format!("{begin_line}{begin_line}\n{run_id}\n{end_line}"), "PP"),
+            (format!("{begin_line}{begin_line}\n{run_id}\n{end_line}"), "PP\n\n"),
             (format!("\"{begin_line}\",\n\"{begin_line}\",\n];\n"), "\"P\",\n\"P\",\n];\n"),
         ];
         for (text, expected) in table {
@@ -330,7 +349,7 @@ mod tests {
                 format!("x {begin_line}{}{end_line} y\n{begin_line}\n{}\n{end_line}\n", &run_id[cut..], &run_id[cut..]);
             let mut output = String::new();
             collapse_keys(&patterns, &mut PemState::default(), &text, true, &mut output);
-            assert_eq!(output, "x [masked:pem] y\n[masked:pem]\n");
+            assert_eq!(output, "x [masked:pem] y\n[masked:pem]\n\n\n");
         }
     }
 

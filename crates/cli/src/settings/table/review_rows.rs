@@ -132,6 +132,10 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("tasks.max_issues_per_agent", ValueKind::Whole { minimum: 1, maximum: 50 }, field!(Plain, review.fixers.max_issues_per_agent),
         "Maximum number of findings per fixer")
         .with_aliases(&[same_kind("review_loop.subagents.fixer.max_issues_per_agent")]),
+    field_row("tasks.max_file_growth", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, review.fixers.size_limit.growth),
+        "How many times its old size a fix may make a file; up to 4 KB are always allowed"),
+    field_row("tasks.max_file_mb", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, review.fixers.size_limit.megabytes),
+        "Maximum size of a file after a fix, in megabytes"),
     field_row("tasks.party_min_agents", AT_LEAST_KIND, field!(Plain, review.panel.plans.min_agents),
         "Minimum number of personas in a party")
         .with_aliases(&[same_kind("review_loop.subagents.party.min_agents")]),

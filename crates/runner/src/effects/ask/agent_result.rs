@@ -31,6 +31,7 @@ use super::{AgentWorkspace, choose_conversation, questions};
 use crate::{
     effects::{EffectContext, PerformedEffect, current_wall_ms},
     landing::merging,
+    masking::Masker,
     workspaces::{TaskWorkspace, development::contents::StateReading, hash_changes},
 };
 
@@ -404,11 +405,17 @@ fn extract_patch(
             workspace.read_base(relative_path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
         match (current_hash, if is_regular_file { fs::read_to_string(&new_path).ok() } else { None }) {
             (Some(_), Some(new_text)) => {
-                diff_text.push_str(&merging::render_patch(relative_path, base_text.as_deref(), Some(&new_text)))
+                diff_text.push_str(&render_masked_patch(
+                    &context.masker,
+                    relative_path,
+                    base_text.as_deref(),
+                    &new_text,
+                ));
             }
             _ => diff_text.push_str(&format!("{relative_path}: deleted, or no longer text\n")),
         }
     }
+    // The paths are not masked yet.
     let diff_bytes = context.masker.mask(&diff_text).into_owned().into_bytes();
     let patch = Patch {
         hash: hash_changes(&changed_files),
@@ -419,9 +426,36 @@ fn extract_patch(
     Ok(Some(patch))
 }
 
+/// Renders the change of a file between its masked texts. A diff that is masked afterwards can show the middle of a key, without
+/// the first line that tells it.
+fn render_masked_patch(masker: &Masker, relative_path: &str, base_text: Option<&str>, new_text: &str) -> String {
+    let (masked_base, masked_text) = (base_text.map(|base_text| masker.mask(base_text)), masker.mask(new_text));
+    let patch_text = merging::render_patch(relative_path, masked_base.as_deref(), Some(&masked_text));
+    if patch_text.is_empty() && base_text != Some(new_text) {
+        return format!("{relative_path}: only masked text has changed\n");
+    }
+    patch_text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_diff_shows_no_part_of_a_key() {
+        let marker = |word: &str| format!("-----{word} {} KEY-----", "PRIVATE");
+        let key_line = |letter: &str| letter.repeat(64);
+        let key_lines: Vec<String> = ["Ab", "Cd", "Ef", "Gh", "Ij", "Kl"].iter().map(|pair| pair.repeat(32)).collect();
+        let base_text = format!("{}\n{}\n{}\nport: 1\n", marker("BEGIN"), key_lines.join("\n"), marker("END"));
+        let masker = Masker::new([]);
+        // The change is near the end of the key, so the diff does not show where the key begins.
+        let diff = render_masked_patch(&masker, "key.txt", Some(&base_text), &base_text.replace("port: 1", "port: 2"));
+        assert!(diff.contains("-port: 1\n+port: 2\n") && diff.contains("@@ -6,4 +6,4 @@"), "{diff}");
+        assert!(!diff.contains("KlKl"), "{diff}");
+        let changed_key = base_text.replace(&key_lines[3], &key_line("Z"));
+        let diff = render_masked_patch(&masker, "key.txt", Some(&base_text), &changed_key);
+        assert_eq!(diff, "key.txt: only masked text has changed\n");
+    }
 
     #[test]
     fn a_turn_records_what_its_client_denied() {

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::{files::PatchRefusal, ids::Hash};
+use tribunal_core::engine::{
+    files::{FileSizeLimit, PatchRefusal},
+    ids::Hash,
+};
 
 use super::LandingRequest;
 use crate::{
@@ -109,8 +112,34 @@ pub(super) fn find_candidate(
         // All changed files are ignored ones, so nothing of the patch would land.
         return Ok(Err(PatchRefusal::Lost { detail: "the fix changes only ignored files".to_string() }));
     }
+    if let Some(refusal) =
+        find_oversized_file(&patched_files, request.size_limit).or_else(|| find_added_secret(context, &patched_files))
+    {
+        return Ok(Err(refusal));
+    }
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
     Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key: request.checkpoint_key.clone() }))
+}
+
+/// Refuses a patch that makes a file too large.
+fn find_oversized_file(patched_files: &[PatchedFile], size_limit: FileSizeLimit) -> Option<PatchRefusal> {
+    patched_files.iter().find_map(|file| {
+        let max_bytes = size_limit.max_bytes(file.base_text.as_ref().map(|base_text| base_text.len() as u64));
+        let bytes = file.fixer_text.len() as u64;
+        (bytes > max_bytes).then(|| PatchRefusal::TooLarge { file: file.relative_path.clone(), bytes, max_bytes })
+    })
+}
+
+/// Refuses a patch that adds a secret. One that was in any of the files before may be moved.
+fn find_added_secret(context: &EffectContext, patched_files: &[PatchedFile]) -> Option<PatchRefusal> {
+    let base_texts = || patched_files.iter().filter_map(|file| file.base_text.as_deref());
+    patched_files.iter().find_map(|file| {
+        let kinds = context.masker.find_added_kinds(base_texts(), &file.fixer_text);
+        (!kinds.is_empty()).then(|| PatchRefusal::AddsSecret {
+            file: file.relative_path.clone(),
+            kinds: kinds.into_iter().map(str::to_string).collect(),
+        })
+    })
 }
 
 /// A new file may be created in a directory that is named, or among tests, but never one that configures tools.

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
 use proptest::prelude::*;
 use tribunal_core::{
-    engine::ids::Key,
+    engine::{files::FileSizeLimit, ids::Key},
     review::{
         order::ReviewOrder,
         subject::{ChangedPath, CodeChange as Range, Subject},
@@ -148,6 +148,7 @@ impl LandingScene {
             checkpoint_key: checkpoint_key(),
             patch: hash_changes(&changed_files),
             allowed: allowed_paths(),
+            size_limit: FileSizeLimit::default(),
             checks: Vec::new(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
