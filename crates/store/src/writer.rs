@@ -170,6 +170,16 @@ pub(crate) type BatchResult = Result<Vec<JournalEntry>, StoreError>;
 pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) -> rusqlite::Result<Vec<BatchResult>> {
     let mut transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut batch_results = Vec::with_capacity(batches.len());
+    if let [batch] = batches {
+        // Dropping the transaction rolls it back.
+        match write_batch(&transaction, batch) {
+            Ok(entries) => batch_results.push(Ok(entries)),
+            Err(WriteError::Json(cause)) => return Ok(vec![Err(StoreError::UnwritableEntry(cause))]),
+            Err(WriteError::Sql(cause)) => return Err(cause),
+        }
+        transaction.commit()?;
+        return Ok(batch_results);
+    }
     for batch in batches {
         let savepoint = transaction.savepoint()?;
         match write_batch(&savepoint, batch) {

@@ -55,7 +55,7 @@ use crate::{
     landing::checkpoints::CheckpointKey,
     masking::Masker,
     project::Project,
-    sandbox::SandboxPolicy,
+    sandbox::{SandboxPolicy, SpareTmp},
     workspaces::{SharedScans, agent_file_names},
 };
 
@@ -100,6 +100,7 @@ pub(crate) struct RunMemory {
     pub ignored_words: Mutex<IgnoredWords>,
     /// The workspaces of approved patches that were landed.
     pub landed_workspaces: Mutex<BTreeSet<PathBuf>>,
+    pub spare_tmp: Arc<SpareTmp>,
 }
 
 /// What did not count as the user's word.
@@ -140,6 +141,7 @@ impl EffectContext {
             launch_env: &self.launch_env,
             project: &self.project,
             run_id: &self.run_id,
+            spare_tmp: &self.memory.spare_tmp,
         }
     }
 

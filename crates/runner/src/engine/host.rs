@@ -24,7 +24,7 @@ use tribunal_core::{
     },
     workflows::start_workflow,
 };
-use tribunal_store::{EntryBatch, StoreError, SyncMode};
+use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 
 use crate::{
     effects::{
@@ -32,7 +32,7 @@ use crate::{
         remove_decision_page,
     },
     engine::{
-        journal::RunJournal,
+        journal::{RecordedReply, RunJournal},
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
     },
@@ -214,17 +214,18 @@ impl WorkflowHost<'_, '_> {
             self.wait_for_activity(replayer, true).await?;
         }
         // The recorded state counts, not the one in memory: masking may have changed it.
-        // A power failure that loses it loses nothing else: all replies before it are safe, and lead to the same state again.
-        let entries = self.record_drafts(drafts, SyncMode::WithNext).await?;
-        let Some(JournalEntry { at: boundary_time, event: RunEvent::Boundary { state: boundary_state, .. }, .. }) =
-            entries.into_iter().next_back()
-        else {
+        // A crash that loses it loses nothing else: all replies before it are safe, and lead to the same state again.
+        let last_entry = self.journal.defer_drafts(drafts)?.pop();
+        let Some(NewEntry { timestamp: boundary_time, draft: EntryDraft { event, .. }, .. }) = last_entry else {
             return Err(HostError::WaitsForNothing);
         };
+        let RunEvent::Boundary { state: boundary_state, .. } = event else { return Err(HostError::WaitsForNothing) };
         replayer.begin_next_stretch(boundary_time);
         let work_dir = self.context.project.work_dir(&self.context.run_id);
         // No effect of a later stretch refers to these workspaces, except to those that are retained.
         if work_dir.exists() {
+            // The view must know every decision that retains one.
+            self.record_deferred().await?;
             let (context, decisions) = (self.context.clone(), self.journal.run_view().decisions.clone());
             let clear_workspaces = move || {
                 workspaces::clear_workspaces(&work_dir, &find_retained_workspaces(&context, &decisions));
@@ -234,7 +235,16 @@ impl WorkflowHost<'_, '_> {
         Ok(boundary_state)
     }
 
+    /// Records and shows what was deferred.
+    async fn record_deferred(&mut self) -> Result<(), HostError> {
+        let entries = self.journal.record_deferred().await?;
+        self.send_entries(&entries);
+        Ok(())
+    }
+
     async fn wait_for_event(&mut self, replayer: &Replayer) -> Result<(), HostError> {
+        // This may take long, and nothing should be missing on the screen meanwhile.
+        self.record_deferred().await?;
         loop {
             let stop = *self.stop.borrow_and_update();
             if stop > StopLevel::Continue {
@@ -313,14 +323,14 @@ impl WorkflowHost<'_, '_> {
                 let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
                 let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
                 let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
-                let (entry, reply) = self.journal.record_reply(draft, batch).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, &entry, reply)
+                let recorded = self.journal.record_reply(vec![draft], batch).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
             }
             Effect::WriteRecords(request) => {
                 let reply = Reply::WriteRecords(RecordsWritten {});
                 let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
-                let (entry, reply) = self.journal.record_record_changes(draft, &request.changes).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, &entry, reply)
+                let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
+                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
             }
             Effect::RunChild(run_child) => {
                 let child_request = ChildRequest {
@@ -352,11 +362,10 @@ impl WorkflowHost<'_, '_> {
         &mut self,
         replayer: &Replayer,
         effect_key: &Key,
-        entry: &JournalEntry,
-        reply: Reply,
+        recorded: RecordedReply,
     ) -> Result<(), HostError> {
-        self.send_update(RunUpdate::NewEntry(entry));
-        replayer.deliver_reply(effect_key, entry.at, reply)?;
+        self.send_entries(&recorded.entries);
+        replayer.deliver_reply(effect_key, recorded.at, recorded.reply)?;
         self.answered_at_once = true;
         Ok(())
     }
@@ -367,10 +376,12 @@ impl WorkflowHost<'_, '_> {
         sync: SyncMode,
     ) -> Result<Vec<JournalEntry>, HostError> {
         let entries = self.journal.record_drafts(drafts, sync).await?;
-        for entry in &entries {
-            self.send_update(RunUpdate::NewEntry(entry));
-        }
+        self.send_entries(&entries);
         Ok(entries)
+    }
+
+    fn send_entries(&self, entries: &[JournalEntry]) {
+        entries.iter().for_each(|entry| self.send_update(RunUpdate::NewEntry(entry)));
     }
 
     /// Records a reply and delivers it to the workflow, unless the workflow has already returned.
@@ -415,10 +426,10 @@ impl WorkflowHost<'_, '_> {
         }
         let draft = finished_draft(effect_key, replayer.current_stretch(), performed.reply);
         let batch = EntryBatch { blobs: performed.blobs, ..EntryBatch::default() };
-        let (entry, reply) = self.journal.record_reply(draft, batch).await?;
-        self.send_update(RunUpdate::NewEntry(&entry));
+        let recorded = self.journal.record_reply(vec![draft], batch).await?;
+        self.send_entries(&recorded.entries);
         if deliver {
-            replayer.deliver_reply(effect_key, entry.at, reply)?;
+            replayer.deliver_reply(effect_key, recorded.at, recorded.reply)?;
         }
         Ok(())
     }

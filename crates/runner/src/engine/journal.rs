@@ -41,6 +41,25 @@ pub struct RunJournal {
     started_at: Instant,
     /// The name that the parent gave this run, if it is a child.
     child_name: Option<String>,
+    /// Entries that are recorded together with the next ones.
+    deferred_entries: Vec<NewEntry>,
+}
+
+/// A reply as it was recorded.
+#[derive(Debug)]
+pub(crate) struct RecordedReply {
+    /// The new entries; that of the reply is the last one.
+    pub entries: Vec<JournalEntry>,
+    pub at: Timestamp,
+    pub reply: Reply,
+}
+
+/// Returns the reply of an entry, if it is the end of an effect.
+pub(crate) fn recorded_reply(event: &RunEvent) -> Option<Reply> {
+    match event {
+        RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
+        _ => None,
+    }
 }
 
 impl RunJournal {
@@ -52,7 +71,17 @@ impl RunJournal {
         earlier_entries.iter().for_each(|entry| failure_log.apply_event(&entry.event));
         let started_at = Instant::now();
         let child_name = view.parent.as_ref().map(|parent| parent.name.clone());
-        RunJournal { store, run_id, masker, view, failure_log, earlier_awake_ms: slept_at_ms, started_at, child_name }
+        RunJournal {
+            store,
+            run_id,
+            masker,
+            view,
+            failure_log,
+            earlier_awake_ms: slept_at_ms,
+            started_at,
+            child_name,
+            deferred_entries: Vec::new(),
+        }
     }
 
     pub fn current_timestamp(&self) -> Timestamp {
@@ -109,7 +138,26 @@ impl RunJournal {
         self.commit_drafts(drafts, EntryBatch { taken_requests, ..EntryBatch::default() }).await
     }
 
-    /// Records entries, and returns once a killed process could no longer lose them.
+    /// Keeps entries until the next ones are recorded, in the same transaction. This is for entries that follow from earlier ones:
+    /// a killed process that has lost them notes them again. Returns them as they will be recorded.
+    pub(crate) fn defer_drafts(&mut self, drafts: Vec<EntryDraft>) -> Result<Vec<NewEntry>, StoreError> {
+        // All of them get the same timestamp, since they are recorded together.
+        let timestamp = self.current_timestamp();
+        let masked_entries = drafts.into_iter().map(|draft| self.mask_draft(draft, timestamp));
+        let new_entries = masked_entries.collect::<Result<Vec<NewEntry>, StoreError>>()?;
+        self.deferred_entries.extend(new_entries.iter().cloned());
+        Ok(new_entries)
+    }
+
+    /// Records what was deferred.
+    pub(crate) async fn record_deferred(&mut self) -> Result<Vec<JournalEntry>, StoreError> {
+        if self.deferred_entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.commit_deferred(EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() }).await
+    }
+
+    /// Records entries, and returns once a killed process could no longer lose them. Deferred entries come first.
     pub async fn record_drafts(
         &mut self,
         drafts: Vec<EntryDraft>,
@@ -128,58 +176,47 @@ impl RunJournal {
         &mut self,
         draft: EntryDraft,
         changes: &[RecordChange],
-    ) -> Result<(JournalEntry, Reply), StoreError> {
+    ) -> Result<RecordedReply, StoreError> {
         let mut changes_json = serde_json::to_value(changes).map_err(StoreError::UnwritableEntry)?;
         mask_json_strings(&self.masker, &mut changes_json);
         let record_changes = serde_json::from_value(changes_json).map_err(StoreError::UnwritableEntry)?;
-        self.record_reply(draft, EntryBatch { record_changes, ..EntryBatch::default() }).await
+        self.record_reply(vec![draft], EntryBatch { record_changes, ..EntryBatch::default() }).await
     }
 
-    /// Records a reply with the rest of its batch: the blobs it names, and the requests it contains. Returns the reply as it was
-    /// recorded, since that is what the workflow must see.
+    /// Records drafts of which the last one is a reply, with the rest of their batch: the blobs they name, and the requests that
+    /// the reply contains. Returns all new entries, and the reply as it was recorded, since that is what the workflow must see.
     pub(crate) async fn record_reply(
-        &mut self,
-        draft: EntryDraft,
-        batch: EntryBatch,
-    ) -> Result<(JournalEntry, Reply), StoreError> {
-        self.record_with_reply(vec![draft], batch).await.map(|(_, entry, reply)| (entry, reply))
-    }
-
-    /// Records drafts of which the last one is a reply. Returns the entries before it separately.
-    pub(crate) async fn record_with_reply(
         &mut self,
         drafts: Vec<EntryDraft>,
         batch: EntryBatch,
-    ) -> Result<(Vec<JournalEntry>, JournalEntry, Reply), StoreError> {
-        let mut entries = self.commit_drafts(drafts, batch).await?;
-        let entry = entries.pop();
+    ) -> Result<RecordedReply, StoreError> {
+        let entries = self.commit_drafts(drafts, batch).await?;
         // The reply is taken from the entry, since masking may have changed it.
-        let reply = entry.as_ref().and_then(|entry| match &entry.event {
-            RunEvent::EffectFinished { reply, .. } => Some(reply.clone()),
-            _ => None,
-        });
-        let replied = entry.zip(reply).map(|(entry, reply)| (entries, entry, reply));
-        replied.ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
+        let recorded_reply = entries.last().and_then(|entry| Some((entry.at, recorded_reply(&entry.event)?)));
+        let recorded = recorded_reply.map(|(at, reply)| RecordedReply { entries, at, reply });
+        recorded.ok_or_else(|| StoreError::WriterStopped("a reply was recorded as a different event".into()))
     }
 
     async fn commit_drafts(
         &mut self,
         drafts: Vec<EntryDraft>,
-        mut batch: EntryBatch,
+        batch: EntryBatch,
     ) -> Result<Vec<JournalEntry>, StoreError> {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
-        // All entries of one batch get the same timestamp, since they are recorded together.
-        let timestamp = self.current_timestamp();
-        for draft in drafts {
-            let event = self.mask_event(draft.event)?;
-            let draft = EntryDraft { id: draft.id, event };
+        self.defer_drafts(drafts)?;
+        self.commit_deferred(batch).await
+    }
+
+    /// Records the deferred entries, and what else is in the batch.
+    async fn commit_deferred(&mut self, mut batch: EntryBatch) -> Result<Vec<JournalEntry>, StoreError> {
+        batch.entries = std::mem::take(&mut self.deferred_entries);
+        for NewEntry { draft, .. } in &batch.entries {
             if let RunEvent::RunStarted { parent: Some(parent), .. } = &draft.event {
                 self.child_name = Some(parent.name.clone());
             }
             kill_points::kill_if_requested(&kill_points::entry_name(self.child_name.as_deref(), &draft.id), "before");
-            batch.entries.push(NewEntry { run_id: self.run_id.clone(), timestamp, draft });
         }
         // The store writes on a thread of its own and reports back once the batch is recorded.
         let (result_sender, result_receiver) = oneshot::channel();
@@ -195,6 +232,11 @@ impl RunJournal {
             self.failure_log.apply_event(&entry.event);
         }
         Ok(entries)
+    }
+
+    fn mask_draft(&self, draft: EntryDraft, timestamp: Timestamp) -> Result<NewEntry, StoreError> {
+        let draft = EntryDraft { id: draft.id, event: self.mask_event(draft.event)? };
+        Ok(NewEntry { run_id: self.run_id.clone(), timestamp, draft })
     }
 
     fn mask_event(&self, event: RunEvent) -> Result<RunEvent, StoreError> {

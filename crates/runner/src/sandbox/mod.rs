@@ -17,6 +17,7 @@ mod private_tmp;
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use tribunal_agents::{clients::AgentClient, driver::LaunchEnv};
@@ -32,7 +33,7 @@ use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSuppo
 use crate::project::Project;
 
 use client_files::prepare_client_files;
-pub(crate) use private_tmp::{PrivateTmp, remove_leftover_dirs};
+pub(crate) use private_tmp::{PrivateTmp, SpareTmp, remove_leftover_dirs};
 
 /// Directories of the system that every program needs to read.
 const SYSTEM_DIRS: [&str; 16] = [
@@ -165,6 +166,7 @@ pub(crate) struct SandboxPolicy<'a> {
     pub launch_env: &'a LaunchEnv,
     pub project: &'a Project,
     pub run_id: &'a RunId,
+    pub spare_tmp: &'a Arc<SpareTmp>,
 }
 
 impl SandboxPolicy<'_> {
@@ -183,7 +185,7 @@ impl SandboxPolicy<'_> {
             return Ok(None);
         }
         let user_dirs = &self.launch_env.user_dirs;
-        let private_tmp = PrivateTmp::create(&user_dirs.temporary, self.project, self.run_id)?;
+        let private_tmp = PrivateTmp::create(&user_dirs.temporary, self.project, self.run_id, self.spare_tmp)?;
         for variable in ["TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR"] {
             command.extra_env.insert(variable.to_string(), private_tmp.directory_path().as_os_str().to_owned());
         }

@@ -11,12 +11,12 @@ use tribunal_core::{
         view::RunView,
     },
 };
-use tribunal_store::{EntryBatch, SyncMode};
+use tribunal_store::{EntryBatch, NewEntry, SyncMode};
 
 use super::{HostError, WorkflowHost};
 use crate::{
     effects::{read_tracker_edits, read_trusted_answers, remove_decision_page},
-    engine::{journal::split_requests, updates::RunUpdate},
+    engine::journal::{recorded_reply, split_requests},
 };
 
 /// The reason why the user's requests are read.
@@ -68,21 +68,35 @@ impl WorkflowHost<'_, '_> {
                 Reply::Wait(Requests { requests })
             }
         };
-        // Files with answers are removed below. Without any answer there is nothing that a power failure could lose.
+        // Files with answers are removed below. Without any answer there is nothing that a crash could lose.
         let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
-        let sync = if has_requests || !request_ids.is_empty() { SyncMode::Now } else { SyncMode::WithNext };
         let drafts = earlier_drafts.into_iter().chain([finished_draft(effect_key, replayer.current_stretch(), reply)]);
+        let drafts: Vec<EntryDraft> = drafts.collect();
+        if !has_requests && request_ids.is_empty() {
+            return self.defer_reply(replayer, effect_key, drafts);
+        }
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
-        let batch = EntryBatch { sync, taken_requests: request_ids, ..EntryBatch::default() };
-        let (earlier_entries, entry, reply) = self.journal.record_with_reply(drafts.collect(), batch).await?;
-        earlier_entries.iter().for_each(|entry| self.send_update(RunUpdate::NewEntry(entry)));
-        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &reply {
+        let batch = EntryBatch { taken_requests: request_ids, ..EntryBatch::default() };
+        let recorded = self.journal.record_reply(drafts, batch).await?;
+        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &recorded.reply {
             for request in &user_requests.requests {
                 if let UserRequest::Answer { decision: decision_id, .. } = request {
                     remove_decision_page(&self.context, decision_id);
                 }
             }
         }
-        self.deliver_at_once(replayer, effect_key, &entry, reply)
+        self.deliver_at_once(replayer, effect_key, recorded)
+    }
+
+    /// Delivers a reply that says nothing new. It is recorded together with what the workflow does next.
+    fn defer_reply(&mut self, replayer: &Replayer, effect_key: &Key, drafts: Vec<EntryDraft>) -> Result<(), HostError> {
+        let reply_entry = self.journal.defer_drafts(drafts)?.pop();
+        if let Some(NewEntry { timestamp, draft, .. }) = reply_entry
+            && let Some(reply) = recorded_reply(&draft.event)
+        {
+            replayer.deliver_reply(effect_key, timestamp, reply)?;
+            self.answered_at_once = true;
+        }
+        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::{
     contents::parse_raw_diff,
     control_git::{ControlGit, WORK_BRANCH},
     own_git_files::replace_agent_git,
-    user_repository::{UserRepository, run_checked},
+    user_repository::{CommitRole, UserRepository, run_checked},
 };
 use crate::{git::to_trimmed_text, project::atomic_files};
 use tribunal_core::development::workspace::DevelopmentPlace;
@@ -39,6 +39,7 @@ pub(crate) enum PreparedCommit {
 pub(crate) struct ReadyCommit {
     pub tree: String,
     pub parent: CommitId,
+    pub parent_tree: String,
 }
 
 /// The last commit, with the request that it was made for.
@@ -55,7 +56,7 @@ impl DevelopmentWorkspace {
         let control_git = self.control_git();
         control_git.create_commit_index()?;
         let ready = self.stage_commit()?;
-        if control_git.read_tree_of(&ready.parent)? != ready.tree {
+        if ready.parent_tree != ready.tree {
             return Ok(PreparedCommit::Ready(ready));
         }
         match self.read_commit_record() {
@@ -82,7 +83,8 @@ impl DevelopmentWorkspace {
         self.update_commit_index()?;
         let control_git = self.control_git();
         let tree = control_git.with_commit_index().query_text(["write-tree"])?;
-        Ok(ReadyCommit { tree, parent: control_git.read_tip()? })
+        let (parent, parent_tree) = control_git.read_tip_with_tree()?;
+        Ok(ReadyCommit { tree, parent, parent_tree })
     }
 
     /// Returns the files that differ between two trees.
@@ -101,7 +103,7 @@ impl DevelopmentWorkspace {
     ) -> Result<CommittedWork, WorkspaceError> {
         let repository = UserRepository::open_around(&self.record.project_root)?;
         let control_git = self.control_git();
-        let author = repository.read_identity("GIT_AUTHOR_IDENT");
+        let author = repository.read_identity(CommitRole::Author);
         let mut command = new_commit_command(&repository, &control_git);
         let (name, email) = author.unwrap_or_else(|| (FALLBACK_NAME.into(), FALLBACK_EMAIL.into()));
         command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
@@ -173,7 +175,7 @@ fn copy_objects(mut producer: Command, wanted: String, repository: &UserReposito
 pub(super) fn new_commit_command(repository: &UserRepository, control_git: &ControlGit) -> Command {
     let mut command = control_git.new_command();
     let (name, email) = repository
-        .read_identity("GIT_COMMITTER_IDENT")
+        .read_identity(CommitRole::Committer)
         .unwrap_or_else(|| (FALLBACK_NAME.to_string(), FALLBACK_EMAIL.to_string()));
     command.env("GIT_COMMITTER_NAME", name).env("GIT_COMMITTER_EMAIL", email);
     let is_signed = repository.is_enabled("commit.gpgsign");

@@ -108,6 +108,15 @@ impl ControlGit {
         self.query_text(["rev-parse", "--verify", WORK_BRANCH]).map(CommitId::new)
     }
 
+    /// Returns the last commit of the workspace, and its tree.
+    pub fn read_tip_with_tree(&self) -> Result<(CommitId, String), WorkspaceError> {
+        let output = self.query_text(["rev-parse", WORK_BRANCH, &format!("{WORK_BRANCH}^{{tree}}")])?;
+        match output.lines().collect::<Vec<&str>>()[..] {
+            [commit, tree] => Ok((CommitId::new(commit), tree.to_string())),
+            _ => Err(WorkspaceError::new_refusal("git did not name the last commit of the workspace")),
+        }
+    }
+
     pub fn read_tree_of(&self, commit: &CommitId) -> Result<String, WorkspaceError> {
         self.query_text(["rev-parse", "--verify", &format!("{commit}^{{tree}}")])
     }

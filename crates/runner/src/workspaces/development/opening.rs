@@ -14,7 +14,7 @@ use super::{
     remove_workspace_dir,
     seeding::copy_seeds,
     special_files::{copy_submodules, may_convert_content, parse_index, write_filtered_files},
-    user_repository::{UserRepository, add_settings, run_checked},
+    user_repository::{CommitRole, UserRepository, add_settings, run_checked},
     work_ref,
 };
 use crate::workspaces::git_queries::HeadState;
@@ -229,7 +229,7 @@ fn prepare_in_place(repository: &UserRepository, workspace: &mut DevelopmentWork
 }
 
 fn describe_identity(repository: &UserRepository) -> Option<String> {
-    let has_identity = repository.read_identity("GIT_AUTHOR_IDENT").is_some();
+    let has_identity = repository.read_identity(CommitRole::Author).is_some();
     (!has_identity).then(|| {
         "git does not know your name, so commits are made by `Tribunal <tribunal@localhost>`; set `user.name` and \
          `user.email` with `git config`"

@@ -18,6 +18,13 @@ use crate::{
 /// The parts of a filter's configuration.
 const FILTER_SETTINGS: [&str; 4] = ["clean", "smudge", "process", "required"];
 
+/// The two people that a commit names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CommitRole {
+    Author,
+    Committer,
+}
+
 /// A setting and who made it.
 #[derive(Clone, Debug)]
 struct ConfigEntry {
@@ -37,16 +44,19 @@ impl UserRepository {
     /// Opens the repository around a project. The errors say what the user can do.
     pub fn open_around(project_root: &Path) -> Result<UserRepository, WorkspaceError> {
         let refuse = |message: String, command| Err(WorkspaceError::Refused { message, command });
-        match GitRepository::open_at(project_root) {
-            Err(cause @ git::GitError::NoRepository { .. }) => {
-                return refuse(format!("{cause}; development needs one: make it with `git init`"), Some("git init"));
-            }
-            Err(git::GitError::BareRepository { root }) => {
-                return refuse(format!("{root} is in a bare git repository; start from a checkout of it"), None);
-            }
-            other => other?,
-        };
         let Some(layout) = read_repository_layout(project_root) else {
+            match GitRepository::open_at(project_root) {
+                Err(cause @ git::GitError::NoRepository { .. }) => {
+                    return refuse(
+                        format!("{cause}; development needs one: make it with `git init`"),
+                        Some("git init"),
+                    );
+                }
+                Err(git::GitError::BareRepository { root }) => {
+                    return refuse(format!("{root} is in a bare git repository; start from a checkout of it"), None);
+                }
+                other => other?,
+            };
             let message = format!("could not read the git repository of {}", project_root.display());
             return refuse(message, Some("git status"));
         };
@@ -236,8 +246,25 @@ impl UserRepository {
     }
 
     /// Returns the identity that git would use for a commit: the words of `NAME <EMAIL>`.
-    pub fn read_identity(&self, variable: &str) -> Option<(String, String)> {
-        let line = self.query_text(["var", variable]).ok()?;
+    pub fn read_identity(&self, role: CommitRole) -> Option<(String, String)> {
+        let (variable_prefix, section) = match role {
+            CommitRole::Author => ("GIT_AUTHOR", "author"),
+            CommitRole::Committer => ("GIT_COMMITTER", "committer"),
+        };
+        // The settings alone decide, unless variables do; git knows about those, and about systems without any settings.
+        let is_set = |suffix: &str| std::env::var_os(format!("{variable_prefix}_{suffix}")).is_some();
+        let setting = |part: &str| {
+            self.effective_setting(&format!("{section}.{part}"))
+                .or_else(|| self.effective_setting(&format!("user.{part}")))
+                .filter(|value| !value.trim().is_empty())
+        };
+        if !is_set("NAME")
+            && !is_set("EMAIL")
+            && let (Some(name), Some(email)) = (setting("name"), setting("email"))
+        {
+            return Some((name.to_string(), email.to_string()));
+        }
+        let line = self.query_text(["var", &format!("{variable_prefix}_IDENT")]).ok()?;
         // The form is: NAME <EMAIL> SECONDS ZONE
         let (name, after_name) = line.rsplit_once(" <")?;
         Some((name.to_string(), after_name.split_once('>')?.0.to_string()))
