@@ -9,9 +9,10 @@
 //!
 //! The streams belong to the agent: the keeper passes them on and closes its own copies.
 //!
-//! The first thing that comes on the control channel is what to start ([`KeeperJob`]): a keeper may be started before that is
-//! known. The keeper writes lines: `started PID`, `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left NUMBER`.
-//! In the other direction any byte after the job means "end it".
+//! The first thing that comes on the control channel is what to start ([`KeeperJob`]). The keeper writes lines: `started PID`,
+//! `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left NUMBER`, `gone 0`. In the other direction any byte after the job means
+//! "end it". After `gone` another job may come, whose streams the keeper opens by their numbers in its parent; if it cannot, it
+//! says `unopened 0` and ends. A keeper that left processes behind ends, too.
 
 mod job;
 #[cfg(target_os = "linux")]
@@ -49,6 +50,10 @@ pub(crate) enum KeeperMessage {
     Killed(i32),
     /// The number of processes that we may not end.
     Remaining(usize),
+    /// No process of the tree is left, and the keeper waits for its next job.
+    Gone,
+    /// The streams of a job could not be opened, so nothing was started.
+    NoStreams,
 }
 
 impl KeeperMessage {
@@ -59,6 +64,8 @@ impl KeeperMessage {
             KeeperMessage::Exited(code) => format!("exited {code}\n"),
             KeeperMessage::Killed(signal) => format!("killed {signal}\n"),
             KeeperMessage::Remaining(count) => format!("left {count}\n"),
+            KeeperMessage::Gone => "gone 0\n".to_string(),
+            KeeperMessage::NoStreams => "unopened 0\n".to_string(),
         }
     }
 
@@ -72,6 +79,8 @@ impl KeeperMessage {
             "exited" => Some(KeeperMessage::Exited(argument)),
             "killed" => Some(KeeperMessage::Killed(argument)),
             "left" => usize::try_from(argument).ok().map(KeeperMessage::Remaining),
+            "gone" => Some(KeeperMessage::Gone),
+            "unopened" => Some(KeeperMessage::NoStreams),
             _ => None,
         }
     }
@@ -89,6 +98,8 @@ mod tests {
             KeeperMessage::Exited(255),
             KeeperMessage::Killed(9),
             KeeperMessage::Remaining(3),
+            KeeperMessage::Gone,
+            KeeperMessage::NoStreams,
         ] {
             assert_eq!(KeeperMessage::parse_line(&message.to_line()), Some(message));
         }

@@ -1,4 +1,4 @@
-//! Keepers as their parent sees them: how one is started, and one that waits for its next process.
+//! Keepers as their parent sees them: how one is started, and one that is kept for the next process.
 
 use std::{
     ffi::OsStr,
@@ -28,7 +28,7 @@ pub struct KeeperSetup {
     pub program: PathBuf,
     /// Locks that stay held until the last process of a tree is gone.
     pub held_locks: Vec<Arc<File>>,
-    /// A place for a keeper that is started in advance; with `None` each is started when it is needed.
+    /// A place for a keeper that has done its job and is kept for the next one; with `None` each process has its own.
     pub spare: Option<Arc<SpareKeeper>>,
 }
 
@@ -38,28 +38,31 @@ impl KeeperSetup {
         crate::keeper::own_program().map(|program| KeeperSetup { program, held_locks: Vec::new(), spare: None })
     }
 
-    /// Takes the spare keeper, or starts one. The mark in its environment lets a later start find it.
-    pub(crate) fn take_keeper(&self, mark: Option<&OsStr>) -> io::Result<KeeperProcess> {
-        let spare_keeper = self.spare.as_ref().and_then(|spare| spare.lock_state().keeper.take());
-        match spare_keeper.filter(KeeperProcess::is_running) {
-            Some(keeper) => Ok(keeper),
-            None => KeeperProcess::start(self, mark),
-        }
+    /// Takes the spare keeper, if there is one that still runs.
+    pub(crate) fn take_spare(&self) -> Option<KeeperProcess> {
+        let spare_keeper = self.spare.as_ref()?.lock_state().keeper.take();
+        spare_keeper.filter(KeeperProcess::is_running)
     }
 
-    /// Starts a keeper for the next process, if one is wanted in advance.
-    pub(crate) fn prepare_next(&self, mark: Option<&OsStr>) {
-        let Some(spare) = &self.spare else { return };
-        // A process that is to start meanwhile waits for this keeper.
-        let mut state = spare.lock_state();
-        if !state.is_closed && state.keeper.is_none() {
-            // Without one, the next process is started a little later.
-            state.keeper = KeeperProcess::start(self, mark).ok();
-        }
+    /// Whether a keeper may be kept.
+    pub(crate) fn keeps_one(&self) -> bool {
+        self.spare.as_ref().is_some_and(|spare| !spare.lock_state().is_closed)
+    }
+
+    /// Keeps a keeper that waits for its next job.
+    pub(crate) fn keep_spare(&self, keeper: KeeperProcess) {
+        let surplus_keeper = match &self.spare {
+            Some(spare) => {
+                let mut state = spare.lock_state();
+                if state.is_closed { Some(keeper) } else { state.keeper.replace(keeper) }
+            }
+            None => Some(keeper),
+        };
+        surplus_keeper.into_iter().for_each(KeeperProcess::end_unused);
     }
 }
 
-/// A place for a keeper that was started in advance. It holds its locks until [`SpareKeeper::close`].
+/// A place for a keeper that waits for its next job. It holds its locks until [`SpareKeeper::close`].
 #[derive(Debug, Default)]
 pub struct SpareKeeper(Mutex<SpareState>);
 
@@ -74,7 +77,7 @@ impl SpareKeeper {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the keeper, and keeps others from being started. After that no lock is held any more.
+    /// Ends the keeper, and keeps no other one. After that no lock is held any more.
     pub fn close(&self) {
         let mut state = self.lock_state();
         state.is_closed = true;
@@ -88,17 +91,18 @@ impl Drop for SpareKeeper {
     }
 }
 
-/// A keeper that waits for its job.
+/// A running keeper.
 #[derive(Debug)]
 pub(crate) struct KeeperProcess {
     pub child: Child,
-    pub own_keeper: OwnKeeper,
+    pub _own_keeper: OwnKeeper,
     /// Our end of the control channel.
     pub channel: UnixStream,
 }
 
 impl KeeperProcess {
-    fn start(setup: &KeeperSetup, mark: Option<&OsStr>) -> io::Result<KeeperProcess> {
+    /// Starts a keeper. The mark in its environment lets a later start of Tribunal find it.
+    pub fn start(setup: &KeeperSetup, mark: Option<&OsStr>) -> io::Result<KeeperProcess> {
         let (own_end, keeper_end) = UnixStream::pair()?;
         own_end.set_nonblocking(true)?;
         let lock_fds: Vec<RawFd> = setup.held_locks.iter().map(|file| file.as_raw_fd()).collect();
@@ -123,7 +127,7 @@ impl KeeperProcess {
             Ok::<_, io::Error>((child, pid))
         })?;
         // Only the keeper may hold its end: otherwise the end of the channel would never be seen. It is closed here.
-        Ok(KeeperProcess { child, own_keeper, channel: own_end })
+        Ok(KeeperProcess { child, _own_keeper: own_keeper, channel: own_end })
     }
 
     fn pid(&self) -> Option<Pid> {

@@ -22,7 +22,7 @@ use crate::{
     keeper_process::KeeperSetup,
     orphans,
     output_rate::OutputRate,
-    process_tree::{ProcessTree, TreeEnd},
+    process_tree::{AgentStreams, ProcessTree, TreeEnd},
     sandbox::SandboxRules,
     strays,
 };
@@ -168,7 +168,8 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         Ok(started) => started?,
         Err(_) => return Err(StartError::from_io(&command, &io::Error::other("it did not start in time"))),
     };
-    if let Some(mut stdin) = process_tree.child().stdin.take() {
+    let AgentStreams { stdin, stdout, stderr } = process_tree.take_streams();
+    if let Some(mut stdin) = stdin {
         let stdin_bytes = command.stdin_bytes;
         // A process need not read its input, so a failed write is not an error; its output counts.
         tokio::spawn(async move {
@@ -178,18 +179,9 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
     let (max_stream_bytes, max_rate) =
         (command.output_limits.max_stream_bytes, command.output_limits.max_bytes_per_second);
     let output_monitor = Arc::new(OutputMonitor { max_stream_bytes, max_rate, ..OutputMonitor::default() });
-    let stdout = StreamReader::start_reading(
-        process_tree.child().stdout.take(),
-        command.output_limits.on_stdout,
-        output_monitor.clone(),
-    );
-    let stderr = StreamReader::start_reading(process_tree.child().stderr.take(), None, output_monitor.clone());
+    let stdout = StreamReader::start_reading(stdout, command.output_limits.on_stdout, output_monitor.clone());
+    let stderr = StreamReader::start_reading(stderr, None, output_monitor.clone());
     let mark_value = command.extra_env.get(strays::MARK_VARIABLE).cloned();
-    if let Some(keeper_setup) = command.keeper.filter(|keeper_setup| keeper_setup.spare.is_some()) {
-        let mark_value = mark_value.clone();
-        // Nothing waits for it here.
-        drop(tokio::task::spawn_blocking(move || keeper_setup.prepare_next(mark_value.as_deref())));
-    }
     // The loop wakes up for the exit, for a limit, for a stop, or at the next deadline; new output only moves the deadline.
     let mut stop_signal = command.stop_signal;
     let exit_reason = loop {
@@ -215,7 +207,7 @@ pub async fn run_process(command: ProcessCommand) -> Result<ProcessOutcome, Star
         process_tree.request_end().await;
     }
     // A process that ended by itself may have left children behind, so the tree is awaited in any case.
-    let tree_end = process_tree.wait_until_gone().await;
+    let tree_end = process_tree.wait_until_gone(command.keeper.as_ref()).await;
     if exit_reason == ExitReason::Lost || tree_end != TreeEnd::Gone {
         // What a keeper has left is ours now, and nothing else would end it.
         end_in_background(mark_value).await;

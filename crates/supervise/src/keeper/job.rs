@@ -3,7 +3,10 @@
 use std::{
     ffi::OsString,
     io::{self, Read},
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    os::{
+        fd::RawFd,
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
     path::PathBuf,
     time::Duration,
 };
@@ -18,6 +21,8 @@ const MAX_JOB_BYTES: usize = 64 << 20;
 /// A process for a keeper to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KeeperJob {
+    /// The numbers of its three streams in the parent; `None` for those that the keeper itself was started with.
+    pub streams: Option<[RawFd; 3]>,
     pub grace_period: Duration,
     pub file_limit: Option<u64>,
     pub sandbox: Option<SandboxRules>,
@@ -33,7 +38,9 @@ impl KeeperJob {
     /// can be given.
     pub fn to_message(&self) -> io::Result<Vec<u8>> {
         let optional_field = |field: Option<OsString>| field.unwrap_or_else(|| NONE_FIELD.into());
+        let streams_text = self.streams.map(|[stdin, stdout, stderr]| format!("{stdin},{stdout},{stderr}").into());
         let mut fields: Vec<OsString> = vec![
+            optional_field(streams_text),
             self.grace_period.as_millis().to_string().into(),
             optional_field(self.file_limit.map(|file_limit| file_limit.to_string().into())),
             optional_field(self.sandbox.as_ref().map(SandboxRules::to_field)),
@@ -69,6 +76,15 @@ impl KeeperJob {
         let mut fields =
             message.strip_suffix(&[0])?.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
         let mut next_field = || fields.next();
+        let streams_field = next_field()?;
+        let streams = match streams_field.to_str()? {
+            NONE_FIELD => None,
+            numbers => {
+                let numbers: Vec<RawFd> =
+                    numbers.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+                Some(numbers.try_into().ok()?)
+            }
+        };
         let grace_period = Duration::from_millis(next_field()?.to_str()?.parse().ok()?);
         let file_limit = next_field()?.to_str()?.parse().ok();
         let sandbox = match next_field()? {
@@ -81,7 +97,8 @@ impl KeeperJob {
         let environment =
             (0..variable_count).map(|_| Some((next_field()?, next_field()?))).collect::<Option<Vec<_>>>()?;
         let program = next_field()?;
-        Some(KeeperJob { grace_period, file_limit, sandbox, working_dir, environment, program, args: fields.collect() })
+        let args = fields.collect();
+        Some(KeeperJob { streams, grace_period, file_limit, sandbox, working_dir, environment, program, args })
     }
 }
 
@@ -91,6 +108,7 @@ mod tests {
 
     fn sample_job() -> KeeperJob {
         KeeperJob {
+            streams: Some([7, 8, 9]),
             grace_period: Duration::from_millis(250),
             file_limit: Some(1024),
             sandbox: None,
@@ -103,9 +121,10 @@ mod tests {
 
     #[test]
     fn a_job_arrives_as_it_was_sent() {
-        for job in
-            [sample_job(), KeeperJob { environment: Vec::new(), args: Vec::new(), file_limit: None, ..sample_job() }]
-        {
+        for job in [
+            sample_job(),
+            KeeperJob { environment: Vec::new(), args: Vec::new(), file_limit: None, streams: None, ..sample_job() },
+        ] {
             assert_eq!(KeeperJob::read_from(&job.to_message().unwrap()[..]), Some(job));
         }
     }

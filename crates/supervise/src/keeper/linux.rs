@@ -15,7 +15,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, FdFlags, fcntl_setfd},
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, set_child_subreaper,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, pidfd_open, set_child_subreaper,
         set_parent_process_death_signal, wait,
     },
 };
@@ -44,24 +44,48 @@ const MAX_END_TIME: Duration = Duration::from_secs(15);
 struct KeeperArguments {
     /// It is read and written as a file: the sandboxes of some clients (Codex) forbid sending on a socket, even on a pair.
     control_channel: File,
+    /// They are only held, and released when this process ends.
     locks: Vec<OwnedFd>,
 }
 
-/// Runs this process as a keeper until no process of the tree is left.
+/// Runs this process as a keeper until no process of the tree is left and no other job comes.
 pub(super) fn run_keeper() -> ExitCode {
     let Some(arguments) = KeeperArguments::from_process_args() else { return ExitCode::from(64) };
     // A list of processes then shows the keeper by its name.
     let _ = rustix::thread::set_name(c"tribunal-keeper");
     close_for_children();
-    // The parent has ended, or needs no keeper after all.
-    let Some(job) = KeeperJob::read_from(&arguments.control_channel) else { return ExitCode::SUCCESS };
-    match Keeper::start_agent(arguments, job) {
-        Ok(mut keeper) => {
-            keeper.supervise_agent();
-            ExitCode::SUCCESS
+    let KeeperArguments { control_channel, locks: _held_locks } = arguments;
+    let mut channel = control_channel;
+    // The end of the channel says that the parent has ended, or needs no keeper any more.
+    while let Some(job) = KeeperJob::read_from(&channel) {
+        if job.streams.is_some_and(|stream_numbers| open_streams(stream_numbers).is_err()) {
+            let _ = channel.write_all(KeeperMessage::NoStreams.to_line().as_bytes());
+            return ExitCode::FAILURE;
         }
-        Err(exit_code) => exit_code,
+        let mut keeper = match Keeper::start_agent(channel, job) {
+            Ok(keeper) => keeper,
+            Err(exit_code) => return exit_code,
+        };
+        if !keeper.supervise_agent() {
+            break;
+        }
+        channel = keeper.control_channel;
+        if channel.write_all(KeeperMessage::Gone.to_line().as_bytes()).is_err() {
+            break;
+        }
     }
+    ExitCode::SUCCESS
+}
+
+/// Takes over streams that the parent has open. A pipe that is opened by its name in `/proc` is the same pipe.
+fn open_streams([stdin, stdout, stderr]: [RawFd; 3]) -> io::Result<()> {
+    let parent_pid = getppid().ok_or(io::ErrorKind::NotFound)?;
+    let stream_path = |fd_number: RawFd| format!("/proc/{parent_pid}/fd/{fd_number}");
+    rustix::stdio::dup2_stdin(File::open(stream_path(stdin))?)?;
+    let open_for_writing = |fd_number: RawFd| OpenOptions::new().write(true).open(stream_path(fd_number));
+    rustix::stdio::dup2_stdout(open_for_writing(stdout)?)?;
+    rustix::stdio::dup2_stderr(open_for_writing(stderr)?)?;
+    Ok(())
 }
 
 impl KeeperArguments {
@@ -110,8 +134,6 @@ fn close_for_children() {
 /// A running keeper.
 struct Keeper {
     control_channel: File,
-    /// The locks are only held; they are released when this process ends.
-    _locks: Vec<OwnedFd>,
     grace_period: Duration,
     agent_pid: Pid,
     /// Whether the agent has ended and its end was reported.
@@ -129,8 +151,7 @@ enum WakeReason {
 }
 
 impl Keeper {
-    fn start_agent(arguments: KeeperArguments, job: KeeperJob) -> Result<Keeper, ExitCode> {
-        let KeeperArguments { mut control_channel, locks } = arguments;
+    fn start_agent(mut control_channel: File, job: KeeperJob) -> Result<Keeper, ExitCode> {
         let mut report_failure = |errno: i32| {
             let _ = control_channel.write_all(KeeperMessage::StartFailed(errno).to_line().as_bytes());
             ExitCode::FAILURE
@@ -157,18 +178,11 @@ impl Keeper {
             control_channel.write_all(KeeperMessage::Started(agent_pid.as_raw_nonzero().get()).to_line().as_bytes());
         // A failure is accepted: the agent runs, and the parent would only wait a little longer for the end of its output.
         let _ = release_streams();
-        Ok(Keeper {
-            control_channel,
-            _locks: locks,
-            grace_period: job.grace_period,
-            agent_pid,
-            agent_ended: false,
-            agent_handle,
-        })
+        Ok(Keeper { control_channel, grace_period: job.grace_period, agent_pid, agent_ended: false, agent_handle })
     }
 
-    /// Waits for the end of the agent or for an order, then ends everything that is left.
-    fn supervise_agent(&mut self) {
+    /// Waits for the end of the agent or for an order, then ends everything that is left. Returns whether that succeeded.
+    fn supervise_agent(&mut self) -> bool {
         let end_grace = loop {
             // Without a handle the end of the agent is noticed only by reaping, so the keeper wakes up more often.
             let wake_interval = if self.agent_handle.is_some() { REAP_INTERVAL } else { AGENT_POLL_INTERVAL };
@@ -186,7 +200,7 @@ impl Keeper {
                 break LINGER_TIME;
             }
         };
-        self.end_descendants(end_grace);
+        self.end_descendants(end_grace)
     }
 
     fn wait_for_wakeup(&mut self, max_wait: Duration) -> WakeReason {
@@ -239,8 +253,9 @@ impl Keeper {
         let _ = self.control_channel.write_all(message.to_line().as_bytes());
     }
 
-    /// Asks all descendants to end, waits for the grace period, and kills them, until no child is left.
-    fn end_descendants(&mut self, grace_period: Duration) {
+    /// Asks all descendants to end, waits for the grace period, and kills them, until no child is left. Returns whether that
+    /// succeeded.
+    fn end_descendants(&mut self, grace_period: Duration) -> bool {
         let start_time = Instant::now();
         let mut asked_processes = Vec::new();
         let mut has_killed = false;
@@ -250,7 +265,7 @@ impl Keeper {
             if elapsed_time >= grace_period + max_kill_time {
                 let remaining_count = process_table::find_descendants(getpid()).len();
                 let _ = self.control_channel.write_all(KeeperMessage::Remaining(remaining_count).to_line().as_bytes());
-                return;
+                return false;
             }
             has_killed = false;
             // The tree is read anew each time: it may still grow while it is being ended.
@@ -266,11 +281,12 @@ impl Keeper {
                 }
             }
             if self.reap_children() {
-                return;
+                return true;
             }
             // A tree that may grow while it is killed gets little time to do so.
             std::thread::sleep(if has_killed { KILL_POLL_INTERVAL } else { END_POLL_INTERVAL });
         }
+        true
     }
 }
 

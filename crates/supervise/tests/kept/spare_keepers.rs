@@ -1,4 +1,4 @@
-//! Keepers that are started before their process is known.
+//! Keepers that are kept for the next process.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -45,8 +45,63 @@ fn each_process_gets_its_own_directory_environment_and_input() {
         let expected_text = format!("{}\ninput {number}\n1\n", command.working_dir.display());
         assert_eq!(run_script(&runtime, command), expected_text);
     }
-    // The keeper was ready, so that the parent of each process but the first had waited for it.
     spare.close();
+}
+
+#[test]
+fn processes_one_after_the_other_have_one_keeper() {
+    let (runtime, spare) = (test_runtime(), Arc::new(SpareKeeper::default()));
+    let keeper_of = |script: &str| run_script(&runtime, with_spare(shell_command(script), &spare));
+    let first_keeper = keeper_of("echo $PPID");
+    assert_eq!(keeper_of("echo $PPID"), first_keeper);
+    // What a process leaves behind is ended, and does not write into the streams of the next one.
+    assert_eq!(keeper_of("(trap '' TERM; sleep 600; echo late) & echo $PPID"), first_keeper);
+    assert_eq!(keeper_of("setsid sh -c 'sleep 600; echo late' & echo $PPID"), first_keeper);
+    assert_eq!(keeper_of("ps -o args= --ppid $PPID | grep -c '[s]leep 600'; echo $PPID"), format!("0\n{first_keeper}"));
+    // A program that cannot be started costs the keeper.
+    let missing = ProcessCommand { program: "/nonexistent/program".into(), ..with_spare(shell_command(""), &spare) };
+    assert!(runtime.block_on(run_process(missing)).is_err());
+    assert_ne!(keeper_of("echo $PPID"), first_keeper);
+}
+
+#[test]
+fn a_keeper_that_was_told_to_end_its_tree_is_not_used_again() {
+    let (runtime, spare) = (test_runtime(), Arc::new(SpareKeeper::default()));
+    let keeper_of = |script: &str| run_script(&runtime, with_spare(shell_command(script), &spare));
+    let first_keeper = keeper_of("echo $PPID");
+    let mut endless = with_spare(shell_command("sleep 600"), &spare);
+    let (stop_sender, stop_receiver) = tokio::sync::watch::channel(false);
+    endless.stop_signal = Some(stop_receiver);
+    endless.output_limits.on_stdout = None;
+    stop_sender.send(true).unwrap();
+    assert_eq!(runtime.block_on(run_process(endless)).unwrap().exit_reason, ExitReason::Stopped);
+    assert_ne!(keeper_of("echo $PPID"), first_keeper);
+}
+
+#[test]
+fn processes_at_the_same_time_have_their_own_keepers() {
+    let (runtime, spare) = (test_runtime(), Arc::new(SpareKeeper::default()));
+    for _ in 0..3 {
+        let directory = tempfile::tempdir().unwrap();
+        // Each waits for the other one.
+        let script = |own: &str, other: &str| {
+            let mut command = with_spare(shell_command(&format!("echo x > {own} & cat {other}; wait")), &spare);
+            command.working_dir = directory.path().to_path_buf();
+            command
+        };
+        create_pipes(&directory);
+        let (first, second) =
+            runtime.block_on(async { tokio::join!(run_process(script("a", "b")), run_process(script("b", "a"))) });
+        assert_eq!(first.unwrap().exit_reason, ExitReason::Exited(0));
+        assert_eq!(second.unwrap().exit_reason, ExitReason::Exited(0));
+    }
+    spare.close();
+}
+
+/// Creates the pipes by which two processes wait for each other.
+fn create_pipes(directory: &tempfile::TempDir) {
+    let status = std::process::Command::new("mkfifo").args(["a", "b"]).current_dir(directory.path()).status();
+    assert!(status.unwrap().success());
 }
 
 /// It does not fit into the buffer of the channel, so it arrives in parts.
