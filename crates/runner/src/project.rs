@@ -9,6 +9,7 @@ pub mod subject;
 
 use std::{
     fs, io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -19,6 +20,9 @@ use tribunal_core::engine::ids::{Key, RunId};
 pub struct Project {
     root: PathBuf,
 }
+
+/// The mode of `.tribunal`.
+const HOME_MODE: u32 = 0o700;
 
 /// The settings file in a project's root.
 pub const SETTINGS_FILE: &str = "tribunal.yaml";
@@ -117,9 +121,15 @@ impl Project {
         self.home_dir().join("locks")
     }
 
+    /// Creates `.tribunal` for the user alone: it has copies of files that others may not be allowed to read.
     pub(crate) fn prepare_home(&self) -> io::Result<()> {
         let home = self.home_dir();
-        fs::create_dir_all(self.locks_dir())?;
+        fs::DirBuilder::new().recursive(true).mode(HOME_MODE).create(self.locks_dir())?;
+        let home_permissions = fs::metadata(&home)?.permissions();
+        if home_permissions.mode() & 0o777 != HOME_MODE {
+            // It may belong to another user, who shares it on purpose.
+            let _ = fs::set_permissions(&home, fs::Permissions::from_mode(HOME_MODE));
+        }
         let ignore_file = home.join(".gitignore");
         if !ignore_file.exists() {
             fs::write(ignore_file, "*\n")?;

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::mpsc::sync_channel,
     time::Duration,
@@ -116,7 +117,11 @@ impl Store {
 
     /// Does the same as `open`, for a caller that cannot wait longer than this for other writers.
     pub fn open_with_timeout(directory: &Path, busy_timeout: Duration) -> Result<Store, StoreError> {
-        fs::create_dir_all(directory)
+        // What it holds is for the user alone.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
             .map_err(|cause| StoreError::CannotCreate { path: directory.to_path_buf(), cause })?;
         // WAL needs shared memory of one machine; over a network two writers would corrupt the file.
         if let Some(kind) = file_system::find_network_file_system(directory) {

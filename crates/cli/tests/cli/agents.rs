@@ -106,6 +106,63 @@ fn sandbox_with_fixer(fixer_steps: &str) -> Sandbox {
 }
 
 #[test]
+fn a_fix_that_adds_a_secret_is_not_landed_and_only_its_kind_is_told() {
+    let token = format!("gh{}_{}", "p", "x1".repeat(18));
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
+  - task: '*/fix/*'
+    fix: [{{match: fast, replace: It shall be fast., with: It answers with {token}., description: number}}]
+"
+    ));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("the fix adds a secret to plan.md (github)"), "{}", output.stderr);
+    assert!(!output.stderr.contains(&token), "{}", output.stderr);
+    assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
+}
+
+#[test]
+fn a_fix_that_inflates_the_document_is_not_landed() {
+    let long_text = "It answers in 200 ms. ".repeat(300);
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
+  - task: '*/fix/*'
+    fix: [{{match: fast, replace: It shall be fast., with: '{long_text}', description: number}}]
+"
+    ));
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("bytes large; at most 4096 are allowed"), "{}", output.stderr);
+    assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
+    // The user can allow more.
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "tasks.max_file_growth=1000"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(sandbox.read_file("plan.md").contains("200 ms. It answers"));
+}
+
+#[test]
+fn copies_of_a_private_document_stay_private() {
+    use std::{fs, os::unix::fs::PermissionsExt};
+    let sandbox = Sandbox::with_script(&format!(
+        "tasks:{RAISE_ONE_FINDING}
+  - task: '*/fix/*'
+    fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
+"
+    ));
+    fs::set_permissions(sandbox.path_of("plan.md"), fs::Permissions::from_mode(0o600)).unwrap();
+    // A directory of an earlier version was open to others.
+    fs::create_dir_all(sandbox.path_of(".tribunal")).unwrap();
+    fs::set_permissions(sandbox.path_of(".tribunal"), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let mode_of = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode_of(&sandbox.path_of(".tribunal")), 0o700);
+    assert_eq!(mode_of(&sandbox.path_of("plan.md")), 0o600);
+    let run_dir = fs::read_dir(sandbox.path_of(".tribunal/originals")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(mode_of(&run_dir.join("plan.md")), 0o600);
+}
+
+#[test]
 fn a_fix_that_destroys_the_document_is_not_landed() {
     for (steps, expected_message) in [
         ("{write: {file: plan.md, text: oops}}", "the fix would leave only 1 of "),

@@ -9,6 +9,7 @@ mod candidate;
 use std::{
     collections::BTreeMap,
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     sync::{Arc, PoisonError},
 };
@@ -390,7 +391,8 @@ fn prepare_replacement<'a>(
     // The text from before this run's first change is kept.
     let original_path = context.project.originals_dir(&context.run_id).join(&merged_file.relative_path);
     if let (Some(current_text), false) = (&merged_file.current_text, original_path.exists()) {
-        write_atomically(&original_path, current_text.as_bytes())?;
+        let mode = fs::metadata(&patched_file.real_path)?.permissions().mode();
+        FileReplacement::prepare_with_mode(&original_path, current_text.as_bytes(), mode & 0o777)?.put_in_place()?;
     }
     FileReplacement::prepare(&patched_file.real_path, merged_file.merged_text.as_bytes())?
         .make_executable(merged_file.current_text.is_none() && patched_file.executable)

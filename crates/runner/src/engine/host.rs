@@ -425,7 +425,9 @@ impl WorkflowHost<'_, '_> {
             self.send_update(RunUpdate::Progress(&progress));
         }
         let draft = finished_draft(effect_key, replayer.current_stretch(), performed.reply);
-        let batch = EntryBatch { blobs: performed.blobs, ..EntryBatch::default() };
+        // If nothing else runs, the workflow goes on at once, and what it does next is synced together with this reply.
+        let sync = if self.has_running_effects() { SyncMode::Now } else { SyncMode::WithNext };
+        let batch = EntryBatch { sync, blobs: performed.blobs, ..EntryBatch::default() };
         let recorded = self.journal.record_reply(vec![draft], batch).await?;
         self.send_entries(&recorded.entries);
         if deliver {
