@@ -421,25 +421,25 @@ pub fn check_limits(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> 
 
 /// Checks failures and time only.
 pub fn check_effort(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> Option<RunEnding> {
-    let halt_with = |reason, used_amount: String, allowed_amount: String| {
-        Some(RunEnding::new(reason, format!("{used_amount} of {allowed_amount} {}", limit_unit(reason))))
-    };
     // Failures come first: time and money are of no use to a run whose agents do not work.
     if run_usage.failures_in_a_row >= limits.failures {
-        return halt_with(
-            RunReason::Failures,
-            format!("{}", run_usage.failures_in_a_row.min(limits.failures)),
-            format!("{}", limits.failures),
-        );
+        let failure_count = run_usage.failures_in_a_row.min(limits.failures);
+        return Some(RunEnding::new(RunReason::Failures, format!("{failure_count} of {} failures", limits.failures)));
     }
+    check_runtime(limits, run_usage, awake_ms)
+}
+
+/// Checks the time only.
+pub fn check_runtime(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> Option<RunEnding> {
     let runtime_limit = runtime_limit_ms(limits, run_usage);
     let awake_ms = worked_ms(run_usage, awake_ms);
     // With no more than the reserved time left, a run can start nothing that would end in time.
-    if awake_ms.saturating_add(RESERVED_MS.min(runtime_limit / 2)) >= runtime_limit {
-        let minutes = |ms: u64| format!("{}", ms / 60_000);
-        return halt_with(RunReason::Runtime, minutes(awake_ms), minutes(runtime_limit));
-    }
-    None
+    let is_used_up = awake_ms.saturating_add(RESERVED_MS.min(runtime_limit / 2)) >= runtime_limit;
+    is_used_up.then(|| {
+        let (unit_ms, unit) = if runtime_limit < 120_000 { (1_000, "seconds") } else { (60_000, "minutes") };
+        let detail = format!("{} of {} {unit}", awake_ms / unit_ms, runtime_limit / unit_ms);
+        RunEnding::new(RunReason::Runtime, detail)
+    })
 }
 
 /// Checks cost and tokens only.
@@ -459,8 +459,6 @@ pub fn check_budget(limits: &RunLimits, run_usage: &RunUsage) -> Option<RunEndin
 
 fn limit_unit(reason: RunReason) -> &'static str {
     match reason {
-        RunReason::Failures => "failures",
-        RunReason::Runtime => "minutes",
         RunReason::Cost => "spent",
         RunReason::Tokens => "weighted tokens (in calls without a reported cost)",
         _ => "",

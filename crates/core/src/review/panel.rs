@@ -14,7 +14,7 @@ use crate::{
         files::StrayEdit,
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
-        limits::{AgentUsage, RunUsage, check_budget},
+        limits::{AgentUsage, RunUsage, check_budget, check_runtime},
         reason::{RunEnding, RunReason},
         settings::Settings,
     },
@@ -177,8 +177,11 @@ async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: 
 /// Repeats the round if other agents can be asked; otherwise ends the review.
 fn handle_silent_panel(host: &ReviewHost<'_>, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
     let settings = host.settings();
-    // A used-up budget explains the silence better than a fault.
-    if let Some(ending) = check_budget(&settings.limits, &state.spent) {
+    // A used-up budget explains the silence better than a fault, and so does the time: agents get no more than is left of it.
+    let awake_ms = host.last_timestamp().awake_ms;
+    let used_up = check_budget(&settings.limits, &state.spent)
+        .or_else(|| check_runtime(&settings.limits, &state.spent, awake_ms));
+    if let Some(ending) = used_up {
         return Err(ending);
     }
     let fault = panel_seats.iter().find_map(|panel_seat| panel_seat.consultation.fault.clone());

@@ -275,6 +275,21 @@ fn a_fault_of_the_environment_is_not_an_attempt_and_pauses_the_run_with_the_evid
 }
 
 #[test]
+fn reviewers_that_had_too_little_time_left_halt_the_run_at_its_limit() {
+    let review_within = |runtime_ms: u64| {
+        let plan = single_agent_plan().with_change(|plan| plan.settings.limits.runtime_ms = runtime_ms);
+        let timed_out = || failed_task_reply(FaultKind::TimedOut);
+        let script = frozen_world().reply_on(SEAT_KEY, timed_out()).reply_on(&format!("{SEAT_KEY}/again"), timed_out());
+        let (ending, _, trial) = run_first_review(plan, script);
+        (ending.reason, !seat_calls(&trial).is_empty())
+    };
+    assert_eq!(review_within(3_600_000), (RunReason::Environment, true));
+    // The limit is used up before, while or after the agent was asked.
+    let halted_after_asking = (1..100).filter(|runtime_ms| review_within(*runtime_ms) == (RunReason::Runtime, true));
+    assert!(halted_after_asking.count() > 0);
+}
+
+#[test]
 fn two_identical_instant_failures_stop_further_attempts() {
     let instant_exit = || instant_failure(FaultKind::Exited { code: 1 });
     let script =
