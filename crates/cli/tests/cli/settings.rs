@@ -163,6 +163,8 @@ fn the_settings_in_force_read_well() {
       required_issues          3              default                  a whole number from 0 to 20
       max_concurrent_fixers    3              default                  a whole number from 1 to 16
       max_issues_per_agent     5              default                  a whole number from 1 to 50
+      max_file_growth          4              default                  a whole number from 1 to 1000
+      max_file_mb              8              default                  a whole number from 1 to 1000
       party_min_agents         3              default                  a whole number from 1 to 5
       party_max_rounds         3              default                  a whole number from 1 to 100
       elicitation_min_methods  3              default                  a whole number from 1 to 5

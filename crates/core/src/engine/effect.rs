@@ -179,6 +179,7 @@ pub struct Land {
     pub patch: Hash,
     /// The allowed files, and directories with a trailing `/` in which new files may be added.
     pub allowed: Vec<String>,
+    #[serde(default, skip_serializing_if = "FileSizeLimit::is_default")]
     pub size_limit: FileSizeLimit,
     pub checks: Vec<CheckSpec>,
 }

@@ -133,6 +133,10 @@ impl FileSizeLimit {
         // What is larger already may stay as large as it is.
         grown_bytes.unwrap_or(total_bytes).min(total_bytes.max(old_bytes.unwrap_or_default()))
     }
+
+    pub(crate) fn is_default(&self) -> bool {
+        *self == FileSizeLimit::default()
+    }
 }
 
 impl Default for FileSizeLimit {

@@ -202,7 +202,7 @@ pub struct FixerSettings {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approve_each: bool,
     /// How large a patch may make a file.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "FileSizeLimit::is_default")]
     pub size_limit: FileSizeLimit,
     /// The user's open session repairs the findings directly in the user's files; no fixers are started.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
