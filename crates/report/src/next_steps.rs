@@ -68,7 +68,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
             steps.push(resume_step("after you have repaired them; the checks run again"));
             steps.push(NextStep::new(
                 format!("{program_name} resume {resumed_id} --reload --set baseline=false"),
-                "go on without them, like `review --skip-baseline`",
+                "go on without them, like `--skip-baseline`",
             ));
             if run_view.parent.is_none() {
                 steps.push(run_step("discard", "give up this run"));

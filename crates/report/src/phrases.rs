@@ -66,7 +66,10 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
             format!("the fix would leave only {lines_after} of {lines_before} lines")
         }
         PatchRefusal::TooLarge { file: file_path, bytes, max_bytes } => {
-            format!("the fix makes {file_path} {bytes} bytes large; at most {max_bytes} are allowed")
+            format!(
+                "the fix makes {file_path} {bytes} bytes long; at most {max_bytes} are allowed \
+                 (`tasks.max_file_growth`, `tasks.max_file_mb`)"
+            )
         }
         PatchRefusal::AddsSecret { file: file_path, kinds } => {
             format!("the fix adds a secret to {file_path} ({})", kinds.join(", "))

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::damage::JournalDamage;
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(
@@ -30,8 +32,13 @@ pub enum StoreError {
     UnreadableEntry { run: String, seq: u64, cause: serde_json::Error },
     #[error("could not write a journal entry: {0}")]
     UnwritableEntry(serde_json::Error),
-    #[error("blob {0} is missing from the journal")]
-    MissingBlob(String),
+    /// Something that was recorded is lost or changed.
+    #[error("{0}")]
+    Damaged(Box<JournalDamage>),
+    #[error("{} is damaged: a text that was recorded is missing or has changed ({hash})", path.display())]
+    MissingBlob { path: PathBuf, hash: String },
+    #[error("could not remove {}: {cause}", path.display())]
+    CannotRemove { path: PathBuf, cause: io::Error },
     #[error("the journal writer has stopped: {0}")]
     WriterStopped(String),
 }

@@ -8,18 +8,28 @@
 //!
 //! No other crate opens the database. This one masks nothing (that happens in `runner`) and decides nothing.
 
+mod chain;
+mod damage;
+mod entries;
 mod error;
 mod file_system;
+mod heads;
+mod inbox;
+mod long_texts;
+mod rebuild;
 mod records;
 mod schema;
 mod store;
 mod sweep;
 mod writer;
 
+pub use damage::{DamagedRun, EntryProblem, GoodEntry, JournalDamage};
 pub use error::StoreError;
+pub use inbox::{RequestStatus, StoredRequest};
+pub use rebuild::{DamagedJournal, InspectedRun, JournalInspection, RebuildOutcome, rebuild_journal};
 /// The version of the built-in SQLite library.
 pub use rusqlite::version as sqlite_version;
 pub use schema::JOURNAL_FORMAT;
-pub use store::{RequestStatus, Store, StoredRequest};
+pub use store::Store;
 pub use sweep::{CompactOutcome, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 pub use writer::{EntryBatch, NewEntry, NewRequest, SyncMode};

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "
     CREATE TABLE events (
         run     TEXT    NOT NULL,
@@ -49,7 +49,13 @@ const MIGRATIONS: [&str; 3] = [
     ALTER TABLE inbox ADD COLUMN sender TEXT;       -- the process that sent the request
     ALTER TABLE inbox ADD COLUMN receipt INTEGER;   -- 1: the run knows the sender; 0: it refused the request
 ",
+    "
+    ALTER TABLE events ADD COLUMN chain TEXT;       -- a hash of the entry and of the chain before it
+    ALTER TABLE events ADD COLUMN has_texts INTEGER NOT NULL DEFAULT 0;  -- 1: long texts in it are blobs
+",
 ];
+/// The first format whose entries are chained.
+pub(crate) const CHAINS_FORMAT: i32 = 4;
 /// The first format whose inbox knows the senders.
 pub(crate) const SENDERS_FORMAT: i32 = 3;
 /// The first format that has the table of records.

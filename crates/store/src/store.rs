@@ -8,52 +8,34 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter};
-use serde::Deserialize;
-use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{
-        event::{JournalEntry, RunEvent, UnknownEvent},
-        ids::{Hash, RunId},
-        records::{RecordKind, StoredRecord},
-        timestamp::Timestamp,
-    },
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
+use tribunal_core::engine::{
+    event::JournalEntry,
+    ids::RunId,
+    records::{RecordKind, StoredRecord},
 };
 
 use crate::{
+    damage::{DamagedRun, EntryProblem, JournalDamage},
     error::StoreError,
-    file_system, records,
-    schema::{JOURNAL_FORMAT, RECORDS_FORMAT, SENDERS_FORMAT, check_format, migrate_schema},
-    writer::{BatchResult, EntryBatch, JournalWriter, NewRequest, commit_batches},
+    file_system,
+    heads::{HeadWriter, heads_dir, read_heads},
+    records,
+    schema::{CHAINS_FORMAT, JOURNAL_FORMAT, RECORDS_FORMAT, check_format, migrate_schema},
+    writer::{CommittedGroup, EntryBatch, JournalWriter, commit_batches},
 };
 
 pub(crate) const JOURNAL_FILE: &str = "journal.db";
-/// Selects the entries that tell the state of runs, in one pass over the table: there is no index on the kind.
-const SELECT_OUTLINE: &str = "
-    SELECT run, seq, body, blob FROM events
-    WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
-                   'child_started', 'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
-    ORDER BY run, seq";
 /// The size of the write-ahead log above which a short-lived writer runs a checkpoint.
 const MAX_WAL_BYTES: u64 = 64 << 10;
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Selects the entries that are needed to resume a run.
-const SELECT_FOR_RESUME: &str = "
-    SELECT seq, body, blob FROM events
-    WHERE run = ?1 AND (
-        kind NOT IN ('boundary', 'effect_started')
-        OR seq >= coalesce(
-            (SELECT seq FROM events WHERE run = ?1 AND kind = 'boundary' ORDER BY seq DESC LIMIT 1), 0)
-    )
-    ORDER BY seq";
-
 /// The journal of a project. Reading works while another process writes.
 pub struct Store {
     journal_path: PathBuf,
-    reader: Connection,
+    pub(crate) reader: Connection,
     writer: Option<JournalWriter>,
-    format: i32,
+    pub(crate) format: i32,
 }
 
 impl std::fmt::Debug for Store {
@@ -62,30 +44,10 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// A request of the user with its number in the inbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredRequest {
-    pub inbox_id: i64,
-    pub request: UserRequest,
-    /// The process that claims to have sent it; empty if none does.
-    pub sender: String,
-}
-
-/// What became of the requests of one sender to one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestStatus {
-    /// The run has not looked at all of them.
-    Waiting,
-    /// The run has taken them, or knows their sender and takes them with its next step.
-    Accepted,
-    Refused,
-}
-
 impl Store {
-    /// Whether a project has a journal.
+    /// Whether a project has a journal, or had one that is gone while the heads of its runs are still there.
     pub fn exists(directory: &Path) -> bool {
-        // A directory of that name, or a dangling link, is not a journal.
-        directory.join(JOURNAL_FILE).is_file()
+        fs::symlink_metadata(directory.join(JOURNAL_FILE)).is_ok() || has_heads(directory)
     }
 
     /// Checks whether `open` would succeed. Nothing is created or changed, so this may be asked at any time.
@@ -97,12 +59,14 @@ impl Store {
         }
         let journal_path = directory.join(JOURNAL_FILE);
         // Without a journal a new one will be created.
-        if fs::symlink_metadata(&journal_path).is_err() {
+        if !Store::exists(directory) {
             return Ok(());
         }
-        let reader = open_reader(&journal_path, BUSY_TIMEOUT)
-            .map_err(|cause| StoreError::Database { path: journal_path.clone(), cause })?;
-        check_format(&reader, &journal_path, true)?;
+        match Store::open_read_only(directory) {
+            Ok(store) => drop(check_format(&store.reader, &journal_path, true)?),
+            Err(StoreError::Empty { .. }) => {}
+            Err(open_error) => return Err(open_error),
+        }
         // Opening for appending fails like a write would, and writes nothing.
         match fs::OpenOptions::new().append(true).open(&journal_path) {
             Ok(_) => Ok(()),
@@ -110,12 +74,19 @@ impl Store {
         }
     }
 
-    /// Opens for writing, creating and migrating what is needed.
+    /// Opens for writing, creating and migrating what is needed. A journal in which a run ends too early is not opened.
     pub fn open(directory: &Path) -> Result<Store, StoreError> {
+        // The check comes before anything is written, and a writer could run a checkpoint.
+        if Store::exists(directory) {
+            match Store::open_read_only(directory) {
+                Ok(_) | Err(StoreError::Empty { .. }) => {}
+                Err(open_error) => return Err(open_error),
+            }
+        }
         Store::open_with_timeout(directory, BUSY_TIMEOUT)
     }
 
-    /// Does the same as `open`, for a caller that cannot wait longer than this for other writers.
+    /// Does the same as `open` without looking at other runs, for a caller that cannot wait longer than this for other writers.
     pub fn open_with_timeout(directory: &Path, busy_timeout: Duration) -> Result<Store, StoreError> {
         // What it holds is for the user alone.
         fs::DirBuilder::new()
@@ -128,18 +99,23 @@ impl Store {
             return Err(StoreError::NetworkFileSystem { path: directory.to_path_buf(), kind });
         }
         let journal_path = directory.join(JOURNAL_FILE);
+        check_presence(directory)?;
         // SQLite reports a full disk in several ways; only a probe tells it from a broken file.
         let database_error = |cause: rusqlite::Error| match cause.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull { path: journal_path.clone() },
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if file_system::is_disk_full(directory) => {
                 StoreError::DiskFull { path: journal_path.clone() }
             }
-            _ => StoreError::Database { path: journal_path.clone(), cause },
+            _ => database_error(directory, cause),
         };
         let mut connection = Connection::open(&journal_path).map_err(database_error)?;
         connection.busy_timeout(busy_timeout).map_err(database_error)?;
         // The check comes before the pragmas: they would already change a file that is not ours.
-        check_format(&connection, &journal_path, true)?;
+        let format =
+            check_format(&connection, &journal_path, true).map_err(|cause| explain_damage(directory, cause))?;
+        if format == 0 && has_heads(directory) {
+            return Err(file_damage(directory, "it is empty"));
+        }
         for (pragma_name, pragma_value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, pragma_name, pragma_value).map_err(database_error)?;
         }
@@ -153,21 +129,44 @@ impl Store {
         Ok(Store { journal_path, reader, writer: Some(writer), format: JOURNAL_FORMAT })
     }
 
-    /// Opens for reading only, also a file that a newer build has written.
+    /// Opens for reading only, also a file that a newer build has written. A journal in which a run ends too early is not opened.
     pub fn open_read_only(directory: &Path) -> Result<Store, StoreError> {
-        Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)
+        let store = Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)?;
+        let mut damaged_runs = Vec::new();
+        for (run_id, _) in read_heads(directory) {
+            damaged_runs.extend(store.find_cut_run(&run_id)?);
+        }
+        match damaged_runs.is_empty() {
+            true => Ok(store),
+            false => Err(StoreError::Damaged(Box::new(JournalDamage {
+                path: store.journal_path.clone(),
+                file_problem: None,
+                runs: damaged_runs,
+            }))),
+        }
     }
 
-    /// Does the same as `open_read_only`, for a caller that cannot wait.
+    /// Does the same as `open_read_only` without looking at the ends of runs, for a caller that cannot wait, or that wants to
+    /// know what is left in a damaged file.
     pub fn open_read_only_with_timeout(directory: &Path, busy_timeout: Duration) -> Result<Store, StoreError> {
         let journal_path = directory.join(JOURNAL_FILE);
-        let reader = open_reader(&journal_path, busy_timeout)
-            .map_err(|cause| StoreError::Database { path: journal_path.clone(), cause })?;
-        let format = check_format(&reader, &journal_path, false)?;
-        if format == 0 {
-            return Err(StoreError::Empty { path: journal_path });
+        check_presence(directory)?;
+        let reader = open_reader(&journal_path, busy_timeout).map_err(|cause| database_error(directory, cause))?;
+        let format = check_format(&reader, &journal_path, false).map_err(|cause| explain_damage(directory, cause))?;
+        match format {
+            0 if has_heads(directory) => Err(file_damage(directory, "it is empty")),
+            0 => Err(StoreError::Empty { path: journal_path }),
+            _ => Ok(Store { journal_path, reader, writer: None, format }),
         }
-        Ok(Store { journal_path, reader, writer: None, format })
+    }
+
+    pub(crate) fn journal_path(&self) -> &Path {
+        &self.journal_path
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        // The path was made by joining the file's name to the directory.
+        self.journal_path.parent().unwrap_or(&self.journal_path)
     }
 
     /// The error to report if a newer build than this one has written the file.
@@ -206,17 +205,21 @@ impl Store {
         if let Some(format_error) = self.newer_format_error() {
             return Err(format_error);
         }
-        let write_batch = || -> rusqlite::Result<Vec<BatchResult>> {
+        if self.format < CHAINS_FORMAT {
+            return Store::open_with_timeout(self.directory(), BUSY_TIMEOUT)?.append(batch);
+        }
+        let write_batch = || -> rusqlite::Result<CommittedGroup> {
             self.reader.pragma_update(None, "query_only", false)?;
             self.reader.pragma_update(None, "synchronous", "FULL")?;
             commit_batches(&self.reader, &[batch])
         };
-        let batch_results = write_batch();
+        let committed = write_batch();
         // The connection goes back to its reading mode even if the commit failed.
         self.limit_wal_size();
         let _ = self.reader.pragma_update(None, "query_only", true);
-        let mut batch_results = batch_results.map_err(|cause| self.database_error(cause))?;
-        batch_results.pop().unwrap_or_else(|| Ok(Vec::new()))
+        let mut committed = committed.map_err(|cause| self.database_error(cause))?;
+        HeadWriter::new(self.directory()).write_heads(committed.new_heads);
+        committed.batch_results.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// Keeps the write-ahead log short, because the next process that opens the journal alone has to read all of it. If another
@@ -231,82 +234,6 @@ impl Store {
         }
     }
 
-    /// Reads the entries of a run after number `after_seq`, in order.
-    pub fn read_entries(&self, run_id: &RunId, after_seq: u64) -> Result<Vec<JournalEntry>, StoreError> {
-        let select_sql = "SELECT seq, body, blob FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
-        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
-        let raw_entries = statement
-            .query_map(params![run_id.as_str(), after_seq], read_raw_entry)
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-            .map_err(|cause| self.database_error(cause))?;
-        raw_entries.into_iter().map(|raw_row| self.decode_entry(run_id, raw_row)).collect()
-    }
-
-    /// Reads what resuming a run needs of its journal: everything since the last boundary, and the earlier entries that a view
-    /// is built from. Earlier states and started effects are most of a long journal, and they are not needed again.
-    pub fn entries_for_resume(&self, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
-        let mut statement =
-            self.reader.prepare_cached(SELECT_FOR_RESUME).map_err(|cause| self.database_error(cause))?;
-        let raw_entries = statement
-            .query_map([run_id.as_str()], read_raw_entry)
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-            .map_err(|cause| self.database_error(cause))?;
-        raw_entries.into_iter().map(|raw_row| self.decode_entry(run_id, raw_row)).collect()
-    }
-
-    /// Decodes a stored entry, from its row or from the blob that the row names.
-    fn decode_entry(&self, run_id: &RunId, raw: RawEntry) -> Result<JournalEntry, StoreError> {
-        let RawEntry { seq, body, blob } = raw;
-        let bytes = match (body, blob) {
-            (Some(body), _) => body.into_bytes(),
-            (None, Some(hash)) => self.read_blob(&Hash::new(hash))?,
-            (None, None) => Vec::new(),
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(entry) => Ok(entry),
-            // A newer build may have written an event that this one does not know; the envelope is still readable.
-            Err(_) => serde_json::from_slice::<EntryEnvelope>(&bytes)
-                .map(|EntryEnvelope { v, run: run_id, seq, id, at, kind }| JournalEntry {
-                    v,
-                    run: run_id,
-                    seq,
-                    id,
-                    at,
-                    event: RunEvent::Unknown(UnknownEvent { kind, ..UnknownEvent::default() }),
-                })
-                .map_err(|cause| StoreError::UnreadableEntry { run: run_id.to_string(), seq, cause }),
-        }
-    }
-
-    /// Reads the last entry of a run that is of one of these kinds. The primary key lets SQLite search backwards from the end of
-    /// the run, so an entry near the end is found quickly however long the journal is.
-    pub fn last_entry_of(&self, run_id: &RunId, kinds: &[&str]) -> Result<Option<JournalEntry>, StoreError> {
-        // `?1` is the run, so the placeholders of the kinds begin with `?2`.
-        let placeholders: Vec<String> = (0..kinds.len()).map(|kind_index| format!("?{}", kind_index + 2)).collect();
-        let select_sql = format!(
-            "SELECT seq, body, blob FROM events WHERE run = ?1 AND kind IN ({}) ORDER BY seq DESC LIMIT 1",
-            placeholders.join(", ")
-        );
-        let parameters = [run_id.as_str()].into_iter().chain(kinds.iter().copied());
-        let raw_row = self
-            .reader
-            .prepare_cached(&select_sql)
-            .and_then(|mut statement| statement.query_row(params_from_iter(parameters), read_raw_entry).optional())
-            .map_err(|cause| self.database_error(cause))?;
-        raw_row.map(|last_row| self.decode_entry(run_id, last_row)).transpose()
-    }
-
-    /// When the last entry of a run was recorded.
-    pub fn last_timestamp(&self, run_id: &RunId) -> Result<Option<Timestamp>, StoreError> {
-        let select_sql = "SELECT seq, body, blob FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
-        let raw_row = self
-            .reader
-            .prepare_cached(select_sql)
-            .and_then(|mut statement| statement.query_row([run_id.as_str()], read_raw_entry).optional())
-            .map_err(|cause| self.database_error(cause))?;
-        Ok(raw_row.map(|last_row| self.decode_entry(run_id, last_row)).transpose()?.map(|entry| entry.at))
-    }
-
     /// Lists all runs, oldest first.
     pub fn list_runs(&self) -> Result<Vec<RunId>, StoreError> {
         let select_sql = "SELECT run FROM events WHERE seq = 1 ORDER BY wall_ms, run";
@@ -317,98 +244,6 @@ impl Store {
             .map_err(|cause| self.database_error(cause))
     }
 
-    /// Reads the entries of all runs that tell their state: starts, ends, decisions, files; by run, in order. Entries in
-    /// between are left out, so listing a thousand runs does not read all of their journals.
-    pub fn read_outline(&self) -> Result<Vec<JournalEntry>, StoreError> {
-        let mut statement = self.reader.prepare_cached(SELECT_OUTLINE).map_err(|cause| self.database_error(cause))?;
-        let outline_rows = statement
-            .query_map([], |row| {
-                let raw = RawEntry { seq: row.get(1)?, body: row.get(2)?, blob: row.get(3)? };
-                Ok((RunId::new(row.get::<_, String>(0)?), raw))
-            })
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<(RunId, RawEntry)>>>)
-            .map_err(|cause| self.database_error(cause))?;
-        outline_rows.into_iter().map(|(run, raw)| self.decode_entry(&run, raw)).collect()
-    }
-
-    /// Reads a blob; a missing one is an error.
-    pub fn read_blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
-        let select_sql = "SELECT body FROM blobs WHERE hash = ?1";
-        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
-        let blob_body = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
-        blob_body.map_err(|cause| self.database_error(cause))?.ok_or_else(|| StoreError::MissingBlob(hash.to_string()))
-    }
-
-    /// The length of a blob, without reading it. `None` means that there is no such blob.
-    pub fn blob_size(&self, hash: &Hash) -> Result<Option<u64>, StoreError> {
-        let select_sql = "SELECT length(body) FROM blobs WHERE hash = ?1";
-        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
-        let body_length = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
-        body_length.map_err(|cause| self.database_error(cause))
-    }
-
-    /// Reads the requests that users sent to a run and that no run has taken yet.
-    pub fn pending_requests(&self, run_id: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
-        let requests = self.select_requests("run = ?1", &[run_id.as_str()])?;
-        Ok(requests.into_iter().map(|(_, stored)| stored).collect())
-    }
-
-    /// Reads the requests to all runs that no run has taken yet.
-    pub fn all_pending_requests(&self) -> Result<Vec<(RunId, StoredRequest)>, StoreError> {
-        self.select_requests("1", &[])
-    }
-
-    fn select_requests(&self, condition: &str, parameters: &[&str]) -> Result<Vec<(RunId, StoredRequest)>, StoreError> {
-        // Taken requests stay in the table as a record; only the others are pending.
-        let sender_column = if self.format < SENDERS_FORMAT { "''" } else { "coalesce(sender, '')" };
-        let select_sql =
-            format!("SELECT run, id, body, {sender_column} FROM inbox WHERE {condition} AND taken = 0 ORDER BY id");
-        let mut statement = self.reader.prepare_cached(&select_sql).map_err(|cause| self.database_error(cause))?;
-        let rows: Vec<(String, i64, String, String)> = statement
-            .query_map(params_from_iter(parameters), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-            .and_then(Iterator::collect)
-            .map_err(|cause| self.database_error(cause))?;
-        // This build cannot decode a request of a newer one; the request stays in the inbox.
-        let understood = rows.into_iter().filter_map(|(run, id, body, sender)| {
-            let request = serde_json::from_str(&body).ok()?;
-            Some((RunId::new(run), StoredRequest { inbox_id: id, request, sender }))
-        });
-        Ok(understood.collect())
-    }
-
-    /// Sends a request to a run, in place of earlier ones that the run has not read yet. `sender` identifies this process.
-    pub fn send_request(
-        &self,
-        run_id: &RunId,
-        request: &UserRequest,
-        sender: &str,
-        replaced_ids: Vec<i64>,
-    ) -> Result<(), StoreError> {
-        let request_json = serde_json::to_string(request).map_err(StoreError::UnwritableEntry)?;
-        // Both happen in one transaction. A run that has read an earlier request just now finds the new one as well, and
-        // says that it came too late.
-        let new_request = Some(NewRequest { run_id: run_id.clone(), request_json, sender: sender.to_string() });
-        self.append(EntryBatch { taken_requests: replaced_ids, new_request, ..EntryBatch::default() }).map(|_| ())
-    }
-
-    /// Finds out what became of the requests that a process sent to a run.
-    pub fn request_status(&self, run_id: &RunId, sender: &str) -> Result<RequestStatus, StoreError> {
-        let select_sql = "SELECT coalesce(max(receipt = 0), 0), coalesce(max(taken = 0 AND receipt IS NULL), 0)
-            FROM inbox WHERE run = ?1 AND sender = ?2";
-        let (is_refused, is_waiting): (bool, bool) = self
-            .reader
-            .prepare_cached(select_sql)
-            .and_then(|mut statement| {
-                statement.query_row([run_id.as_str(), sender], |row| Ok((row.get(0)?, row.get(1)?)))
-            })
-            .map_err(|cause| self.database_error(cause))?;
-        Ok(match (is_refused, is_waiting) {
-            (true, _) => RequestStatus::Refused,
-            (false, true) => RequestStatus::Waiting,
-            (false, false) => RequestStatus::Accepted,
-        })
-    }
-
     /// Reads the project records of one kind whose keys begin with a prefix, by key.
     pub fn read_records(&self, kind: RecordKind, key_prefix: &str) -> Result<Vec<StoredRecord>, StoreError> {
         if self.format < RECORDS_FORMAT {
@@ -417,32 +252,84 @@ impl Store {
         records::select_records(&self.reader, kind, key_prefix).map_err(|cause| self.database_error(cause))
     }
 
-    fn database_error(&self, cause: rusqlite::Error) -> StoreError {
-        StoreError::Database { path: self.journal_path.clone(), cause }
+    pub(crate) fn database_error(&self, cause: rusqlite::Error) -> StoreError {
+        database_error(self.directory(), cause)
+    }
+
+    pub(crate) fn run_damage(&self, damaged_run: DamagedRun) -> StoreError {
+        StoreError::Damaged(Box::new(JournalDamage {
+            path: self.journal_path.clone(),
+            file_problem: None,
+            runs: vec![damaged_run],
+        }))
     }
 }
 
-/// An entry without its event, which even an unknown event leaves readable.
-#[derive(Deserialize)]
-struct EntryEnvelope {
-    v: u16,
-    run: RunId,
-    seq: u64,
-    id: String,
-    at: Timestamp,
-    #[serde(default)]
-    kind: String,
+/// Whether any run is known to have been recorded.
+fn has_heads(directory: &Path) -> bool {
+    fs::read_dir(heads_dir(directory)).is_ok_and(|mut head_files| head_files.next().is_some())
 }
 
-/// An entry as its row contains it: the text itself or, if it is long, the hash of a blob.
-struct RawEntry {
-    seq: u64,
-    body: Option<String>,
-    blob: Option<String>,
+/// Refuses something else in the place of the journal, and a missing journal whose runs are known.
+fn check_presence(directory: &Path) -> Result<(), StoreError> {
+    let journal_path = directory.join(JOURNAL_FILE);
+    let problem = match fs::metadata(&journal_path) {
+        // SQLite deletes the log of an empty database, so it must not see one.
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 && has_heads(directory) => "it is empty",
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(metadata) if metadata.is_dir() => "it is a directory",
+        Ok(_) => "it is not a file",
+        Err(_) if fs::symlink_metadata(&journal_path).is_ok_and(|metadata| metadata.is_symlink()) => {
+            "it is a link that leads nowhere"
+        }
+        Err(_) if has_heads(directory) => "it does not exist",
+        // A new one will be created.
+        Err(_) => return Ok(()),
+    };
+    match has_heads(directory) {
+        true => Err(file_damage(directory, problem)),
+        false => Err(StoreError::NotAJournal { path: journal_path }),
+    }
 }
 
-fn read_raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
-    Ok(RawEntry { seq: row.get(0)?, body: row.get(1)?, blob: row.get(2)? })
+/// The error for a file of which nothing can be read. The heads tell which runs were recorded in it.
+fn file_damage(directory: &Path, problem: impl Into<String>) -> StoreError {
+    let lost_runs = read_heads(directory).into_iter().map(|(run_id, head)| DamagedRun {
+        run_id,
+        problem: EntryProblem::CutOff { recorded: head.seq },
+        last_good: None,
+    });
+    StoreError::Damaged(Box::new(JournalDamage {
+        path: directory.join(JOURNAL_FILE),
+        file_problem: Some(problem.into()),
+        runs: lost_runs.collect(),
+    }))
+}
+
+/// A file that is no journal is a damaged one if it is known to have been one.
+fn explain_damage(directory: &Path, cause: StoreError) -> StoreError {
+    match cause {
+        StoreError::NotAJournal { .. } if has_heads(directory) => {
+            file_damage(directory, "it is not a journal any more")
+        }
+        StoreError::Database { cause, .. } => database_error(directory, cause),
+        other_error => other_error,
+    }
+}
+
+/// Tells a damaged file from other failures of SQLite.
+fn database_error(directory: &Path, cause: rusqlite::Error) -> StoreError {
+    /// SQLite read fewer bytes than the file should have.
+    const SHORT_READ: i32 = rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
+    let is_short_read = cause.sqlite_error().is_some_and(|error| error.extended_code == SHORT_READ);
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt) => file_damage(directory, cause.to_string()),
+        Some(ErrorCode::NotADatabase) if has_heads(directory) => {
+            file_damage(directory, "it is not a database any more")
+        }
+        _ if is_short_read => file_damage(directory, "it is too short"),
+        _ => StoreError::Database { path: directory.join(JOURNAL_FILE), cause },
+    }
 }
 
 /// Opens a connection for reading. A reader recovers what a killed writer left, so it opens for writing where it may and then

@@ -10,12 +10,13 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-use tribunal_core::engine::ids::RunId;
+use tribunal_core::engine::ids::{Hash, RunId};
 
 use crate::{
     error::StoreError,
     file_system,
-    schema::check_format,
+    heads::{heads_dir, remove_head},
+    schema::{check_format, migrate_schema},
     store::{BUSY_TIMEOUT, JOURNAL_FILE},
 };
 
@@ -56,6 +57,15 @@ pub struct CompactOutcome {
 /// [`compact_journal`].
 pub fn sweep_journal(directory: &Path, request: &SweepRequest) -> Result<SweepOutcome, StoreError> {
     let (mut connection, journal_path) = open_journal(directory)?;
+    if !request.dry_run {
+        // The heads go first: a head without its run would look like a run that was lost.
+        for run_id in &request.run_ids {
+            remove_head(directory, run_id).map_err(|cause| StoreError::CannotRemove {
+                path: heads_dir(directory).join(run_id.as_str()),
+                cause,
+            })?;
+        }
+    }
     remove_runs(&mut connection, request).map_err(|cause| database_error(&journal_path, cause))
 }
 
@@ -71,8 +81,9 @@ fn open_journal(directory: &Path) -> Result<(Connection, PathBuf), StoreError> {
     if let Some(kind) = file_system::find_network_file_system(directory) {
         return Err(StoreError::NetworkFileSystem { path: directory.to_path_buf(), kind });
     }
-    let connection = Connection::open(&journal_path).map_err(|cause| database_error(&journal_path, cause))?;
+    let mut connection = Connection::open(&journal_path).map_err(|cause| database_error(&journal_path, cause))?;
     check_format(&connection, &journal_path, true)?;
+    migrate_schema(&mut connection).map_err(|cause| database_error(&journal_path, cause))?;
     // A sweep may wait long for running writers; it is in no hurry.
     connection.busy_timeout(BUSY_TIMEOUT).map_err(|cause| database_error(&journal_path, cause))?;
     Ok((connection, journal_path))
@@ -159,37 +170,48 @@ fn find_orphan_blobs(connection: &Connection, removed_runs: &[RunId]) -> rusqlit
         .prepare("SELECT hash, length(body) FROM blobs")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut entries = connection.prepare("SELECT run, body, blob FROM events")?;
+    let mut entries = connection.prepare("SELECT run, body, blob, has_texts FROM events")?;
     let mut rows = entries.query([])?;
     while let Some(row) = rows.next()? {
         if removed_runs.contains(row.get_ref(0)?.as_str()?) {
             continue;
         }
-        if let Some(body) = row.get_ref(1)?.as_bytes_or_null()? {
-            keep_named_blobs(&mut unnamed_blobs, body);
-        }
-        // A long entry is a blob itself, and its text may name further blobs.
-        if let Some(blob_hash) = row.get_ref(2)?.as_str_or_null()? {
-            unnamed_blobs.remove(blob_hash);
+        let load_blob = |blob_hash: &str| -> rusqlite::Result<Vec<u8>> {
             let select_sql = "SELECT body FROM blobs WHERE hash = ?1";
-            let body: Option<Vec<u8>> =
-                connection.prepare_cached(select_sql)?.query_row([blob_hash], |row| row.get(0)).optional()?;
-            keep_named_blobs(&mut unnamed_blobs, &body.unwrap_or_default());
+            let body = connection.prepare_cached(select_sql)?.query_row([blob_hash], |row| row.get(0)).optional()?;
+            Ok(body.unwrap_or_default())
+        };
+        let body = match (row.get_ref(1)?.as_bytes_or_null()?, row.get_ref(2)?.as_str_or_null()?) {
+            // A long entry is a blob itself, and its text may name further blobs.
+            (None, Some(blob_hash)) => {
+                unnamed_blobs.remove(blob_hash);
+                load_blob(blob_hash)?
+            }
+            (body, _) => body.unwrap_or_default().to_vec(),
+        };
+        if row.get(3)? {
+            // So may the long texts of an entry.
+            for text_hash in find_hashes(&body) {
+                keep_named_blobs(&mut unnamed_blobs, &load_blob(text_hash.as_str())?);
+            }
         }
+        keep_named_blobs(&mut unnamed_blobs, &body);
     }
     Ok(unnamed_blobs)
 }
 
 /// Takes every blob whose hash occurs in a text off the list.
 fn keep_named_blobs(unnamed_blobs: &mut HashMap<String, u64>, entry_text: &[u8]) {
-    for hex_digits in
-        entry_text.split(|byte| !byte.is_ascii_hexdigit()).filter(|hex_digits| hex_digits.len() >= HASH_LENGTH)
-    {
-        // Other hexadecimal digits may touch a hash, so every position is tried.
-        for candidate_hash in
-            hex_digits.windows(HASH_LENGTH).filter_map(|hash_bytes| std::str::from_utf8(hash_bytes).ok())
-        {
-            unnamed_blobs.remove(candidate_hash);
-        }
+    for hash in find_hashes(entry_text) {
+        unnamed_blobs.remove(hash.as_str());
     }
+}
+
+/// Finds everything in a text that could be a hash.
+pub(crate) fn find_hashes(entry_text: &[u8]) -> impl Iterator<Item = Hash> {
+    let digit_runs = entry_text.split(|byte| !byte.is_ascii_hexdigit());
+    let long_runs = digit_runs.filter(|hex_digits| hex_digits.len() >= HASH_LENGTH);
+    // Other hexadecimal digits may touch a hash, so every position is tried.
+    let candidates = long_runs.flat_map(|hex_digits| hex_digits.windows(HASH_LENGTH));
+    candidates.filter_map(|hash_bytes| std::str::from_utf8(hash_bytes).ok().map(Hash::new))
 }

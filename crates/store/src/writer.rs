@@ -8,15 +8,19 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tribunal_core::engine::{
-    event::{EVENT_VERSION, EntryDraft, JournalEntry},
+    effect::EffectKind,
+    event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
     ids::{Hash, RecordKey, RunId},
     records::{RecordChange, RecordKind},
     timestamp::Timestamp,
 };
 
 use crate::{
+    chain::{RawEntry, chain_entry},
     error::StoreError,
     file_system::FileId,
+    heads::{HeadWriter, NewHead},
+    long_texts::{put_texts_back, take_long_texts},
     records::{remove_record, write_change},
 };
 
@@ -114,6 +118,7 @@ impl Drop for JournalWriter {
 fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<WriteJob>) {
     let opened_file = FileId::from_path(journal_path).ok();
     let mut current_sync = SyncMode::Now;
+    let mut head_writer = HeadWriter::new(journal_path.parent().unwrap_or(journal_path));
     while let Ok(first_job) = jobs.recv() {
         let mut job_group = vec![first_job];
         // Syncing is the expensive part of a commit: everything that arrived meanwhile shares one.
@@ -130,9 +135,13 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
         let committed = set_sync_mode(&connection, &mut current_sync, sync.unwrap_or(SyncMode::WithNext))
             .and_then(|()| commit_batches(&connection, &batches));
         match committed {
-            Ok(batch_results) => {
-                for (callback, batch_result) in callbacks.into_iter().zip(batch_results) {
+            Ok(committed_group) => {
+                for (callback, batch_result) in callbacks.into_iter().zip(committed_group.batch_results) {
                     callback(batch_result);
+                }
+                // A head must not be ahead of what is synced.
+                if current_sync == SyncMode::Now {
+                    head_writer.write_heads(committed_group.new_heads);
                 }
             }
             Err(cause) => {
@@ -166,26 +175,39 @@ fn set_sync_mode(connection: &Connection, current_sync: &mut SyncMode, sync: Syn
 
 pub(crate) type BatchResult = Result<Vec<JournalEntry>, StoreError>;
 
+/// What became of a group of batches.
+pub(crate) struct CommittedGroup {
+    pub(crate) batch_results: Vec<BatchResult>,
+    /// The last entries of the runs that the group has written to.
+    pub(crate) new_heads: Vec<NewHead>,
+}
+
 /// Commits a group of batches in one transaction; a batch that cannot be encoded does not affect the others.
-pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) -> rusqlite::Result<Vec<BatchResult>> {
+pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) -> rusqlite::Result<CommittedGroup> {
     let mut transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut batch_results = Vec::with_capacity(batches.len());
+    let mut new_heads = Vec::new();
     if let [batch] = batches {
         // Dropping the transaction rolls it back.
-        match write_batch(&transaction, batch) {
+        match write_batch(&transaction, batch, &mut new_heads) {
             Ok(entries) => batch_results.push(Ok(entries)),
-            Err(WriteError::Json(cause)) => return Ok(vec![Err(StoreError::UnwritableEntry(cause))]),
+            Err(WriteError::Json(cause)) => {
+                let batch_results = vec![Err(StoreError::UnwritableEntry(cause))];
+                return Ok(CommittedGroup { batch_results, new_heads: Vec::new() });
+            }
             Err(WriteError::Sql(cause)) => return Err(cause),
         }
         transaction.commit()?;
-        return Ok(batch_results);
+        return Ok(CommittedGroup { batch_results, new_heads });
     }
     for batch in batches {
         let savepoint = transaction.savepoint()?;
-        match write_batch(&savepoint, batch) {
+        let mut batch_heads = Vec::new();
+        match write_batch(&savepoint, batch, &mut batch_heads) {
             Ok(entries) => {
                 savepoint.commit()?;
                 batch_results.push(Ok(entries));
+                batch_heads.into_iter().for_each(|new_head| add_head(&mut new_heads, new_head));
             }
             Err(WriteError::Json(cause)) => {
                 // Dropping the savepoint rolls this batch back.
@@ -197,7 +219,18 @@ pub(crate) fn commit_batches(connection: &Connection, batches: &[EntryBatch]) ->
         }
     }
     transaction.commit()?;
-    Ok(batch_results)
+    Ok(CommittedGroup { batch_results, new_heads })
+}
+
+/// Adds a head, in place of an earlier one of the same run.
+fn add_head(new_heads: &mut Vec<NewHead>, new_head: NewHead) {
+    match new_heads.iter_mut().find(|earlier_head| earlier_head.run_id == new_head.run_id) {
+        Some(earlier_head) => {
+            let is_synced = earlier_head.is_synced || new_head.is_synced;
+            *earlier_head = NewHead { is_synced, ..new_head };
+        }
+        None => new_heads.push(new_head),
+    }
 }
 
 pub(crate) enum WriteError {
@@ -218,7 +251,11 @@ impl From<serde_json::Error> for WriteError {
 }
 
 /// Writes one batch. Blobs come before the entries that name them.
-fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<JournalEntry>, WriteError> {
+fn write_batch(
+    connection: &Connection,
+    batch: &EntryBatch,
+    new_heads: &mut Vec<NewHead>,
+) -> Result<Vec<JournalEntry>, WriteError> {
     for blob in &batch.blobs {
         store_blob(connection, blob)?;
     }
@@ -246,64 +283,124 @@ fn write_batch(connection: &Connection, batch: &EntryBatch) -> Result<Vec<Journa
             write_change(connection, record_change, entry)?;
         }
     }
-    batch.entries.iter().map(|entry| write_entry(connection, entry)).collect()
+    batch.entries.iter().map(|entry| write_entry(connection, entry, new_heads)).collect()
 }
 
-/// Selects the text of an entry by its idempotency id, from its row or from its blob.
-const SELECT_RECORDED: &str = "
-    SELECT coalesce(cast(e.body AS BLOB), b.body)
-    FROM events e LEFT JOIN blobs b ON b.hash = e.blob
-    WHERE e.run = ?1 AND e.id = ?2";
-
 /// Records an entry under the next number of its run.
-fn write_entry(connection: &Connection, new_entry: &NewEntry) -> Result<JournalEntry, WriteError> {
-    let run_id = new_entry.run_id.as_str();
-    let recorded_body = connection
-        .prepare_cached(SELECT_RECORDED)?
-        .query_row(params![run_id, new_entry.draft.id], |row| row.get::<_, Vec<u8>>(0))
-        .optional()?;
+fn write_entry(
+    connection: &Connection,
+    new_entry: &NewEntry,
+    new_heads: &mut Vec<NewHead>,
+) -> Result<JournalEntry, WriteError> {
+    let run_id = &new_entry.run_id;
     // The entry was recorded before, for example by a run that was killed before the acknowledgement: the first version counts.
-    if let Some(body) = recorded_body {
-        return Ok(serde_json::from_slice(&body)?);
+    if let Some(recorded_entry) = find_recorded(connection, run_id, &new_entry.draft.id)? {
+        return Ok(recorded_entry);
     }
     // The transaction holds the write lock, so the number cannot be given twice.
-    let last_seq: u64 = connection
-        .prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?
-        .query_row([run_id], |row| row.get(0))?;
-    let seq = last_seq + 1;
+    let (last_seq, last_chain): (u64, Option<String>) = connection
+        .prepare_cached("SELECT seq, chain FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1")?
+        .query_row([run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?
+        .unwrap_or_default();
     let entry = JournalEntry {
         v: EVENT_VERSION,
-        run: new_entry.run_id.clone(),
-        seq,
+        run: run_id.clone(),
+        seq: last_seq + 1,
         id: new_entry.draft.id.clone(),
         at: new_entry.timestamp,
         event: new_entry.draft.event.clone(),
     };
-    let entry_json = serde_json::to_string(&entry)?;
-    // Long rows would slow down every scan of the table; a blob is read only when its entry is.
-    let (body, blob_hash) = if entry_json.len() > MAX_INLINE_BYTES {
-        (None, Some(store_blob(connection, entry_json.as_bytes())?))
-    } else {
-        (Some(entry_json), None)
+    let mut body = serde_json::to_string(&entry)?;
+    let mut has_texts = false;
+    if body.len() > MAX_INLINE_BYTES
+        && let Some(shortened_entry) = take_long_texts(&body)
+    {
+        for text in &shortened_entry.texts {
+            store_blob(connection, text.as_bytes())?;
+        }
+        (body, has_texts) = (shortened_entry.body, true);
+    }
+    let kind = entry.event.kind_name();
+    let chain = chain_entry(&last_chain.unwrap_or_default(), &entry.id, kind, body.as_bytes());
+    let is_synced = is_landmark(&entry.event);
+    let raw_entry = RawEntry {
+        seq: entry.seq,
+        id: entry.id.clone(),
+        kind: kind.to_string(),
+        wall_ms: i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
+        body: Some(body.into_bytes()),
+        chain: Some(chain.to_string()),
+        has_texts,
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO events (run, seq, id, kind, wall_ms, body, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            run_id,
-            seq,
-            entry.id,
-            entry.event.kind_name(),
-            i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
-            body,
-            blob_hash.as_ref().map(Hash::as_str),
-        ])?;
+    insert_entry(connection, run_id, &raw_entry)?;
+    let is_end = matches!(entry.event, RunEvent::RunParked(_) | RunEvent::RunFinished(_));
+    add_head(new_heads, NewHead { run_id: run_id.clone(), seq: entry.seq, chain, is_synced, is_end });
     Ok(entry)
 }
 
+/// Whether the head of a run is synced with this event: at its start, its boundaries, its landings and its end.
+fn is_landmark(event: &RunEvent) -> bool {
+    match event {
+        RunEvent::RunStarted { .. } | RunEvent::Boundary { .. } | RunEvent::RunParked(_) | RunEvent::RunFinished(_) => {
+            true
+        }
+        RunEvent::EffectFinished { reply, .. } => matches!(reply.kind(), EffectKind::Land | EffectKind::Commit),
+        _ => false,
+    }
+}
+
+/// Finds an entry by its idempotency id.
+fn find_recorded(connection: &Connection, run_id: &RunId, entry_id: &str) -> Result<Option<JournalEntry>, WriteError> {
+    let select_sql = "
+        SELECT coalesce(cast(e.body AS BLOB), b.body), e.has_texts
+        FROM events e LEFT JOIN blobs b ON b.hash = e.blob
+        WHERE e.run = ?1 AND e.id = ?2";
+    let recorded: Option<(Vec<u8>, bool)> = connection
+        .prepare_cached(select_sql)?
+        .query_row(params![run_id.as_str(), entry_id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((body, has_texts)) = recorded else { return Ok(None) };
+    if !has_texts {
+        return Ok(Some(serde_json::from_slice(&body)?));
+    }
+    let mut entry = serde_json::from_slice(&body)?;
+    put_texts_back(&mut entry, &mut |hash| {
+        connection
+            .prepare_cached("SELECT cast(body AS TEXT) FROM blobs WHERE hash = ?1")?
+            .query_row([hash.as_str()], |row| row.get(0))
+    })?;
+    Ok(Some(serde_json::from_value(entry)?))
+}
+
+/// Inserts an entry as it is stored.
+pub(crate) fn insert_entry(connection: &Connection, run_id: &RunId, raw_entry: &RawEntry) -> rusqlite::Result<()> {
+    let body = raw_entry.body.as_deref().unwrap_or_default();
+    // Long rows would slow down every scan of the table; a blob is read only when its entry is.
+    let (body, blob_hash) = if body.len() > MAX_INLINE_BYTES {
+        (None, Some(store_blob(connection, body)?))
+    } else {
+        (Some(std::str::from_utf8(body).map_err(|cause| rusqlite::Error::Utf8Error(0, cause))?), None)
+    };
+    let insert_sql = "
+        INSERT INTO events (run, seq, id, kind, wall_ms, body, blob, chain, has_texts)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    connection.prepare_cached(insert_sql)?.execute(params![
+        run_id.as_str(),
+        raw_entry.seq,
+        raw_entry.id,
+        raw_entry.kind,
+        raw_entry.wall_ms,
+        body,
+        blob_hash.as_ref().map(Hash::as_str),
+        raw_entry.chain,
+        raw_entry.has_texts,
+    ])?;
+    Ok(())
+}
+
 /// Stores a blob under its hash; the same content is stored once.
-fn store_blob(connection: &Connection, blob_body: &[u8]) -> Result<Hash, WriteError> {
+pub(crate) fn store_blob(connection: &Connection, blob_body: &[u8]) -> rusqlite::Result<Hash> {
     let hash = Hash::digest_of(blob_body);
     connection
         .prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?

@@ -58,6 +58,7 @@ impl CliCommand {
                 None => CommandAuthority::None,
             },
             CliCommand::Gc(_) => user("gc", "remove anything"),
+            CliCommand::Recover(_) => user("recover", "rebuild the journal"),
 
             CliCommand::Runs(_)
             | CliCommand::Status(_)

@@ -19,6 +19,7 @@ mod log;
 mod loops;
 mod man;
 mod play_script;
+mod recover;
 mod resume;
 mod review;
 mod runs;
@@ -89,6 +90,8 @@ pub(crate) enum CliCommand {
     Hook(hook::HookArguments),
     /// Free disk space: workspaces of finished runs, leftovers, unreferenced texts
     Gc(gc::GcArguments),
+    /// Show what is left of a damaged journal, export it, or rebuild the journal
+    Recover(recover::RecoverArguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
     Schema(schema::SchemaArguments),
     /// Print shell completions
@@ -128,6 +131,7 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         // A hook never fails; it answers before the parser is reached, and this arm is only for completeness.
         CliCommand::Hook(arguments) => Ok(hook::run(&arguments)),
         CliCommand::Gc(arguments) => gc::run(&arguments, context),
+        CliCommand::Recover(arguments) => recover::run(&arguments, context),
         CliCommand::Schema(arguments) => schema::run(&arguments),
         CliCommand::Completions(arguments) => completions::run(&arguments),
         CliCommand::Man(arguments) => man::run(&arguments, context),

@@ -17,7 +17,7 @@ use crate::{
     messages::{
         json_documents::{
             self, BoardMoves, CallsDocument, ChangesDocument, DecisionsDocument, DiscardDocument, FindingsDocument,
-            GarbageDocument, InspectionDocument, LoopsDocument, ReviewPlan, RunsDocument, StoryEdit,
+            GarbageDocument, InspectionDocument, LoopsDocument, RecoveryDocument, ReviewPlan, RunsDocument, StoryEdit,
             TranscriptsDocument, TrustDocument, UndoDocument, ValidationDocument,
         },
         user_errors::UserError,
@@ -51,6 +51,7 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         ("inspect-story", schema_for!(StoryFileReport)),
         ("validate", schema_for!(ValidationDocument)),
         ("gc", schema_for!(GarbageDocument)),
+        ("recover", schema_for!(RecoveryDocument)),
         ("init", schema_for!(InitReport)),
         ("decisions", schema_for!(DecisionsDocument)),
         ("diff", schema_for!(ChangesDocument)),

@@ -246,6 +246,43 @@ pub(crate) struct RemovedPath {
     pub bytes: u64,
 }
 
+/// The document of `tribunal recover`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RecoveryDocument {
+    pub schema: &'static str,
+    /// Whether something that was recorded is lost or changed.
+    pub damaged: bool,
+    /// Why nothing of the journal can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    pub runs: Vec<RecoveredRun>,
+    /// Copies of files from before the runs, relative to the project's root.
+    pub originals: Vec<String>,
+    /// Refs in the project's repository with commits of agents.
+    pub refs: Vec<String>,
+    /// Trackers, relative to the project's root.
+    pub trackers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export_dir: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exported_files: Option<usize>,
+    /// Where the damaged files are, if the journal was rebuilt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged_copy: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RecoveredRun {
+    pub run: RunId,
+    /// The number of entries from the first one on that are as they were recorded.
+    pub good_entries: u64,
+    /// When the last of them was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_good_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
 /// The document of `tribunal diff`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangesDocument {

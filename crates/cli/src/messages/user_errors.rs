@@ -1,6 +1,7 @@
 //! Errors as the user reads them, and the exit codes that go with them: this is the only place where errors meet codes.
 
 mod housekeeping;
+mod journal;
 mod undoing;
 
 use std::{fmt, io};
@@ -18,7 +19,6 @@ use tribunal_runner::{
     housekeeping::gc::GcError,
     project::subject::{MAX_SUBJECT_BYTES, SubjectError},
 };
-use tribunal_store::StoreError;
 
 use crate::terminal::shell_quoting::shell_quote;
 
@@ -340,52 +340,6 @@ impl From<ChangeError> for UserError {
             ChangeError::Unreadable { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason(NOTHING_CHANGED)
                 .with_step("check its permissions and the free disk space"),
-        }
-    }
-}
-
-impl From<StoreError> for UserError {
-    fn from(cause: StoreError) -> Self {
-        let message = cause.to_string();
-        match cause {
-            StoreError::NewerFormat { .. } => UserError::usage(message)
-                .with_reason("Writing to it with this version could lose data that the newer version recorded.")
-                .with_step("use the newer version of Tribunal for this project")
-                .with_step("to only read it, use `tribunal runs`, `tribunal findings` or `tribunal log`"),
-            StoreError::Empty { .. } => UserError::usage(message)
-                .with_reason("It contains no runs.")
-                .with_step("start one: `tribunal review FILE`"),
-            StoreError::NotAJournal { .. } => {
-                UserError::usage(message).with_step("move the file away; Tribunal will create a new journal")
-            }
-            StoreError::NetworkFileSystem { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason(
-                    "The journal needs memory that its readers and writers share. Network file systems do not provide it:\n\
-                     two machines could overwrite each other's data. Nothing was started.",
-                )
-                .with_step("work on a copy of the project on a local disk"),
-            StoreError::DiskFull { path: file_path } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason(
-                    "Without its journal a run cannot be resumed, so no run starts or continues. What was recorded is kept.",
-                )
-                .with_step(format!("free disk space; check with `df {}`", file_path.display())),
-            StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("Everything that the run had recorded is lost with it, so the run was stopped.")
-                .with_step("if the directory was only moved, move it back, then list the runs: `tribunal runs`"),
-            StoreError::NotWritable { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("Without its journal a run cannot be resumed, so no run starts or continues.")
-                .with_step(format!("check its permissions: `ls -l {}`", file_path.display())),
-            StoreError::CannotCreate { .. } | StoreError::Database { .. } | StoreError::WriterStopped(_) => {
-                UserError::new(EXIT_ENVIRONMENT, message)
-                    .with_reason(
-                        "Without its journal a run cannot be resumed, so no run starts or continues.",
-                    )
-                    .with_step("make the project directory writable, and make sure that neither disk nor system is full")
-            }
-            // These cannot happen with a journal that this program wrote.
-            StoreError::UnreadableEntry { .. } | StoreError::UnwritableEntry(_) | StoreError::MissingBlob(_) => {
-                internal_error(message)
-            }
         }
     }
 }

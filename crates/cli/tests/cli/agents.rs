@@ -132,7 +132,11 @@ fn a_fix_that_inflates_the_document_is_not_landed() {
     ));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
-    assert!(output.stderr.contains("bytes large; at most 4096 are allowed"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("bytes long; at most 4096 are allowed (`tasks.max_file_growth`"),
+        "{}",
+        output.stderr
+    );
     assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
     // The user can allow more.
     let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "tasks.max_file_growth=1000"]);

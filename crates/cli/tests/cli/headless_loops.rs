@@ -184,7 +184,7 @@ fn a_red_baseline_waits_until_the_user_has_repaired_it() {
       0 iterations, 0 files changed · [usage]
       workspace  [cache]/[run]/work/tree
       next: tribunal resume [run]                                (after you have repaired them; the checks run again)
-            tribunal resume [run] --reload --set baseline=false  (go on without them, like `review --skip-baseline`)
+            tribunal resume [run] --reload --set baseline=false  (go on without them, like `--skip-baseline`)
             tribunal discard [run]                               (give up this run)
     ");
     assert_eq!(call_count(&sandbox), 0);

@@ -418,7 +418,7 @@ pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
             format!("rejected: the fix would leave only {after} of {before} lines")
         }
         PatchRefusal::TooLarge { file, bytes, max_bytes } => {
-            format!("rejected: the fix makes {file} {bytes} bytes large; at most {max_bytes} are allowed")
+            format!("rejected: the fix makes {file} {bytes} bytes long; at most {max_bytes} are allowed")
         }
         PatchRefusal::AddsSecret { file, kinds } => {
             format!("rejected: the fix adds a secret to {file} ({})", kinds.join(", "))

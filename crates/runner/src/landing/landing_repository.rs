@@ -123,8 +123,15 @@ pub fn landings_log_command(project: &Project, run_id: &RunId) -> Option<String>
     Some(format!("git --git-dir={REPOSITORY_PATH} log -p {branch_name}"))
 }
 
+/// Writes a branch with landings to a file that git can clone.
+pub(crate) fn export_branch(project: &Project, branch_name: &str, bundle_path: &Path) -> io::Result<()> {
+    let mut command = landings_git(project)?;
+    command.args(["bundle", "create", "--quiet"]).arg(bundle_path).arg(format!("refs/heads/{branch_name}"));
+    run_checked(&mut command).map(|_| ())
+}
+
 /// Returns the branch with the run's landings, if there is one.
-fn find_branch(project: &Project, run_id: &RunId) -> Option<String> {
+pub(crate) fn find_branch(project: &Project, run_id: &RunId) -> Option<String> {
     let branch_name = branch_name(run_id)?;
     // Most projects are looked at without any landing; git need not be started for that.
     if !project.root().join(REPOSITORY_PATH).exists() {

@@ -255,6 +255,7 @@ fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, L
         return Ok(None);
     }
     let store = Store::open_read_only_with_timeout(&project.home_dir(), HOOK_PATIENCE)?;
+    store.check_last_entry(run_id)?;
     let last_entry = store.last_entry_of(run_id, &["session"])?;
     Ok(last_entry.and_then(|entry| match entry.event {
         RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms })),

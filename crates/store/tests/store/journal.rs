@@ -83,17 +83,17 @@ fn readers_see_committed_entries_while_a_writer_is_open() {
 }
 
 #[test]
-fn a_long_entry_is_stored_as_a_blob() {
+fn the_text_of_a_long_entry_is_stored_as_a_blob() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let long_text = "ä".repeat(100_000);
     store.append(warning_batch("a", &long_text)).unwrap();
     assert_eq!(recorded_texts(&store), [long_text]);
-    let inline_count: i64 = rusqlite::Connection::open(directory.path().join("journal.db"))
+    let row_length: i64 = rusqlite::Connection::open(directory.path().join("journal.db"))
         .unwrap()
-        .query_row("SELECT count(*) FROM events WHERE body IS NOT NULL", [], |row| row.get(0))
+        .query_row("SELECT length(body) FROM events", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(inline_count, 0);
+    assert!(row_length < 1000, "{row_length}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn blobs_are_found_by_their_hash() {
     let store = Store::open(directory.path()).unwrap();
     store.append(EntryBatch { blobs: vec![b"text".to_vec(), b"text".to_vec()], ..EntryBatch::default() }).unwrap();
     assert_eq!(store.read_blob(&Hash::digest_of(b"text")).unwrap(), b"text");
-    assert!(matches!(store.read_blob(&Hash::digest_of(b"other")), Err(StoreError::MissingBlob(_))));
+    assert!(matches!(store.read_blob(&Hash::digest_of(b"other")), Err(StoreError::MissingBlob { .. })));
 }
 
 #[test]

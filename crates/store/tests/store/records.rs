@@ -130,6 +130,7 @@ fn a_journal_of_the_first_format_has_no_records_until_it_is_migrated() {
     execute_sql(
         directory.path(),
         "DROP TABLE records; ALTER TABLE inbox DROP COLUMN sender; ALTER TABLE inbox DROP COLUMN receipt;
+         ALTER TABLE events DROP COLUMN chain; ALTER TABLE events DROP COLUMN has_texts;
          PRAGMA user_version = 1",
     );
     assert_eq!(stored_lines(&Store::open_read_only(directory.path()).unwrap(), ""), [""; 0]);

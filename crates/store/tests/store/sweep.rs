@@ -59,7 +59,7 @@ fn a_run_is_removed_with_its_own_blobs_only() {
     let kept_entries = Store::open_read_only(directory.path()).unwrap().read_entries(&RunId::new("new"), 0).unwrap();
     let request = SweepRequest { run_ids: vec![RunId::new("old")], dry_run: false };
     let outcome = sweep_journal(directory.path(), &request).unwrap();
-    // The run has three blobs of its own: two texts, and the long entry itself.
+    // The run has three blobs of its own: two texts, and the text of the long entry.
     assert_eq!((outcome.entries, outcome.blobs), (3, 1 + 3));
     let store = Store::open(directory.path()).unwrap();
     assert_eq!(store.list_runs().unwrap(), [RunId::new("new")]);

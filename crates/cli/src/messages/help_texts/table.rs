@@ -19,7 +19,7 @@ const fn example(purpose: &'static str, command_line: &'static str) -> CommandEx
 }
 
 /// The help of every command, in the order of `tribunal --help`.
-pub(super) const COMMAND_HELP: [CommandHelp; 41] = [
+pub(super) const COMMAND_HELP: [CommandHelp; 42] = [
     command_row(
         "",
         example("Try it without an account, with scripted agents in a sample project", "tribunal demo"),
@@ -252,6 +252,12 @@ pub(super) const COMMAND_HELP: [CommandHelp; 41] = [
         "gc",
         example("Show what would be removed", "tribunal gc --dry-run"),
         example("Also remove runs that ended more than a week ago", "tribunal gc --runs --keep-days 7"),
+        Answer,
+    ),
+    command_row(
+        "recover",
+        example("Check the journal, and show what is left if it is damaged", "tribunal recover"),
+        example("Make a new journal of what can be read", "tribunal recover --rebuild"),
         Answer,
     ),
     command_row(

@@ -1,6 +1,6 @@
 //! Errors of commands that tidy up, as the user reads them.
 
-use tribunal_runner::housekeeping::discarded_runs::DiscardError;
+use tribunal_runner::housekeeping::{discarded_runs::DiscardError, recovery::RecoveryError};
 
 use super::{EXIT_ENVIRONMENT, UserError};
 
@@ -21,6 +21,23 @@ impl From<DiscardError> for UserError {
             DiscardError::Io { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_step("make the project's directory writable, and make sure that the disk is not full"),
             DiscardError::Session(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<RecoveryError> for UserError {
+    fn from(cause: RecoveryError) -> Self {
+        let message = cause.to_string();
+        match cause {
+            RecoveryError::Store(cause) => cause.into(),
+            RecoveryError::RunHeld { run: run_id } => UserError::usage(message)
+                .with_reason("It may still write to the journal. Nothing was changed.")
+                .with_step(format!("stop it first: `tribunal stop {run_id} --now`, or end its process")),
+            RecoveryError::NotEmpty { .. } => {
+                UserError::usage(message).with_reason("Nothing was exported.").with_step("name a new directory")
+            }
+            RecoveryError::CannotWrite { .. } => UserError::new(EXIT_ENVIRONMENT, message)
+                .with_step("make sure that the directory can be written and that the disk is not full"),
         }
     }
 }

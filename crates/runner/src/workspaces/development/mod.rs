@@ -33,6 +33,7 @@ mod tests;
 mod user_repository;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -330,6 +331,33 @@ pub(crate) fn delete_run_refs(project_root: &Path, run_ids: &[RunId]) -> Result<
         repository.delete_own_ref(ref_name)?;
     }
     Ok(())
+}
+
+/// Lists the refs with agents' work in the user's repository, by run.
+pub(crate) fn list_work_refs(project_root: &Path) -> BTreeMap<RunId, Vec<String>> {
+    let mut refs_of_runs: BTreeMap<RunId, Vec<String>> = BTreeMap::new();
+    let Ok(repository) = UserRepository::open_around(project_root) else { return refs_of_runs };
+    let refs = repository.query_text(["for-each-ref", "--format=%(refname)", "refs/tribunal/work"]).unwrap_or_default();
+    for ref_name in refs.lines() {
+        let run_name = ref_name.strip_prefix("refs/tribunal/work/").and_then(|path| path.split('/').next());
+        refs_of_runs.entry(RunId::new(run_name.unwrap_or_default())).or_default().push(ref_name.to_string());
+    }
+    refs_of_runs
+}
+
+/// Writes the work of a run that no branch of the user's has to a file that git can fetch from. Returns whether there is any.
+pub(crate) fn export_work_refs(project_root: &Path, run_id: &RunId, bundle_path: &Path) -> io::Result<bool> {
+    let repository = UserRepository::open_around(project_root).map_err(io::Error::other)?;
+    let run_refs = format!("--glob={}*", run_ref_prefix(run_id.as_str()));
+    let new_commits = repository
+        .query_text(["rev-list", "--max-count=1", &run_refs, "--not", "--branches"])
+        .map_err(io::Error::other)?;
+    if new_commits.is_empty() {
+        return Ok(false);
+    }
+    let bundle_text = bundle_path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+    let bundle_arguments = ["bundle", "create", "--quiet", bundle_text, &run_refs, "--not", "--branches"];
+    repository.query_text(bundle_arguments).map(|_| true).map_err(io::Error::other)
 }
 
 /// Whether any branch of the user's has a commit.
