@@ -56,7 +56,7 @@ const COMMANDS: &[XtaskCommand] = &[
     },
     XtaskCommand {
         name: "crash",
-        about: "kills reviews, loops and runs with child runs at every single journal event and resumes them",
+        about: "kills runs of every kind at every journal event and resumes them; damages their journals; --random N",
         run: run_crash_sweep,
     },
     XtaskCommand {
@@ -188,14 +188,22 @@ fn run_tests(arguments: &[OsString]) -> Result<u8> {
 }
 
 /// Runs the crash tests that take too long for every change. The programs of the test kit are built first: the tests start them.
+/// `--random N` tries N random kills and damages of each kind of run instead.
 fn run_crash_sweep(arguments: &[OsString]) -> Result<u8> {
+    let (random_count, test_filter, arguments) = match arguments {
+        [flag, random_count, others @ ..] if flag == "--random" => {
+            (random_count.clone(), "random_damages_at_random_kills", others)
+        }
+        arguments => (OsString::from("0"), "crash", arguments),
+    };
     let build_args = ["test", "--workspace", "--test", "cli", "--no-run", "--locked"].map(OsString::from);
-    let test_args = ["test", "--workspace", "--test", "cli", "--locked", "--", "--ignored", "--nocapture", "crash"];
+    let test_args = ["test", "--workspace", "--test", "cli", "--locked", "--", "--ignored", "--nocapture", test_filter];
     let scratch_dir = memory_dir::create_memory_dir();
     match run_command_step(&build_args, &mut test_cargo_command(scratch_dir.as_ref()))? {
         0 => {
             let test_args = [&test_args.map(OsString::from), arguments].concat();
-            run_command_step(&test_args, &mut test_cargo_command(scratch_dir.as_ref()))
+            let mut test_command = test_cargo_command(scratch_dir.as_ref());
+            run_command_step(&test_args, test_command.env("TRIBUNAL_CRASH_RANDOM", random_count))
         }
         exit_code => Ok(exit_code),
     }

@@ -32,6 +32,7 @@ pub struct Sandbox {
     trusts_commands: bool,
 }
 
+#[derive(Debug)]
 pub struct CommandOutput {
     pub exit_code: Option<i32>,
     pub stdout: String,

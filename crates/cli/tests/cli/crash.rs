@@ -12,7 +12,19 @@ use serde_json::Value;
 
 use crate::{
     common::{PRD, Sandbox},
+    crash_damage::KilledKind,
     fault_points::{Coverage, try_fault_points},
+};
+
+/// What the tests of damaged journals need to know about reviews.
+pub(crate) const REVIEW_KIND: KilledKind = KilledKind {
+    name: "review",
+    new_sandbox: Sandbox::with_demo,
+    start: |sandbox, fault_point| run_with_fault(sandbox, &["review", PRD, "--json"], fault_point),
+    resume: |sandbox| run_with_fault(sandbox, &["resume", "--json"], ""),
+    done_state: "resolved",
+    describe_result: |sandbox| format!("{:?}", collect_result(sandbox)),
+    list_fault_points,
 };
 
 /// What must be the same however often the program was killed.

@@ -13,7 +13,23 @@ use serde_json::Value;
 use crate::{
     child_runs::{ROOT, record_start, three_children, toy_sandbox},
     common::Sandbox,
+    crash_damage::KilledKind,
     fault_points::{Coverage, try_fault_points},
+};
+
+/// What the tests of damaged journals need to know about runs with child runs.
+pub(crate) const PARENT_KIND: KilledKind = KilledKind {
+    name: "parent",
+    new_sandbox: || {
+        let sandbox = toy_sandbox();
+        record_start(&sandbox, three_children());
+        sandbox
+    },
+    start: resume_with_fault,
+    resume: |sandbox| resume_with_fault(sandbox, ""),
+    done_state: "waiting",
+    describe_result: |sandbox| format!("{:?}", collect_result(sandbox)),
+    list_fault_points,
 };
 
 /// What must be the same however often the program was killed: by the name of the run, with the root as `root`.

@@ -15,8 +15,20 @@ use serde_json::Value;
 
 use crate::{
     common::Sandbox,
+    crash_damage::KilledKind,
     fault_points::{Coverage, try_fault_points},
     loop_sandbox::{commit_all, count_calls, loop_sandbox, run_git, workspaces_left, write_review_script},
+};
+
+/// What the tests of damaged journals need to know about loops.
+pub(crate) const LOOP_KIND: KilledKind = KilledKind {
+    name: "loop",
+    new_sandbox: six_iterations,
+    start: run_with_fault,
+    resume: |sandbox| run_with_fault(sandbox, ""),
+    done_state: "resolved",
+    describe_result: |sandbox| format!("{:?}", collect_result(sandbox)),
+    list_fault_points,
 };
 
 /// Every iteration writes its file as a whole. The fourth one breaks the check and says that it is done.

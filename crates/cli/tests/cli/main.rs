@@ -15,6 +15,7 @@ mod contracts;
 mod crash;
 mod crash_change;
 mod crash_children;
+mod crash_damage;
 mod crash_loop;
 mod decisions;
 mod demo;
