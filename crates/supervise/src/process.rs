@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     io,
+    ops::ControlFlow,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -61,11 +62,11 @@ pub struct OutputLimits {
     /// The number of bytes within a second, on both streams together, after which the process is ended as a flood; `None` means
     /// that its speed is not limited.
     pub max_bytes_per_second: Option<u64>,
-    /// A callback that gets standard output as it arrives.
+    /// A callback that gets standard output as it arrives. With [`ControlFlow::Break`] it ends the process as a flood.
     pub on_stdout: Option<OutputCallback>,
 }
 
-pub type OutputCallback = Box<dyn Fn(&[u8]) + Send + Sync>;
+pub type OutputCallback = Box<dyn Fn(&[u8]) -> ControlFlow<()> + Send + Sync>;
 
 impl Default for OutputLimits {
     fn default() -> Self {
@@ -300,8 +301,8 @@ impl StreamReader {
             while let Ok(byte_count @ 1..) = source.read(&mut buffer).await {
                 output_monitor.record_output(byte_count);
                 let bytes = &buffer[..byte_count];
-                if let Some(callback) = &on_output {
-                    callback(bytes);
+                if on_output.as_ref().is_some_and(|callback| callback(bytes).is_break()) {
+                    output_monitor.flooded.notify_one();
                 }
                 // The lock is held no longer than needed: `finish` takes it to collect the output.
                 let total_bytes = {

@@ -145,6 +145,33 @@ fn a_fix_that_inflates_the_document_is_not_landed() {
 }
 
 #[test]
+fn findings_beyond_the_limit_are_counted_and_not_recorded() {
+    use std::fmt::Write as _;
+    let (mut document, mut findings) = (String::from("# Plan\n"), String::new());
+    for number in 0..400 {
+        let _ = writeln!(document, "\nThe part {number} shall be quick.");
+        let severity = if number == 399 { "critical" } else { "low" };
+        let _ = writeln!(
+            findings,
+            "      - {{severity: {severity}, category: test, description: 'part {number} is vague', \
+             quote: 'The part {number} shall be quick.'}}"
+        );
+    }
+    let script = format!("tasks:\n- task: '*/review/*'\n  steps:\n  - findings:\n{findings}");
+    let sandbox = Sandbox::with_script(&script);
+    sandbox.write_file("plan.md", &document);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
+    assert!(output.stderr.contains("too many findings (400 of at most 50 findings"), "{}", output.stderr);
+    assert!(output.stderr.contains("the 50 most severe were recorded, and 350 were only counted"), "{}", output.stderr);
+    assert!(output.stderr.lines().count() < 100, "{}", output.stderr.lines().count());
+    let recorded = sandbox.run_json(&["findings"]);
+    let recorded = recorded["findings"].as_array().unwrap();
+    assert_eq!(recorded.len(), 50);
+    assert!(recorded.iter().any(|finding| finding["severity"] == "critical"), "the most severe one is kept");
+}
+
+#[test]
 fn copies_of_a_private_document_stay_private() {
     use std::{fs, os::unix::fs::PermissionsExt};
     let sandbox = Sandbox::with_script(&format!(

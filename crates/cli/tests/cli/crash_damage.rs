@@ -9,7 +9,7 @@ use std::{
     fmt::Write as _,
     fs,
     os::unix::fs::FileExt,
-    panic::catch_unwind,
+    panic::{RefUnwindSafe, catch_unwind},
     path::Path,
     process::Output,
     sync::{
@@ -179,13 +179,10 @@ fn find_fault_point(fault_points: &[String], percent: usize) -> &str {
 }
 
 /// Tries cells in parallel, and returns the outcomes in the same order. One failure does not keep the others from being tried.
-fn try_cells<T: Sync>(
+fn try_cells<T: Sync + RefUnwindSafe>(
     cells: &[T],
-    try_one: impl Fn(&T) -> CellOutcome + Sync + std::panic::RefUnwindSafe,
-) -> Vec<Option<CellOutcome>>
-where
-    T: std::panic::RefUnwindSafe,
-{
+    try_one: impl Fn(&T) -> CellOutcome + Sync + RefUnwindSafe,
+) -> Vec<Option<CellOutcome>> {
     let next_index = AtomicUsize::new(0);
     let outcomes: Mutex<BTreeMap<usize, Option<CellOutcome>>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -249,7 +246,6 @@ fn sampled_damages_of_killed_runs_are_told_or_harmless() {
 
 #[test]
 #[ignore = "takes minutes; `cargo xtask crash` runs it"]
-#[expect(clippy::print_stdout, reason = "the table is what the command is for")]
 fn every_damage_of_killed_runs_is_told_or_harmless() {
     println!("{}", try_matrix(1));
 }
@@ -259,7 +255,6 @@ const RANDOM_COUNT_VARIABLE: &str = "TRIBUNAL_CRASH_RANDOM";
 
 #[test]
 #[ignore = "runs on request: `cargo xtask crash --random N`"]
-#[expect(clippy::print_stdout, reason = "the counts are what the command is for")]
 fn random_damages_at_random_kills_are_told_or_harmless() {
     let point_count: usize = env::var(RANDOM_COUNT_VARIABLE).ok().and_then(|count| count.parse().ok()).unwrap_or(0);
     for (kind_index, kind) in KINDS.iter().enumerate() {

@@ -173,3 +173,21 @@ fn a_run_whose_processes_are_still_ending_is_left_alone() {
     assert_eq!((&removed["live"][0], removed["runs"].as_array().unwrap().len()), (&run_id.as_str().into(), 0));
     assert_eq!(sandbox.run_ids(), [run_id]);
 }
+
+#[test]
+fn what_a_killed_gc_left_is_removed_by_the_next_one() {
+    let (sandbox, [resolved_run, ..]) = project_with_three_runs();
+    let remaining_dirs = || {
+        let directories = ["originals", "checkpoints"].map(|name| format!(".tribunal/{name}/{resolved_run}"));
+        directories.into_iter().filter(|directory| sandbox.path_of(directory).exists()).collect::<Vec<_>>()
+    };
+    assert_eq!(remaining_dirs().len(), 2);
+    let mut killed_gc = sandbox.tribunal_command(&["gc", "--runs", "--keep-days", "0"]);
+    let killed = killed_gc.env("TRIBUNAL_FAULT", "between:gc").output().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.status), Some(9), "{killed:?}");
+    assert!(!sandbox.run_ids().contains(&resolved_run), "the journal was swept first");
+    assert_eq!(remaining_dirs().len(), 2);
+    assert_eq!(sandbox.run_tribunal(&["gc"]).exit_code, Some(0));
+    assert_eq!(remaining_dirs(), Vec::<String>::new());
+    assert!(!sandbox.path_of(".tribunal/removing-runs").exists());
+}

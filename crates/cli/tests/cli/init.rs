@@ -433,3 +433,15 @@ fn without_a_client_everything_else_is_set_up() {
     assert_eq!(output.exit_code, Some(2));
     assert!(output.stderr.contains("unknown client `cursor`"), "{}", output.stderr);
 }
+
+#[test]
+fn what_a_killed_init_left_is_removed_by_the_next_one() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run_tribunal(&["init", "--yes", "--client", "claude-code"]).exit_code, Some(0));
+    let leftovers = [".tribunal-tmp-999999999@1@0-abc", ".claude/.tribunal-tmp-999999999@1@0-def"];
+    leftovers.iter().for_each(|leftover| sandbox.write_file(leftover, "half a file"));
+    sandbox.write_file(".claude/.tribunal-tmp-mine", "not ours");
+    assert_eq!(sandbox.run_tribunal(&["init", "--yes", "--client", "claude-code"]).exit_code, Some(0));
+    assert!(leftovers.iter().all(|leftover| !sandbox.path_of(leftover).exists()));
+    assert!(sandbox.path_of(".claude/.tribunal-tmp-mine").exists());
+}

@@ -176,6 +176,7 @@ fn the_settings_in_force_read_well() {
       fixer_model              -              not set                  text
       check_timeout            600 s          default                  1 to 86400 seconds
       idle_timeout             600 s          default                  1 to 86400 seconds
+      max_answer_mb            1              default                  a whole number from 1 to 16
       retry_after              5 s            default                  0 to 86400 seconds
     workspace:
       seed                     []             default                  a list such as [a, b]

@@ -68,11 +68,33 @@ pub struct TaskSettings {
     pub idle_timeout_ms: u64,
     /// The pause before a failed task is retried.
     pub retry_after_ms: u64,
+    /// The longest text that an agent may answer with; one that goes on is ended.
+    #[serde(default = "default_answer_megabytes", skip_serializing_if = "is_default_answer_size")]
+    pub max_answer_megabytes: u32,
+}
+
+fn default_answer_megabytes() -> u32 {
+    1
+}
+
+fn is_default_answer_size(megabytes: &u32) -> bool {
+    *megabytes == default_answer_megabytes()
+}
+
+impl TaskSettings {
+    pub fn max_answer_bytes(&self) -> usize {
+        (self.max_answer_megabytes as usize) << 20
+    }
 }
 
 impl Default for TaskSettings {
     fn default() -> Self {
-        TaskSettings { check_timeout_ms: 10 * 60_000, idle_timeout_ms: 10 * 60_000, retry_after_ms: 5_000 }
+        TaskSettings {
+            check_timeout_ms: 10 * 60_000,
+            idle_timeout_ms: 10 * 60_000,
+            retry_after_ms: 5_000,
+            max_answer_megabytes: default_answer_megabytes(),
+        }
     }
 }
 

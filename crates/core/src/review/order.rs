@@ -142,9 +142,14 @@ pub struct ReviewProgress {
 }
 
 impl ReviewLimits {
+    /// The most findings that may be raised, with what the user has granted.
+    pub fn allowed_findings(&self, run_usage: &RunUsage) -> u32 {
+        self.findings.saturating_mul(run_usage.granted_shares())
+    }
+
     /// Checks the number of findings: so many need a look by the user before money is spent on fixing them.
     pub fn check_findings(&self, run_usage: &RunUsage, findings: u32) -> Option<RunEnding> {
-        let allowed = self.findings.saturating_mul(run_usage.granted_shares());
+        let allowed = self.allowed_findings(run_usage);
         (findings > allowed)
             .then(|| RunEnding::new(RunReason::Findings, format!("{findings} of at most {allowed} findings")))
     }

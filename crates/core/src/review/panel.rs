@@ -54,6 +54,8 @@ struct PanelSeat {
     agent: AgentName,
     consultation: ConsultOutcome,
     raised: Option<Vec<RaisedFinding>>,
+    /// The number of findings that were only counted, because there were too many.
+    omitted: u32,
 }
 
 /// Runs one review round.
@@ -114,6 +116,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
     if let ChallengeCompletion::Halted(ending) = challenged {
         return Err(ending.into());
     }
+    check_omissions(host, state, &panel_seats)?;
     Ok(panel_verdict?)
 }
 
@@ -308,10 +311,12 @@ async fn ask_reviewer(
         }
     }
     let agent_name = consultation.last_agent().cloned().unwrap_or(agent_name);
+    let raised_count = all_raised.as_ref().map_or(0, Vec::len) as u32;
+    let omitted =
+        all_raised.as_mut().map_or(0, |raised| omit_excess(raised, host.order.limits.allowed_findings(spent)));
     match (&all_raised, &consultation.fault) {
-        (Some(all_raised), _) => {
+        (Some(_), _) => {
             let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
-            let raised_count = all_raised.len() as u32;
             host.note_review(ReviewEvent::SeatAnswered {
                 round,
                 role,
@@ -327,7 +332,40 @@ async fn ask_reviewer(
             host.note_review(ReviewEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
         }
     }
-    Ok(PanelSeat { role, agent: agent_name, consultation, raised: all_raised })
+    if omitted > 0 {
+        let kept_count = raised_count - omitted;
+        host.note_event(RunEvent::Warned {
+            text: format!(
+                "{role} reviewer: raised {raised_count} findings; the {kept_count} most severe were recorded, and {omitted} \
+                 were only counted"
+            ),
+        });
+    }
+    Ok(PanelSeat { role, agent: agent_name, consultation, raised: all_raised, omitted })
+}
+
+/// Takes away what one reviewer raises beyond the limit, the least severe first, and returns how many findings that are. So many
+/// findings end the review anyway.
+fn omit_excess(raised: &mut Vec<RaisedFinding>, allowed_count: u32) -> u32 {
+    let excess_count = raised.len().saturating_sub(allowed_count as usize);
+    if excess_count > 0 {
+        raised.sort_by_key(|finding| finding.severity);
+        raised.truncate(allowed_count as usize);
+    }
+    excess_count as u32
+}
+
+/// Ends the review if a reviewer raised more than the limit allows.
+fn check_omissions(host: &ReviewHost<'_>, state: &ReviewState, panel_seats: &[PanelSeat]) -> Result<(), RunEnding> {
+    let allowed_count = host.order.limits.allowed_findings(&state.spent);
+    match panel_seats.iter().filter(|panel_seat| panel_seat.omitted > 0).map(|panel_seat| panel_seat.omitted).max() {
+        Some(omitted) => {
+            let raised_count = omitted.saturating_add(allowed_count);
+            let detail = format!("{raised_count} of at most {allowed_count} findings, from one reviewer");
+            Err(RunEnding::new(RunReason::Findings, detail))
+        }
+        None => Ok(()),
+    }
 }
 
 fn find_answer_problem(content: &AnswerContent, required_count: u32) -> Option<String> {

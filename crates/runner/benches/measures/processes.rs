@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::Write,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     process,
     sync::{
@@ -170,6 +171,7 @@ async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<(
             if arrived.fetch_add(1, Ordering::Relaxed) + 1 == AT_ONCE {
                 all_arrived.notify_one();
             }
+            ControlFlow::Continue(())
         });
         agents.spawn(async move {
             let wait = "read prompt; echo here; read line < gate; exit 0";

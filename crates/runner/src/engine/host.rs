@@ -4,7 +4,7 @@ mod children;
 mod requests;
 mod user_words;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
@@ -52,6 +52,9 @@ pub enum HostError {
     #[error("`{key}` failed unexpectedly: {cause}")]
     EffectPanicked { key: Key, cause: String },
 }
+
+/// How long a run that failed waits for its agents to end. They have five seconds after SIGTERM.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An effect that is running.
 #[derive(Debug)]
@@ -131,8 +134,16 @@ pub(crate) fn check_plan(plan: &RunPlan, entries: &[JournalEntry]) -> Result<(),
 }
 
 impl WorkflowHost<'_, '_> {
-    /// Runs the workflow from where the journal left it until it ends or parks.
+    /// Runs the workflow from where the journal left it until it ends or parks. If it fails, no effect is left running.
     pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
+        let ending = self.poll_workflow(entries).await;
+        if ending.is_err() {
+            self.end_effects().await;
+        }
+        ending
+    }
+
+    async fn poll_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
         self.unfinished_attempts_by_key = count_unfinished_effects(&entries);
         let history = ReplayHistory::from_entries(entries);
         let recorded_state = history.state.clone();
@@ -297,6 +308,15 @@ impl WorkflowHost<'_, '_> {
         if *self.stop.borrow_and_update() == StopLevel::EndNow && !self.end_processes.send_replace(true) {
             self.send_update(RunUpdate::EndingNow(self.running_tasks.len()));
         }
+    }
+
+    /// Ends what still runs, for a run that cannot continue, and waits until its agents are gone: a user who frees the
+    /// disk and resumes the run at once must not meet them.
+    async fn end_effects(&mut self) {
+        self.end_processes.send_replace(true);
+        let all_ended = async { while self.running_tasks.join_next().await.is_some() {} };
+        // An effect that does not end is left to the keepers.
+        let _ = tokio::time::timeout(END_PATIENCE, all_ended).await;
     }
 
     /// Parks the workflow: nothing new starts from here on.

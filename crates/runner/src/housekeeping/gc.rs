@@ -26,7 +26,10 @@ use tribunal_core::engine::{
 use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 
 use crate::{
-    engine::run::{RunHold, Runner},
+    engine::{
+        kill_points,
+        run::{RunHold, Runner},
+    },
     housekeeping::{
         development_workspaces::{ListedWorkspace, list_workspaces, remove_run_workspaces, remove_workspace},
         discarded_runs::{self, TRASH_DAYS},
@@ -120,7 +123,10 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     let expired_runs = find_expired_runs(project, options.now_ms);
     let runs_to_remove: BTreeSet<RunId> = old_runs.into_iter().chain(expired_runs).collect();
     let runs_to_remove: Vec<RunId> = runs_to_remove.into_iter().filter(|run_id| !live_runs.contains(run_id)).collect();
-    let removed_runs: BTreeSet<&RunId> = runs_to_remove.iter().collect();
+    // An earlier process may have been killed when the journal was swept and the files were not.
+    let half_removed = read_pending_removals(project).into_iter().filter(|run_id| !run_views.contains_key(run_id));
+    let unwanted_runs: Vec<RunId> = half_removed.chain(runs_to_remove.iter().cloned()).collect();
+    let removed_runs: BTreeSet<&RunId> = unwanted_runs.iter().collect();
     // A directory that is unknown to the journal is removed only if it looks exactly like ours.
     let workspace_dirs = workspace_dirs.into_iter().filter(|(run_id, directory)| match run_views.get(run_id) {
         Some(run_view) => {
@@ -138,11 +144,16 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     let original_dirs = directories_of_removed("originals");
     let checkpoint_dirs = ["checkpoints", "parked", "discarded"].map(directories_of_removed).concat();
     let workspace_dirs: Vec<PathBuf> = workspace_dirs.map(|(_, path)| path).collect();
+    if !options.dry_run {
+        write_pending_removals(project, &unwanted_runs)
+            .map_err(|cause| GcError::CannotInspect { path: PENDING_REMOVALS_PATH.into(), cause })?;
+    }
     // The journal is swept first: files without a run are harmless, a run without its files is not.
     let journal_sweep = sweep_journal(
         &project.home_dir(),
         &SweepRequest { run_ids: runs_to_remove.clone(), dry_run: options.dry_run },
     )?;
+    kill_points::kill_if_requested("gc", "between");
     let (recent_runs, unfinished_runs) = list_kept_runs(&run_views, &runs_to_remove, &live_runs);
     let mut report = GcReport {
         removed_runs: runs_to_remove,
@@ -167,13 +178,41 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     report.leftovers = remover.leftovers;
     remove_development_workspaces(project, options, unneeded_workspaces, &mut report);
     if !options.dry_run {
-        let deletion = landing_repository::delete_landings(project, &report.removed_runs);
-        report.leftovers.extend(deletion.err().map(|cause| format!(".tribunal/landings.git: {cause}")));
-    }
-    if !options.dry_run {
+        remove_run_refs(project, options, &unwanted_runs, &mut report);
         compact_unless_held(project, options, &mut report)?;
     }
     Ok(report)
+}
+
+/// The runs whose removal has begun, one on each line.
+const PENDING_REMOVALS_PATH: &str = ".tribunal/removing-runs";
+
+fn read_pending_removals(project: &Project) -> Vec<RunId> {
+    let pending_text = fs::read_to_string(project.root().join(PENDING_REMOVALS_PATH)).unwrap_or_default();
+    // The names become paths below our directories.
+    let is_plain_name = |name: &&str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+    pending_text.lines().filter(is_plain_name).map(RunId::new).collect()
+}
+
+fn write_pending_removals(project: &Project, run_ids: &[RunId]) -> io::Result<()> {
+    if run_ids.is_empty() {
+        return Ok(());
+    }
+    let pending_lines: String = run_ids.iter().map(|run_id| format!("{run_id}\n")).collect();
+    atomic_files::write_privately(&project.root().join(PENDING_REMOVALS_PATH), pending_lines.as_bytes())
+}
+
+/// Removes the last traces of runs that are removed as a whole: their landings, their refs and workspaces, and the note that their
+/// removal has begun.
+fn remove_run_refs(project: &Project, options: &GcOptions, run_ids: &[RunId], report: &mut GcReport) {
+    let deletion = landing_repository::delete_landings(project, run_ids);
+    report.leftovers.extend(deletion.err().map(|cause| format!(".tribunal/landings.git: {cause}")));
+    let removal = remove_run_workspaces(project, options.clones_root.as_deref(), run_ids);
+    report.leftovers.extend(removal.err().map(|cause| cause.to_string()));
+    // What could not be removed is tried again next time.
+    if report.leftovers.is_empty() {
+        let _ = fs::remove_file(project.root().join(PENDING_REMOVALS_PATH));
+    }
 }
 
 /// Whether no process will continue the work of a run: it ended well or was cancelled, or the journal does not know it. A child run is
@@ -183,7 +222,7 @@ fn is_work_settled(run_views: &BTreeMap<RunId, RunView>, run_id: &RunId) -> bool
     run_views.get(find_root(run_id, run_view)).is_none_or(has_ended_well)
 }
 
-/// Removes workspaces for development, and the refs of runs that are removed as a whole.
+/// Removes workspaces for development.
 fn remove_development_workspaces(
     project: &Project,
     options: &GcOptions,
@@ -201,10 +240,6 @@ fn remove_development_workspaces(
             }
             Err(cause) => report.leftovers.push(format!("{}: {cause}", workspace.path.display())),
         }
-    }
-    if !options.dry_run {
-        let removal = remove_run_workspaces(project, clones_root, &report.removed_runs);
-        report.leftovers.extend(removal.err().map(|cause| cause.to_string()));
     }
 }
 

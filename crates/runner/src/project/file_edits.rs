@@ -5,6 +5,7 @@
 //! inside it stays a link. The texts are the caller's business.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -14,7 +15,11 @@ use tribunal_bmad::project_files::{ProjectFiles, UnreadableFile};
 use crate::{
     git,
     landing::landings::RenderedFileDiff,
-    project::{Project, atomic_files::FileReplacement, project_files::ProjectDirectory},
+    project::{
+        Project,
+        atomic_files::{self, FileReplacement},
+        project_files::ProjectDirectory,
+    },
 };
 
 /// A file as it is and as it will be.
@@ -62,6 +67,18 @@ pub fn read_project_file(project: &Project, relative_path: &str) -> Result<Optio
 pub fn find_ignored(project: &Project, relative_paths: &[&str]) -> Vec<String> {
     let relative_paths: Vec<String> = relative_paths.iter().map(|relative_path| (*relative_path).to_string()).collect();
     git::find_ignored(project.root(), relative_paths.iter()).into_iter().collect()
+}
+
+/// Removes temporary files that a killed process left beside the files of these edits.
+pub fn sweep_edit_leftovers(project: &Project, edits: &[FileEdit]) {
+    let edited_paths = edits.iter().map(|edit| project.root().join(&edit.relative_path));
+    let mut directories: BTreeSet<PathBuf> =
+        edited_paths.filter_map(|path| path.parent().map(Path::to_path_buf)).collect();
+    // Files that need no edit this time are most likely in the root.
+    directories.insert(project.root().to_path_buf());
+    for directory in directories.iter().filter(|directory| project.resolve_outside(directory).is_none()) {
+        atomic_files::sweep_temporary_files(directory);
+    }
 }
 
 /// Applies all of the edits, or none.

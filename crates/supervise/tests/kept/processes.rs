@@ -1,6 +1,6 @@
 //! Tests of single processes: exit codes, signals, deadlines, output. Tests of whole trees are in `trees.rs`.
 
-use std::{sync::mpsc, time::Duration};
+use std::{ops::ControlFlow, sync::mpsc, time::Duration};
 
 use crate::common::{run_to_end, shell_command};
 use tribunal_supervise::{ExitReason, ProcessCommand, StartError};
@@ -106,7 +106,10 @@ fn output_is_delivered_while_the_process_runs() {
     let (sender, received) = mpsc::channel();
     let (stop_sender, stop_signal) = tokio::sync::watch::channel(false);
     let mut command = shell_command("echo ready; sleep 1000");
-    command.output_limits.on_stdout = Some(Box::new(move |bytes| sender.send(bytes.to_vec()).unwrap()));
+    command.output_limits.on_stdout = Some(Box::new(move |bytes| {
+        sender.send(bytes.to_vec()).unwrap();
+        ControlFlow::Continue(())
+    }));
     command.stop_signal = Some(stop_signal);
     let run_thread = std::thread::spawn(|| run_to_end(command).unwrap());
     assert_eq!(received.recv().unwrap(), b"ready\n");
@@ -193,4 +196,17 @@ fn descriptors_that_we_have_inherited_are_closed() {
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     let script = format!("test -e /proc/self/fd/{} && exit 3; exit 0", file.as_raw_fd());
     assert_eq!(run_to_end(shell_command(&script)).unwrap().exit_reason, ExitReason::Exited(0));
+}
+
+#[test]
+fn a_process_is_ended_when_the_reader_of_its_output_has_had_enough() {
+    let mut command = shell_command("while :; do echo line; done");
+    let (sender, receiver) = mpsc::channel();
+    command.output_limits.on_stdout = Some(Box::new(move |bytes| {
+        sender.send(bytes.len()).unwrap();
+        ControlFlow::Break(())
+    }));
+    let outcome = run_to_end(command).unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::Flooded);
+    assert!(receiver.iter().next().is_some());
 }

@@ -3,6 +3,7 @@
 
 use std::{
     fs::File,
+    ops::ControlFlow,
     sync::{Arc, Mutex},
 };
 
@@ -25,7 +26,10 @@ fn run_script(runtime: &Runtime, command: ProcessCommand) -> String {
     let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
     let sink = printed.clone();
     let mut command = command;
-    command.output_limits.on_stdout = Some(Box::new(move |bytes| sink.lock().unwrap().extend_from_slice(bytes)));
+    command.output_limits.on_stdout = Some(Box::new(move |bytes| {
+        sink.lock().unwrap().extend_from_slice(bytes);
+        ControlFlow::Continue(())
+    }));
     let outcome = runtime.block_on(run_process(command)).unwrap();
     assert_eq!(outcome.exit_reason, ExitReason::Exited(0));
     let printed = printed.lock().unwrap();

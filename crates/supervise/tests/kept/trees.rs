@@ -4,6 +4,7 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader},
+    ops::ControlFlow,
     sync::Arc,
     time::Duration,
 };
@@ -85,7 +86,10 @@ fn no_process_is_left_when_the_waiting_future_is_dropped() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
     let mut command = command;
-    command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
+    command.output_limits.on_stdout = Some(Box::new(move |_| {
+        sender.send(()).unwrap();
+        ControlFlow::Continue(())
+    }));
     runtime.block_on(async {
         let run_task = tokio::spawn(tribunal_supervise::run_process(command));
         first_output.recv().await.unwrap();
@@ -105,7 +109,10 @@ fn a_lock_stays_held_until_the_last_process_is_gone() {
     let (sender, mut first_output) = tokio::sync::mpsc::unbounded_channel();
     let mut command = shell_command(&held_pipe.wrap_script("echo up; ls -l /proc/self/fd >&3; exec sleep 1000"));
     command.keeper = keeper_setup().map(|setup| KeeperSetup { held_locks: vec![lock.clone()], ..setup });
-    command.output_limits.on_stdout = Some(Box::new(move |_| sender.send(()).unwrap()));
+    command.output_limits.on_stdout = Some(Box::new(move |_| {
+        sender.send(()).unwrap();
+        ControlFlow::Continue(())
+    }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let run_task = tokio::spawn(tribunal_supervise::run_process(command));

@@ -75,6 +75,9 @@ struct InitPlan {
 pub(crate) fn run(arguments: &InitArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let mut init_plan = build_plan(arguments, context, &project)?;
+    if !arguments.dry_run {
+        file_edits::sweep_edit_leftovers(&project, &init_plan.edits);
+    }
     // A second `init` plans the same edits, which then change nothing.
     init_plan.edits.retain(FileEdit::has_changes);
     if !context.wants_json {

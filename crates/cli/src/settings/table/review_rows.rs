@@ -164,6 +164,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Timeout of a check"),
     field_row("tasks.idle_timeout", TIMEOUT_KIND, field!(Seconds, run.tasks.idle_timeout_ms),
         "How long an agent may be silent before it is stopped"),
+    field_row("tasks.max_answer_mb", ValueKind::Whole { minimum: 1, maximum: 16 }, field!(Plain, run.tasks.max_answer_megabytes),
+        "Longest answer of an agent in megabytes (1 MB is about 250,000 tokens); an agent that writes more is stopped"),
     field_row("tasks.retry_after", ValueKind::Seconds { minimum: 0 }, field!(Seconds, run.tasks.retry_after_ms),
         "Pause before a failed task is retried once"),
 

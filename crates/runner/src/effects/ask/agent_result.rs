@@ -25,7 +25,7 @@ use tribunal_core::{
     },
     text::truncate_chars,
 };
-use tribunal_supervise::{ExitReason, ProcessOutcome};
+use tribunal_supervise::{ExitReason, OutputLimits, ProcessOutcome};
 
 use super::{AgentWorkspace, choose_conversation, questions};
 use crate::{
@@ -231,6 +231,10 @@ fn detect_fault(
     decoded: &DecodedOutput,
 ) -> Option<Fault> {
     let driven_agent = request.agent;
+    if decoded.answer_text.len() > context.settings.tasks.max_answer_bytes() {
+        let detail = format!("agent `{}` {}", driven_agent.agent_spec.name, describe_long_answer(context));
+        return Some(Fault::new(FaultKind::Flood, detail));
+    }
     // The client reported a complete answer, so what happened to its process afterwards does not matter.
     if decoded.is_finished && decoded.fault.is_none() && !matches!(process_end.exit_reason, ExitReason::Stopped) {
         return None;
@@ -353,6 +357,11 @@ fn describe_unkillable_processes(process_count: usize) -> Option<String> {
         .then(|| format!("{process_count} of its processes could not be killed and may still be running"))
 }
 
+fn describe_long_answer(context: &EffectContext) -> String {
+    let max_megabytes = context.settings.tasks.max_answer_megabytes;
+    format!("was stopped: its answer is longer than {max_megabytes} MB (`tasks.max_answer_mb`)")
+}
+
 fn describe_failure(
     context: &EffectContext,
     request: AgentRequest<'_>,
@@ -367,6 +376,10 @@ fn describe_failure(
         ExitReason::Silent => {
             let seconds = context.settings.tasks.idle_timeout_ms / 1000;
             format!("printed nothing for {seconds} s (`tasks.idle_timeout`)")
+        }
+        // Its output was not too long as such, so its answer was.
+        ExitReason::Flooded if process_end.stdout.total_bytes() < OutputLimits::default().max_stream_bytes => {
+            describe_long_answer(context)
         }
         ExitReason::Flooded => {
             format!(

@@ -430,11 +430,7 @@ fn build_command(
         idle: Duration::from_millis(context.settings.tasks.idle_timeout_ms),
         ..command.deadlines
     };
-    // Output is watched only for agents that report progress; others print an answer at the end.
-    if driven_agent.shows_progress() {
-        command.output_limits.on_stdout =
-            Some(Box::new(progress_lines::watch_progress(context, driven_agent, task_key, &directory)));
-    }
+    command.output_limits.on_stdout = Some(progress_lines::watch_output(context, driven_agent, task_key, &directory));
     let purpose = SandboxPurpose::Agent {
         access: agent_task.workspace_access(),
         workspace: &agent_workspace.writable_dir(),

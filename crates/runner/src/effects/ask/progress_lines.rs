@@ -1,25 +1,53 @@
-//! What an agent prints while it works, as progress messages.
+//! What an agent prints while it works: progress messages, and an answer that must not become too long.
 
 use std::{
+    ops::ControlFlow,
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use tribunal_agents::driver::DrivenAgent;
+use tribunal_agents::driver::{AgentEvent, DrivenAgent};
 use tribunal_core::engine::{ids::Key, progress::AgentProgress};
+use tribunal_supervise::OutputCallback;
 
 use crate::effects::EffectContext;
 
 /// The longest line that is kept of what an agent prints while it works.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
-pub(super) fn watch_progress(
+/// Watches the output of an agent: passes on its progress, and ends it when its answer is too long.
+pub(super) fn watch_output(
     context: &EffectContext,
     driven_agent: &DrivenAgent,
     task_key: &Key,
     workspace_path: &Path,
-) -> impl Fn(&[u8]) + Send + Sync + use<> {
+) -> OutputCallback {
+    let max_answer_bytes = context.settings.tasks.max_answer_bytes();
+    let answer_bytes = AtomicUsize::new(0);
+    let count_answer = move |byte_count: usize| {
+        let total_bytes = answer_bytes.fetch_add(byte_count, Ordering::Relaxed) + byte_count;
+        if total_bytes > max_answer_bytes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    if driven_agent.shows_progress() {
+        let read_events = watch_progress(context, driven_agent, task_key, workspace_path);
+        Box::new(move |bytes| count_answer(read_events(bytes)))
+    } else {
+        // All that such an agent prints is its answer.
+        Box::new(move |bytes| count_answer(bytes.len()))
+    }
+}
+
+/// Passes on the agent's progress messages line by line, masked also across the borders of chunks. Returns the length of the
+/// texts that the agent wrote itself: a client also prints what its tools return.
+fn watch_progress(
+    context: &EffectContext,
+    driven_agent: &DrivenAgent,
+    task_key: &Key,
+    workspace_path: &Path,
+) -> impl Fn(&[u8]) -> usize + Send + Sync + use<> {
     // The path of a workspace is an internal detail, so messages show paths relative to it.
     let workspace_prefix = format!("{}/", workspace_path.display());
     let progress_sender = context.progress.clone();
@@ -37,14 +65,20 @@ pub(super) fn watch_progress(
             if unfinished_line.len() > MAX_LINE_BYTES {
                 unfinished_line.clear();
             }
-            return;
+            return 0;
         };
         let agent_events =
             unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
-        for progress_text in agent_events.filter_map(|event| event.progress_line()) {
+        let mut text_bytes = 0;
+        for agent_event in agent_events {
+            if let AgentEvent::Text { text } = &agent_event {
+                text_bytes += text.len();
+            }
+            let Some(progress_text) = agent_event.progress_line() else { continue };
             let progress_text = progress_text.replace(&workspace_prefix, "");
             let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
         }
         unfinished_line.drain(..=last_newline);
+        text_bytes
     }
 }
