@@ -166,12 +166,31 @@ pub fn fold_case_and_spaces(raw_text: &str) -> String {
     folded
 }
 
-/// Folds a text to one line without control characters, so that untrusted text is safe on a screen or in a list.
+/// Folds a text to one line with visible escapes for characters that act, so that untrusted text is safe on a screen or in a list.
 pub fn sanitize_to_line(raw_text: &str) -> String {
-    let words = raw_text
-        .split_whitespace()
-        .map(|word| word.chars().filter(|character| !character.is_control()).collect::<String>());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = raw_text.split_whitespace().map(escape_active_chars).collect();
+    words.join(" ")
+}
+
+/// Whether a character does something where it is shown: control characters, and those that change the direction of the text
+/// around them or end a line.
+fn is_active(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Replaces characters that do something where they are shown by visible escapes such as `\u{1b}`. Line ends and tabs stay.
+pub fn escape_active_chars(raw_text: &str) -> String {
+    let mut escaped_text = String::with_capacity(raw_text.len());
+    for character in raw_text.chars() {
+        match character {
+            '\n' | '\t' => escaped_text.push(character),
+            '\r' => escaped_text.push_str("\\r"),
+            _ if is_active(character) => escaped_text.extend(character.escape_unicode()),
+            _ => escaped_text.push(character),
+        }
+    }
+    escaped_text
 }
 
 /// Returns the first `max_chars` characters, with an ellipsis if something was cut off.
@@ -244,7 +263,9 @@ mod tests {
 
     #[test]
     fn a_folded_line_cannot_control_a_terminal() {
-        assert_eq!(sanitize_to_line("a\x1b]0;x\x07 b\r\n\tc\u{9b}31m"), "a]0;x b c31m");
+        let hostile_text = "a\x1b]0;x\x07 b\r\n\tc\u{9b}31m \u{202e}d";
+        assert_eq!(sanitize_to_line(hostile_text), r"a\u{1b}]0;x\u{7} b c\u{9b}31m \u{202e}d");
+        assert_eq!(escape_active_chars("a\rb\r\n\u{2066}c\té ⚠\u{fe0f}"), "a\\rb\\r\n\\u{2066}c\té ⚠\u{fe0f}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use tribunal_core::{
         view::RunView,
     },
     review::topic::ReviewTopic,
+    text::escape_active_chars,
 };
 
 use tribunal_store::Store;
@@ -105,7 +106,8 @@ fn render_page(context: &EffectContext, run_id: &RunId, decision: &Decision) -> 
     if let Some(ReviewTopic::Patch { diff, .. }) = decision.about.review_topic() {
         page_text = format!("{}{page_text}", render_diff_comments(context, diff));
     }
-    context.masker.mask(&page_text).into_owned()
+    // For YAML a carriage return ends a comment: the text of an agent must not become an answer.
+    escape_active_chars(&context.masker.mask(&page_text))
 }
 
 /// Remembers that an answer in a page does not count, and keeps the page as it was found.

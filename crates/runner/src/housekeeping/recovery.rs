@@ -157,7 +157,9 @@ fn write_export(project: &Project, report: &RecoveryReport, target_dir: &Path) -
         if entries.is_empty() {
             continue;
         }
-        let entry_lines = entries.iter().map(|entry| serde_json::to_string(entry).map(|line| format!("{line}\n")));
+        let entry_lines = entries
+            .iter()
+            .map(|entry| serde_json::to_string(entry).map(|line| format!("{}\n", escape_json_chars(&line))));
         let run_dir = target_dir.join(run.run_id.as_str());
         fs::create_dir_all(&run_dir)?;
         fs::write(run_dir.join("journal.jsonl"), entry_lines.collect::<Result<String, _>>()?)?;
@@ -195,6 +197,21 @@ fn write_export(project: &Project, report: &RecoveryReport, target_dir: &Path) -
         }
     }
     Ok(file_count)
+}
+
+/// Escapes characters that a terminal obeys; the value of the JSON stays the same.
+fn escape_json_chars(json_line: &str) -> String {
+    let mut escaped_line = String::with_capacity(json_line.len());
+    for character in json_line.chars() {
+        match u32::from(character) {
+            // All characters of interest are in the basic plane. Those below U+0020 are always escaped in JSON.
+            code @ (0x7f..=0x9f | 0x61c | 0x200e | 0x200f | 0x2028..=0x202e | 0x2066..=0x2069) => {
+                escaped_line.push_str(&format!("\\u{code:04x}"));
+            }
+            _ => escaped_line.push(character),
+        }
+    }
+    escaped_line
 }
 
 /// Copies the files below a directory with their modes, and returns their number.
