@@ -375,7 +375,7 @@ mod tests {
         for (text, expected) in [
             ("&lt;b&gt; &#39;x&#x27; &amp;quot;", "<b> 'x' &quot;"),
             ("R&D; a & b &unknown; &#xffffffff; &", "R&D; a & b &unknown; &#xffffffff; &"),
-            ("a&#7;b\u{1b}[2J", "ab[2J"),
+            ("a&#7;b\u{1b}[2J", r"a\u{7}b\u{1b}[2J"),
         ] {
             assert_eq!(clean_field(text), expected);
         }

@@ -13,7 +13,11 @@ use std::{
 use tribunal_agents::driver::{LaunchEnv, UserDirs};
 use tribunal_core::engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView};
 use tribunal_report::{Screen, escape_line};
-use tribunal_runner::{Project, housekeeping::discarded_runs::list_discarded, masking::Masker};
+use tribunal_runner::{
+    Project,
+    housekeeping::discarded_runs::list_discarded,
+    masking::{Masker, read_client_values},
+};
 use tribunal_store::{Store, StoreError};
 use tribunal_supervise::search_dirs;
 
@@ -240,8 +244,11 @@ impl CommandContext {
         )
     }
 
+    /// Masks what is known to be secret: values of the environment, and of the settings of clients.
     pub fn secret_masker(&self) -> Masker {
-        env_masker()
+        let client_values = home_directory().map(|home| read_client_values(&home)).unwrap_or_default();
+        let known_values = variables_with_prefix("").into_iter().chain(client_values).collect::<Vec<_>>();
+        Masker::new(known_values.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
     /// The path of our own program, if typing its name would not find it.

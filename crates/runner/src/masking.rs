@@ -1,7 +1,8 @@
 //! Masks secrets before they reach journal, log or screen: replaces them by `[masked:KIND]`.
 //!
 //! Three sources define what a secret is: a table of shapes (tokens with a prefix, headers, passwords in URLs, see
-//! `token_rules`), the name a value is assigned to (`assignments`), and the values of environment variables with a telling name.
+//! `token_rules`), the name a value is assigned to (`assignments`), and known values: of environment variables and of clients'
+//! settings (`known_values`).
 //! Private keys in PEM form are removed first (`pem_keys`), then the text is searched line by line. One automaton searches for
 //! the literals without which no rule can match; a line without any is copied, on the others only the triggered rules run.
 //!
@@ -25,6 +26,7 @@ use regex::Regex;
 
 mod added_secrets;
 mod assignments;
+mod known_values;
 mod mask_rule;
 mod mask_stream;
 mod pem_keys;
@@ -33,6 +35,8 @@ mod service_tokens;
 mod table_tests;
 mod token_rules;
 
+pub(crate) use known_values::find_secret_variables;
+pub use known_values::read_client_values;
 pub use mask_stream::MaskStream;
 
 /// All rules of the table.
@@ -97,7 +101,7 @@ impl Masker {
     }
 
     fn with_limits<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>, line_limits: LineLimits) -> Masker {
-        let known_values = known_patterns(environment);
+        let known_values = known_values::known_patterns(environment);
         let mut literals: Vec<&str> = Vec::new();
         let mut trigger_bits = Vec::new();
         let mut add_trigger = |rule_bit: u128, literal| {
@@ -377,77 +381,6 @@ fn build_automaton<P: AsRef<[u8]>>(patterns: &[P], automaton_kind: AhoCorasickKi
         // This happens only beyond two billion states.
         Err(error) => unreachable!("automaton: {error}"),
     }
-}
-
-/// Returns the values to search for, each without a line end.
-fn known_patterns<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-    let mut patterns = Vec::new();
-    for (variable, value) in environment {
-        let value = value.trim();
-        // Short or trivial values would mask ordinary text everywhere.
-        if !is_secret_variable(variable)
-            || value.len() < MIN_KNOWN_VALUE
-            || assignments::is_number(value)
-            || assignments::is_path(value)
-            || ["true", "false"].iter().any(|literal| value.eq_ignore_ascii_case(literal))
-        {
-            continue;
-        }
-        if value.contains('\n') {
-            // A value of several lines is printed line by line. Short lines say too little, and the marker lines of a key are
-            // public.
-            let lines = value.lines().map(str::trim);
-            let telling_lines =
-                lines.filter(|value_line| value_line.len() >= 2 * MIN_KNOWN_VALUE && !value_line.starts_with("-----"));
-            patterns.extend(telling_lines.map(str::to_owned));
-        } else {
-            patterns.push(value.to_owned());
-        }
-        // In JSON, such as the output of a client, the value is escaped.
-        let escaped = escape_json(value);
-        if escaped != value {
-            patterns.push(escaped);
-        }
-    }
-    let mut pieces: Vec<String> = patterns.iter().flat_map(|pattern| split_known_value(pattern)).collect();
-    pieces.sort();
-    pieces.dedup();
-    pieces
-}
-
-fn is_secret_variable(variable: &str) -> bool {
-    const SECRET_WORDS: [&str; 10] =
-        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "CREDENTIALS", "APIKEY", "PASSPHRASE"];
-    variable
-        .split('_')
-        .any(|name_part| SECRET_WORDS.iter().any(|secret_word| name_part.eq_ignore_ascii_case(secret_word)))
-}
-
-fn escape_json(value: &str) -> String {
-    let mut escaped_text = String::with_capacity(value.len());
-    for character in value.chars() {
-        match character {
-            '"' | '\\' => escaped_text.extend(['\\', character]),
-            '\n' => escaped_text.push_str("\\n"),
-            '\r' => escaped_text.push_str("\\r"),
-            '\t' => escaped_text.push_str("\\t"),
-            _ => escaped_text.push(character),
-        }
-    }
-    escaped_text
-}
-
-/// Splits a value into pieces of limited length; a short remainder stays with the piece before it.
-fn split_known_value(value: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut remaining_value = value;
-    while remaining_value.len() > MAX_KNOWN_VALUE + MIN_KNOWN_VALUE {
-        let (piece, after_piece) = remaining_value.split_at(remaining_value.floor_char_boundary(MAX_KNOWN_VALUE));
-        pieces.push(piece.to_owned());
-        remaining_value = after_piece;
-    }
-    pieces.push(remaining_value.to_owned());
-    pieces
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct LaunchRequest<'a> {
     pub size: Option<ModelSize>,
     /// The most that the task may cost.
     pub budget: Option<Cost>,
+    /// Variables that hold secrets. A client that can hide variables from the commands it runs hides these.
+    pub secret_variables: &'a [String],
     /// A directory of ours outside of the agent's workspace, for files that a client is pointed at.
     pub scratch_dir: &'a Path,
     pub session_mode: SessionMode<'a>,

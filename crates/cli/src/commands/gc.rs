@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         let cutoff_ms = now_ms.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let gc_options = GcOptions {
             clones_root: find_clones_root(project.root(), &SettingSources::from_environment()),
+            temporary_root: Some(std::env::temp_dir()),
             now_ms,
             runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,

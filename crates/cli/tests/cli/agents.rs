@@ -172,6 +172,16 @@ fn findings_beyond_the_limit_are_counted_and_not_recorded() {
 }
 
 #[test]
+fn reviewers_do_not_see_the_password_of_the_database() {
+    let sandbox = Sandbox::with_shell_agent("echo \"database: ${DATABASE_URL-hidden} proxy: ${HTTPS_PROXY-hidden}\"\n");
+    let mut command = sandbox.tribunal_command(&["review", "plan.md"]);
+    command.env("DATABASE_URL", "postgres://app:hunter2secret@db/app").env("HTTPS_PROXY", "http://proxy:3128");
+    assert_eq!(command.output().unwrap().status.code(), Some(5));
+    let transcript = sandbox.run_tribunal(&["inspect", "transcript", &sandbox.last_run_id(), "/"]).stdout;
+    assert!(transcript.contains("database: hidden proxy: http://proxy:3128"), "{transcript}");
+}
+
+#[test]
 fn copies_of_a_private_document_stay_private() {
     use std::{fs, os::unix::fs::PermissionsExt};
     let sandbox = Sandbox::with_script(&format!(

@@ -36,6 +36,7 @@ use crate::{
     },
     landing::landing_repository,
     project::{Project, atomic_files},
+    sandbox::remove_leftover_dirs,
     session::loop_runs::is_loop_held,
     workspaces::TaskWorkspace,
 };
@@ -48,6 +49,8 @@ const QUICK_COMPACT_BYTES: u64 = 64 << 20;
 pub struct GcOptions {
     /// The directory for clones of all projects, in which agents develop.
     pub clones_root: Option<PathBuf>,
+    /// The system's directory for temporary files, in which every agent has a private one.
+    pub temporary_root: Option<PathBuf>,
     /// The wall time, by which discarded runs are old enough to be removed.
     pub now_ms: u64,
     /// Also removes whole runs that ended well before this wall time.
@@ -178,6 +181,11 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     report.leftovers = remover.leftovers;
     remove_development_workspaces(project, options, unneeded_workspaces, &mut report);
     if !options.dry_run {
+        if let Some(temporary_root) = &options.temporary_root {
+            // A run that is held may have agents that use theirs.
+            let free_runs = run_views.keys().filter(|run_id| !report.live_runs.contains(run_id));
+            free_runs.for_each(|run_id| remove_leftover_dirs(temporary_root, project.root(), run_id));
+        }
         remove_run_refs(project, options, &unwanted_runs, &mut report);
         compact_unless_held(project, options, &mut report)?;
     }

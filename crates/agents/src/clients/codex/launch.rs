@@ -51,7 +51,7 @@ pub(super) fn build_launch(
         codex_args.0.extend(["--output-schema".into(), schema_path.clone().into_os_string()]);
     }
     add_sandbox_args(&mut codex_args, client_spec, &launch_request);
-    add_shell_policy(&mut codex_args, launch_request.access);
+    add_shell_policy(&mut codex_args, &launch_request);
     add_inheritance_args(&mut codex_args, client_spec.inherit);
     codex_args.set_config("developer_instructions", &json!(standing_instructions(&launch_request)));
     codex_args.set_config("check_for_update_on_startup", &json!(false));
@@ -128,9 +128,13 @@ fn add_sandbox_args(codex_args: &mut CodexArgs, client_spec: &ClientSpec, launch
 }
 
 /// Adds what commands of the client see of its environment. A reviewer's commands need `PATH`, `HOME` and the like, a
-/// fixer's also build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
-fn add_shell_policy(codex_args: &mut CodexArgs, access: AgentAccess) {
-    let inherited_env = if access >= AgentAccess::Write { "all" } else { "core" };
+/// fixer's also build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name or a secret in its value.
+fn add_shell_policy(codex_args: &mut CodexArgs, launch_request: &LaunchRequest<'_>) {
+    let inherited_env = if launch_request.access >= AgentAccess::Write { "all" } else { "core" };
+    // What is developed may need its database.
+    if launch_request.access == AgentAccess::Write && !launch_request.secret_variables.is_empty() {
+        codex_args.set_config("shell_environment_policy.exclude", &json!(launch_request.secret_variables));
+    }
     codex_args.set_config("shell_environment_policy.inherit", &json!(inherited_env));
     codex_args.set_config("shell_environment_policy.ignore_default_excludes", &json!(false));
 }

@@ -102,6 +102,7 @@ fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
         size: None,
         budget: None,
         is_sandboxed: false,
+        secret_variables: &[],
         scratch_dir: Path::new("/beside"),
         session_mode: SessionMode::New,
     }

@@ -34,6 +34,7 @@ fn build_request(task_key: &Key) -> LaunchRequest<'_> {
         size: None,
         budget: None,
         is_sandboxed: false,
+        secret_variables: &[],
         scratch_dir: std::path::Path::new("/beside"),
         session_mode: SessionMode::New,
     }

@@ -12,7 +12,7 @@ mod start_faults;
 mod tests;
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -32,6 +32,7 @@ use tribunal_core::{
     tasks::{
         brief::{AgentTask, ReviewBrief, TaskBrief, WorkspaceKind},
         fault::Fault,
+        purpose::AgentAccess,
     },
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
@@ -43,6 +44,7 @@ use super::{
     stray_edits::{self, ProjectWatch},
 };
 use crate::{
+    masking::find_secret_variables,
     project::{
         atomic_files,
         subject::{MAX_SUBJECT_BYTES, is_plain_path},
@@ -403,6 +405,7 @@ fn build_command(
     let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
     let directory = agent_workspace.directory();
     let scratch_dir = scratch_dir(context, task_key);
+    let secret_variables = find_secret_variables(&context.masker, text_variables());
     let order = LaunchRequest {
         task_key,
         prompt,
@@ -412,6 +415,7 @@ fn build_command(
         size: agent_task.size,
         budget: agent_task.budget,
         is_sandboxed: context.sandbox_policy().is_enforced(),
+        secret_variables: &secret_variables.names,
         scratch_dir: &scratch_dir,
         session_mode: conversation,
     };
@@ -424,6 +428,10 @@ fn build_command(
     let mut command = context.new_command(launch.program, launch.args, directory.clone());
     command.extra_env.extend(launch.env.into_iter().map(|(variable, value)| (variable, value.into())));
     command.removed_env.extend(launch.removed_variables);
+    // Agents that review or repair run neither the software nor its tests.
+    if agent_task.workspace_access() < AgentAccess::Develop {
+        command.removed_env.extend(secret_variables.service_names);
+    }
     command.stdin_bytes = launch.stdin_text.into_bytes();
     command.deadlines = Deadlines {
         total: Duration::from_millis(agent_task.timeout_ms),
@@ -439,6 +447,11 @@ fn build_command(
     };
     let private_tmp = context.sandbox_policy().restrict_command(&mut command, purpose)?;
     Ok((command, private_tmp))
+}
+
+/// The environment that processes inherit from this one, as far as it is text.
+fn text_variables() -> impl Iterator<Item = (String, String)> {
+    env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Chooses how to continue a conversation. One that an earlier process had begun to continue may have moved on, so it is
