@@ -181,15 +181,24 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
     report.leftovers = remover.leftovers;
     remove_development_workspaces(project, options, unneeded_workspaces, &mut report);
     if !options.dry_run {
-        if let Some(temporary_root) = &options.temporary_root {
-            // A run that is held may have agents that use theirs.
-            let free_runs = run_views.keys().filter(|run_id| !report.live_runs.contains(run_id));
-            free_runs.for_each(|run_id| remove_leftover_dirs(temporary_root, project.root(), run_id));
-        }
+        remove_temporary_dirs(project, options, run_views.keys(), &report.live_runs);
         remove_run_refs(project, options, &unwanted_runs, &mut report);
         compact_unless_held(project, options, &mut report)?;
     }
     Ok(report)
+}
+
+/// Removes the private temporary directories that killed agents left. Agents of a run that is held may use theirs.
+fn remove_temporary_dirs<'a>(
+    project: &Project,
+    options: &GcOptions,
+    run_ids: impl Iterator<Item = &'a RunId>,
+    live_runs: &[RunId],
+) {
+    let Some(temporary_root) = &options.temporary_root else { return };
+    for run_id in run_ids.filter(|run_id| !live_runs.contains(run_id)) {
+        remove_leftover_dirs(temporary_root, project.root(), run_id);
+    }
 }
 
 /// The runs whose removal has begun, one on each line.
