@@ -20,7 +20,8 @@ pub(crate) struct RawEntry {
     pub(crate) has_texts: bool,
 }
 
-/// The hash that is stored with an entry.
+/// The hash that is stored with an entry. Before the first entry of a run, the chain is the name of the run: so entries under
+/// another name are noticed.
 pub(crate) fn chain_entry(previous_chain: &str, entry_id: &str, kind: &str, body: &[u8]) -> Hash {
     let mut hasher = ContentHasher::default();
     for part in [previous_chain, entry_id, kind] {
@@ -65,7 +66,7 @@ impl ChainReader {
         let Some(body) = &raw_entry.body else { return Err(self.damage_at(changed)) };
         let is_intact = match (&raw_entry.chain, &self.last_chain) {
             (Some(chain), last_chain) => {
-                let last_chain = last_chain.as_deref().unwrap_or_default();
+                let last_chain = last_chain.as_deref().unwrap_or(self.run_id.as_str());
                 chain_entry(last_chain, &raw_entry.id, &raw_entry.kind, body).as_str() == chain
             }
             // Entries of earlier formats have no chain; they come before all others.
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     fn chained_entries(texts: &[&str]) -> Vec<RawEntry> {
-        let mut last_chain = String::new();
+        let mut last_chain = String::from("r");
         let entries = texts.iter().enumerate().map(|(index, text)| {
             let id = index.to_string();
             last_chain = chain_entry(&last_chain, &id, "warned", text.as_bytes()).to_string();
@@ -144,10 +145,17 @@ mod tests {
     }
 
     #[test]
+    fn entries_of_another_run_are_noticed() {
+        let entries = chained_entries(&["a", "b"]);
+        let mut reader = ChainReader::start_after(&RunId::new("other"), 0, None);
+        assert_eq!(reader.check_next(&entries[0]).unwrap_err().problem, EntryProblem::Changed { seq: 1 });
+    }
+
+    #[test]
     fn entries_without_a_chain_may_only_come_first() {
         let mut entries = chained_entries(&["a", "b"]);
         entries[0].chain = None;
-        entries[1].chain = Some(chain_entry("", "1", "warned", b"b").to_string());
+        entries[1].chain = Some(chain_entry("r", "1", "warned", b"b").to_string());
         assert_eq!(follow_chain(&entries), (2, None));
         entries[1].chain = None;
         assert_eq!(follow_chain(&entries), (2, None));

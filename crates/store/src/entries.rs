@@ -137,7 +137,8 @@ impl Store {
             })?;
             body = serde_json::to_vec(&entry).map_err(unreadable_entry)?;
         }
-        match serde_json::from_slice(&body) {
+        match serde_json::from_slice::<JournalEntry>(&body) {
+            Ok(entry) if entry.run != *run_id => Err(changed_entry()),
             Ok(entry) => Ok(entry),
             // A newer build may have written an event that this one does not know; the envelope is still readable.
             Err(_) => serde_json::from_slice::<EntryEnvelope>(&body)
@@ -227,27 +228,24 @@ impl Store {
         }
     }
 
-    /// Compares a run with its head. The head is read first: what it names was recorded before.
+    /// Compares a run with its head, and looks for its first entry. The head is read first: what it names was recorded before.
     pub(crate) fn find_cut_run(&self, run_id: &RunId) -> Result<Option<DamagedRun>, StoreError> {
         let directory = self.directory();
-        let Some(head) = read_head(directory, run_id).filter(|_| self.has_chains()) else {
-            return Ok(None);
-        };
+        let Some(head) = read_head(directory, run_id).filter(|_| self.has_chains()) else { return Ok(None) };
         let select_sql = "SELECT chain FROM events WHERE run = ?1 AND seq = ?2";
-        let chain: Option<Option<String>> = self
-            .reader
-            .prepare_cached(select_sql)
-            .and_then(|mut statement| {
-                statement.query_row(params![run_id.as_str(), head.seq], |row| row.get(0)).optional()
-            })
-            .map_err(|cause| self.database_error(cause))?;
-        let is_known_chain = |chain: &Option<String>| match (&head.chain, chain) {
-            (Some(head_chain), Some(chain)) => head_chain.as_str() == chain,
-            (Some(_), None) => false,
-            (None, _) => true,
+        let chain_at = |seq: u64| -> Result<Option<Option<String>>, StoreError> {
+            self.reader
+                .prepare_cached(select_sql)
+                .and_then(|mut statement| {
+                    statement.query_row(params![run_id.as_str(), seq], |row| row.get(0)).optional()
+                })
+                .map_err(|cause| self.database_error(cause))
         };
-        let problem = match &chain {
-            Some(chain) if is_known_chain(chain) => return Ok(None),
+        // Without its first entry a run is not even listed.
+        let has_start = head.seq == 1 || chain_at(1)?.is_some();
+        let problem = match chain_at(head.seq)? {
+            Some(chain) if chain.as_deref() == Some(head.chain.as_str()) && has_start => return Ok(None),
+            Some(_) if !has_start => EntryProblem::Missing { seq: 1 },
             Some(_) => EntryProblem::Changed { seq: head.seq },
             None => EntryProblem::CutOff { recorded: head.seq },
         };
@@ -256,7 +254,9 @@ impl Store {
             return self.find_cut_run(run_id);
         }
         let last_good = self.find_last_good(run_id);
-        Ok(Some(DamagedRun { run_id: run_id.clone(), problem, last_good }))
+        // If all entries are as they were recorded, it is the head that is damaged.
+        let is_head_damaged = last_good.is_some_and(|good_entry| good_entry.seq >= head.seq);
+        Ok((!is_head_damaged).then(|| DamagedRun { run_id: run_id.clone(), problem, last_good }))
     }
 
     /// Finds the last entry of a run up to which everything is as it was recorded.

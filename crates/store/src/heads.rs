@@ -1,8 +1,9 @@
 //! The heads of runs: for each run a small file beside the database with the number and the chain of its last entry.
 //!
 //! A database that lost its end is still a valid database, for example if its write-ahead log was deleted. The heads tell
-//! that something is missing. A head is written only after its entry was synced, so it is never ahead of what a power failure
-//! leaves; it may be behind. A head that is missing proves nothing.
+//! that something is missing. A head has two lines: the last entry that was synced, which holds for ever, and the last one that was
+//! written, which a power failure may lose together with its head or without it; so that one holds only until the system is
+//! started again. A head may be behind its run. One that is missing or cannot be read proves nothing.
 
 use std::{
     collections::HashMap,
@@ -11,13 +12,15 @@ use std::{
     os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         mpsc::{Receiver, Sender, channel},
     },
     thread::JoinHandle,
 };
 
 use tribunal_core::engine::ids::{Hash, RunId};
+
+use crate::sync_mode::SyncMode;
 
 const HEADS_DIR: &str = "heads";
 /// Numbers are written with this many digits, so that every version of the file has the same length.
@@ -27,8 +30,7 @@ const SEQ_DIGITS: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunHead {
     pub(crate) seq: u64,
-    /// `None` if the file cannot be read; then it is only known that there was an entry.
-    pub(crate) chain: Option<Hash>,
+    pub(crate) chain: Hash,
 }
 
 /// A head to be written.
@@ -57,21 +59,42 @@ pub(crate) fn read_heads(directory: &Path) -> Vec<(RunId, RunHead)> {
     heads
 }
 
-/// Reads the head of a run. `None` if it has none.
+/// Reads the head of a run. `None` if it has none that can be read.
 pub(crate) fn read_head(directory: &Path, run_id: &RunId) -> Option<RunHead> {
-    let head_text = fs::read(head_path(directory, run_id)?).ok()?;
-    Some(parse_head(&head_text).unwrap_or(RunHead { seq: 1, chain: None }))
+    parse_head(&fs::read_to_string(head_path(directory, run_id)?).ok()?)
 }
 
-fn parse_head(head_text: &[u8]) -> Option<RunHead> {
-    let (seq, chain) = std::str::from_utf8(head_text).ok()?.strip_suffix('\n')?.split_once(' ')?;
+fn parse_head(head_text: &str) -> Option<RunHead> {
+    let mut lines = head_text.lines();
+    let synced_head = parse_entry(lines.next()?);
+    let written_head = lines.next().and_then(|line| {
+        let (entry_text, boot_id) = line.rsplit_once(' ')?;
+        (boot_id == current_boot_id()).then(|| parse_entry(entry_text)).flatten()
+    });
+    // The unsynced head of this start of the system is never older.
+    written_head.or(synced_head)
+}
+
+/// Reads `NUMBER HASH`.
+fn parse_entry(entry_text: &str) -> Option<RunHead> {
+    let (seq, chain) = entry_text.split_once(' ')?;
     let is_hash = chain.len() == 64 && chain.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let seq = seq.parse().ok().filter(|seq| *seq > 0 && is_hash)?;
-    Some(RunHead { seq, chain: Some(Hash::new(chain)) })
+    let seq: i64 = seq.parse().ok().filter(|seq| *seq > 0 && is_hash)?;
+    Some(RunHead { seq: seq.unsigned_abs(), chain: Hash::new(chain) })
 }
 
-fn format_head(seq: u64, chain: &Hash) -> String {
-    format!("{seq:0SEQ_DIGITS$} {chain}\n")
+fn format_entry(seq: u64, chain: &Hash) -> String {
+    format!("{seq:0SEQ_DIGITS$} {chain}")
+}
+
+/// Identifies this start of the system. Where that is not known, no unsynced head counts.
+fn current_boot_id() -> &'static str {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID.get_or_init(|| {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot_id = boot_id.trim();
+        if boot_id.is_empty() { "unknown".to_string() } else { boot_id.to_string() }
+    })
 }
 
 /// The file of a run's head. `None` if the id is no file name; such a run has no head.
@@ -101,10 +124,18 @@ impl HeadWriter {
         HeadWriter { directory: directory.to_path_buf(), open_files: HashMap::new(), syncer: None }
     }
 
-    pub(crate) fn write_heads(&mut self, new_heads: Vec<NewHead>) {
+    /// Writes the heads of entries that were committed with or without a sync.
+    pub(crate) fn write_heads(&mut self, new_heads: Vec<NewHead>, sync: SyncMode) {
         for new_head in new_heads {
             let Ok(head_file) = self.open_head(&new_head) else { continue };
-            let is_written = head_file.write_all_at(format_head(new_head.seq, &new_head.chain).as_bytes(), 0).is_ok();
+            let entry_text = format_entry(new_head.seq, &new_head.chain);
+            let written_line = format!("{entry_text} {}\n", current_boot_id());
+            let is_written = match sync {
+                SyncMode::Now => head_file.write_all_at(format!("{entry_text}\n{written_line}").as_bytes(), 0).is_ok(),
+                SyncMode::WithNext => {
+                    head_file.write_all_at(written_line.as_bytes(), entry_text.len() as u64 + 1).is_ok()
+                }
+            };
             if is_written && new_head.is_synced {
                 // The next entries do not wait for the disk.
                 let syncer = self.syncer.get_or_insert_with(HeadSyncer::start);
@@ -131,7 +162,10 @@ impl HeadWriter {
             opened => opened?,
         };
         if head_file.metadata()?.len() == 0 {
-            head_file.write_all_at(format_head(new_head.seq, &new_head.chain).as_bytes(), 0)?;
+            let entry_text = format_entry(new_head.seq, &new_head.chain);
+            // Until the first sync there is only the second line.
+            let empty_line = " ".repeat(entry_text.len());
+            head_file.write_all_at(format!("{empty_line}\n{entry_text} {}\n", current_boot_id()).as_bytes(), 0)?;
             // From here on only the content changes, which is faster to sync.
             head_file.sync_all()?;
             File::open(heads_dir(&self.directory))?.sync_all()?;
@@ -148,7 +182,7 @@ pub(crate) fn replace_heads(directory: &Path, new_heads: Vec<NewHead>) -> io::Re
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
         _ => {}
     }
-    HeadWriter::new(directory).write_heads(new_heads);
+    HeadWriter::new(directory).write_heads(new_heads, SyncMode::Now);
     Ok(())
 }
 
@@ -208,13 +242,13 @@ mod tests {
     fn heads_are_read_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
         let mut writer = HeadWriter::new(directory.path());
-        writer.write_heads(vec![new_head("b", 9), new_head("a", 1), new_head("b", 100_000)]);
-        writer.write_heads(vec![new_head("a", 2), new_head("../out", 3), new_head(".hidden", 3)]);
+        writer.write_heads(vec![new_head("b", 9), new_head("a", 1), new_head("b", 100_000)], SyncMode::Now);
+        writer.write_heads(vec![new_head("a", 2), new_head("../out", 3), new_head(".hidden", 3)], SyncMode::Now);
         drop(writer);
         let heads = read_heads(directory.path());
-        let read_back: Vec<(&str, u64, Option<Hash>)> =
+        let read_back: Vec<(&str, u64, Hash)> =
             heads.iter().map(|(run_id, head)| (run_id.as_str(), head.seq, head.chain.clone())).collect();
-        let chain_of = |seq: u64| Some(Hash::digest_of(&seq.to_le_bytes()));
+        let chain_of = |seq: u64| Hash::digest_of(&seq.to_le_bytes());
         assert_eq!(read_back, [("a", 2, chain_of(2)), ("b", 100_000, chain_of(100_000))]);
         assert!(!directory.path().join("out").exists());
         remove_head(directory.path(), &RunId::new("a")).unwrap();
@@ -223,12 +257,34 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_head_still_tells_that_there_was_a_run() {
+    fn an_unsynced_head_holds_until_the_system_is_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let head_file = heads_dir(directory.path()).join("r");
+        let read_seq = || read_head(directory.path(), &RunId::new("r")).map(|head| head.seq);
+        let mut writer = HeadWriter::new(directory.path());
+        writer.write_heads(vec![new_head("r", 3)], SyncMode::WithNext);
+        assert_eq!(read_seq(), Some(3));
+        let restart = || {
+            let head_text = fs::read_to_string(&head_file).unwrap();
+            fs::write(&head_file, head_text.replace(current_boot_id(), &"0".repeat(current_boot_id().len()))).unwrap();
+        };
+        restart();
+        assert_eq!(read_seq(), None, "it may have been lost");
+        writer.write_heads(vec![new_head("r", 4)], SyncMode::Now);
+        writer.write_heads(vec![new_head("r", 5)], SyncMode::WithNext);
+        assert_eq!(read_seq(), Some(5));
+        restart();
+        assert_eq!(read_seq(), Some(4));
+    }
+
+    #[test]
+    fn an_unreadable_head_proves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(heads_dir(directory.path())).unwrap();
-        for text in ["", "7", "x y\n", "0 1\n"] {
+        let hash = Hash::digest_of(b"x");
+        for text in ["", "7", "x y\n", "0 1\n", &format!("0 {hash}\n"), &format!("9999999999999999999 {hash}\n")] {
             fs::write(heads_dir(directory.path()).join("r"), text).unwrap();
-            assert_eq!(read_head(directory.path(), &RunId::new("r")), Some(RunHead { seq: 1, chain: None }), "{text}");
+            assert_eq!(read_head(directory.path(), &RunId::new("r")), None, "{text}");
         }
     }
 }

@@ -18,20 +18,23 @@ use tribunal_core::engine::{
 
 use crate::{
     chain::{ChainReader, RawEntry},
-    damage::{DamagedRun, EntryProblem, GoodEntry},
+    damage::{DamagedRun, EntryProblem, GoodEntry, JournalDamage},
     entries::read_raw_entry,
     error::StoreError,
     heads::{NewHead, heads_dir, read_heads, replace_heads},
+    journal_file::JOURNAL_FILE,
     long_texts::list_references,
-    schema::migrate_schema,
-    store::{BUSY_TIMEOUT, JOURNAL_FILE, Store},
+    schema::{APPLICATION_ID, JOURNAL_FORMAT, migrate_schema},
+    store::{BUSY_TIMEOUT, Store},
     sweep::find_hashes,
     writer::{EntryBatch, NewEntry, commit_batches, insert_entry, store_blob},
 };
 
-/// The new journal while it is written, and once it is complete.
-const UNFINISHED_FILE: &str = "rebuilt.db.tmp";
-const REBUILT_FILE: &str = "rebuilt.db";
+/// The names of our working files begin with these: the new journal while it is written, the complete one, and copies of the
+/// damaged one.
+const UNFINISHED_PREFIX: &str = "rebuilding-";
+const REBUILT_PREFIX: &str = "rebuilt-";
+const COPY_PREFIX: &str = "recovery-copy-";
 /// What SQLite keeps beside a database.
 const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
 
@@ -87,8 +90,8 @@ pub struct DamagedJournal {
     /// The runs that are known only by their heads.
     lost_runs: Vec<DamagedRun>,
     store: Option<Store>,
-    /// A copy of the log, from which the journal is read if its file is unusable.
-    _log_copy: Option<LogCopy>,
+    /// The copy from which the journal is read if its file is unusable.
+    _copy: Option<JournalCopy>,
 }
 
 impl DamagedJournal {
@@ -96,28 +99,41 @@ impl DamagedJournal {
     pub fn open(directory: &Path) -> Result<DamagedJournal, StoreError> {
         let path = directory.join(JOURNAL_FILE);
         match Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT) {
-            Ok(store) => Ok(DamagedJournal {
-                path,
-                file_problem: None,
-                lost_runs: Vec::new(),
-                store: Some(store),
-                _log_copy: None,
-            }),
+            Ok(store) => {
+                let file_problem = find_file_problem(&store);
+                let lost_runs = Vec::new();
+                let journal = DamagedJournal { path, file_problem, lost_runs, store: Some(store), _copy: None };
+                // A file that is too short is refused as a whole, although most of its pages are there.
+                match journal.file_problem.is_some() {
+                    true => Ok(journal.read_from_copy(directory)),
+                    false => Ok(journal),
+                }
+            }
             Err(StoreError::Damaged(damage)) => {
-                let log_copy = LogCopy::create(directory).ok();
-                let store = log_copy
-                    .as_ref()
-                    .and_then(|log_copy| Store::open_read_only_with_timeout(&log_copy.directory, BUSY_TIMEOUT).ok());
-                Ok(DamagedJournal {
-                    path,
-                    file_problem: damage.file_problem,
-                    lost_runs: damage.runs,
-                    store,
-                    _log_copy: log_copy,
-                })
+                let JournalDamage { file_problem, runs: lost_runs, .. } = *damage;
+                let journal = DamagedJournal { path, file_problem, lost_runs, store: None, _copy: None };
+                Ok(journal.read_from_copy(directory))
             }
             Err(open_error) => Err(open_error),
         }
+    }
+
+    /// Reads from that copy of the damaged files which has the most entries, if any has some.
+    fn read_from_copy(mut self, directory: &Path) -> DamagedJournal {
+        for source in [CopySource::FileAndLog, CopySource::Log] {
+            let Ok(copy) = JournalCopy::create(directory, source) else { continue };
+            let Ok(store) = Store::open_read_only_with_timeout(&copy.directory, BUSY_TIMEOUT) else { continue };
+            if count_good_entries(&store) > self.count_good_entries() {
+                // The old store must go before its copy.
+                self.store = Some(store);
+                self._copy = Some(copy);
+            }
+        }
+        self
+    }
+
+    fn count_good_entries(&self) -> u64 {
+        self.store.as_ref().map_or(0, count_good_entries)
     }
 
     /// Reads all runs and reports what is wrong with them.
@@ -152,32 +168,84 @@ fn read_good_entries(store: &Store, run_id: &RunId) -> Vec<JournalEntry> {
     raw_entries.into_iter().map_while(|raw_entry| store.decode_entry(run_id, raw_entry).ok()).collect()
 }
 
-/// A copy of a journal's log, beside an empty database. While a journal is young, everything is in its log.
+fn count_good_entries(store: &Store) -> u64 {
+    let runs = list_known_runs(store).into_iter();
+    runs.map(|run_id| inspect_run(store, run_id, &mut |_| {}).good_entries()).sum()
+}
+
+/// Lets SQLite check the file: the tables and indexes beside the entries, which have their own checks.
+fn find_file_problem(store: &Store) -> Option<String> {
+    let verdict = store.reader.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    match verdict {
+        Ok(verdict) if verdict == "ok" => None,
+        Ok(problem) => Some(problem.lines().last().unwrap_or_default().to_string()),
+        Err(cause) => Some(cause.to_string()),
+    }
+}
+
+/// What a copy of a damaged journal is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopySource {
+    /// The file with a new header, and its log.
+    FileAndLog,
+    /// The log alone, beside an empty file. While a journal is young, everything is in its log.
+    Log,
+}
+
+/// A copy of a damaged journal in which what is the same in all journals is repaired.
 #[derive(Debug)]
-struct LogCopy {
+struct JournalCopy {
     directory: PathBuf,
 }
 
-impl LogCopy {
-    fn create(directory: &Path) -> io::Result<LogCopy> {
-        let log_copy = LogCopy { directory: directory.join(format!("log-copy-{}", std::process::id())) };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(heads_dir(&log_copy.directory))?;
+/// The size of a page in our journals: SQLite's default.
+const PAGE_BYTES: usize = 4096;
+
+impl JournalCopy {
+    fn create(directory: &Path, source: CopySource) -> io::Result<JournalCopy> {
+        let copy_name = format!("{COPY_PREFIX}{}-{}", std::process::id(), source as u8);
+        let copy = JournalCopy { directory: directory.join(copy_name) };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(heads_dir(&copy.directory))?;
         let log_name = format!("{JOURNAL_FILE}-wal");
-        fs::copy(directory.join(&log_name), log_copy.directory.join(&log_name))?;
-        // SQLite ignores the log of a database without any page.
-        fs::write(log_copy.directory.join(JOURNAL_FILE), [0; 4096])?;
-        for head_file in fs::read_dir(heads_dir(directory))? {
-            let head_file = head_file?;
-            fs::copy(head_file.path(), heads_dir(&log_copy.directory).join(head_file.file_name()))?;
+        let log_copied = fs::copy(directory.join(&log_name), copy.directory.join(&log_name));
+        let file_bytes = match source {
+            CopySource::FileAndLog => repair_header(fs::read(directory.join(JOURNAL_FILE))?),
+            CopySource::Log => {
+                log_copied?;
+                // SQLite ignores the log of a database without any page.
+                vec![0; PAGE_BYTES]
+            }
+        };
+        fs::write(copy.directory.join(JOURNAL_FILE), file_bytes)?;
+        for head_file in fs::read_dir(heads_dir(directory)).into_iter().flatten().flatten() {
+            let _ = fs::copy(head_file.path(), heads_dir(&copy.directory).join(head_file.file_name()));
         }
-        Ok(log_copy)
+        Ok(copy)
     }
 }
 
-impl Drop for LogCopy {
+impl Drop for JournalCopy {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Writes the constant parts of the header as SQLite describes them, and fills up the last page and missing ones with zeros.
+fn repair_header(mut file_bytes: Vec<u8>) -> Vec<u8> {
+    let recorded_pages = file_bytes.get(28..32).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+    let actual_pages = file_bytes.len().div_ceil(PAGE_BYTES).max(1);
+    // A recorded size that is far off is itself damaged.
+    let page_count = actual_pages.max((recorded_pages as usize).min(actual_pages * 2));
+    file_bytes.resize(page_count * PAGE_BYTES, 0);
+    let mut write_at = |offset: usize, bytes: &[u8]| file_bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
+    write_at(0, b"SQLite format 3\0");
+    write_at(16, &[0x10, 0x00, 2, 2, 0, 64, 32, 32]);
+    write_at(28, &u32::try_from(page_count).unwrap_or_default().to_be_bytes());
+    write_at(44, &4_u32.to_be_bytes());
+    write_at(56, &1_u32.to_be_bytes());
+    write_at(60, &JOURNAL_FORMAT.to_be_bytes());
+    write_at(68, &APPLICATION_ID.to_be_bytes());
+    file_bytes
 }
 
 /// The runs that have entries or heads.
@@ -235,33 +303,63 @@ pub fn rebuild_journal(
     damaged_copy: &Path,
     close_run: &dyn Fn(&DamagedRun, &[JournalEntry]) -> Option<NewEntry>,
 ) -> Result<RebuildOutcome, StoreError> {
-    let rebuilt_path = directory.join(REBUILT_FILE);
+    // What an earlier attempt has read counts only if no run has recorded anything since.
+    let rebuilt_path = directory.join(format!("{REBUILT_PREFIX}{}", fingerprint_heads(directory).short_hex()));
     let cannot_create = |cause: io::Error| StoreError::CannotCreate { path: rebuilt_path.clone(), cause };
-    let damaged_journal = DamagedJournal::open(directory)?;
-    let (runs, lost_texts) = if rebuilt_path.exists() {
-        // An earlier attempt was interrupted when it had read everything. Nothing was recorded since: the journal is damaged.
-        (damaged_journal.inspect_runs().runs, 0)
-    } else {
-        let (copied_runs, lost_texts) = write_new_journal(directory, damaged_journal.store.as_ref(), close_run)?;
-        let has_any = damaged_journal.store.is_some();
-        (if has_any { copied_runs } else { damaged_journal.inspect_runs().runs }, lost_texts)
-    };
-    drop(damaged_journal);
-    replace_journal(directory, damaged_copy).map_err(cannot_create)?;
-    let new_heads = list_heads(&Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)?);
-    replace_heads(directory, new_heads).map_err(cannot_create)?;
+    remove_working_files(directory, &rebuilt_path).map_err(cannot_create)?;
+    let (mut runs, mut lost_texts) = (Vec::new(), 0);
+    let is_resumed = rebuilt_path.is_file();
+    if !is_resumed {
+        let damaged_journal = DamagedJournal::open(directory)?;
+        (runs, lost_texts) = write_new_journal(directory, &rebuilt_path, damaged_journal.store.as_ref(), close_run)?;
+        if damaged_journal.store.is_none() {
+            runs = damaged_journal.inspect_runs().runs;
+        }
+    }
+    let cannot_replace = |cause: io::Error| StoreError::CannotCreate { path: directory.join(JOURNAL_FILE), cause };
+    replace_journal(directory, &rebuilt_path, damaged_copy).map_err(cannot_replace)?;
+    let new_store = Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)?;
+    replace_heads(directory, list_heads(&new_store)).map_err(cannot_replace)?;
+    if is_resumed {
+        let kept_runs = list_known_runs(&new_store).into_iter();
+        runs = kept_runs.map(|run_id| inspect_run(&new_store, run_id, &mut |_| {})).collect();
+    }
     Ok(RebuildOutcome { runs, lost_texts, damaged_copy: damaged_copy.to_path_buf() })
+}
+
+/// A hash of all heads, which change with every entry.
+fn fingerprint_heads(directory: &Path) -> Hash {
+    let head_lines =
+        read_heads(directory).into_iter().map(|(run_id, head)| format!("{run_id} {} {}\n", head.seq, head.chain));
+    Hash::digest_of(head_lines.collect::<String>().as_bytes())
+}
+
+/// Removes what killed attempts left, apart from a new journal that is complete.
+fn remove_working_files(directory: &Path, rebuilt_path: &Path) -> io::Result<()> {
+    for item in fs::read_dir(directory)?.flatten() {
+        let item_name = item.file_name().to_string_lossy().into_owned();
+        let is_ours =
+            [UNFINISHED_PREFIX, REBUILT_PREFIX, COPY_PREFIX].iter().any(|prefix| item_name.starts_with(prefix));
+        let is_complete = item.path() == rebuilt_path && item.path().is_file();
+        if is_ours && !is_complete {
+            match item.file_type()?.is_dir() {
+                true => fs::remove_dir_all(item.path())?,
+                false => fs::remove_file(item.path())?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes the new journal beside the damaged one. Returns the runs of the damaged one and the number of lost texts.
 fn write_new_journal(
     directory: &Path,
+    rebuilt_path: &Path,
     damaged_store: Option<&Store>,
     close_run: &dyn Fn(&DamagedRun, &[JournalEntry]) -> Option<NewEntry>,
 ) -> Result<(Vec<InspectedRun>, u64), StoreError> {
-    let unfinished_path = directory.join(UNFINISHED_FILE);
+    let unfinished_path = directory.join(format!("{UNFINISHED_PREFIX}{}", std::process::id()));
     let cannot_create = |cause: io::Error| StoreError::CannotCreate { path: unfinished_path.clone(), cause };
-    remove_if_present(&unfinished_path).map_err(cannot_create)?;
     let database_error = |cause| StoreError::Database { path: unfinished_path.clone(), cause };
     let mut connection = Connection::open(&unfinished_path).map_err(database_error)?;
     // A file that is thrown away if it is not complete needs no log of its own.
@@ -285,7 +383,7 @@ fn write_new_journal(
     }
     connection.close().map_err(|(_, cause)| database_error(cause))?;
     fs::File::open(&unfinished_path).and_then(|file| file.sync_all()).map_err(cannot_create)?;
-    fs::rename(&unfinished_path, directory.join(REBUILT_FILE)).map_err(cannot_create)?;
+    fs::rename(&unfinished_path, rebuilt_path).map_err(cannot_create)?;
     Ok((inspected_runs, lost_texts))
 }
 
@@ -345,34 +443,28 @@ fn copy_side_tables(store: &Store, new_journal: &Connection) {
 
 /// Keeps the damaged files under another name and puts the new journal in their place. Until the last step the journal still
 /// counts as damaged, so an interrupted attempt is repeated.
-fn replace_journal(directory: &Path, damaged_copy: &Path) -> io::Result<()> {
+fn replace_journal(directory: &Path, rebuilt_path: &Path, damaged_copy: &Path) -> io::Result<()> {
     fs::create_dir_all(damaged_copy)?;
     let journal_path = directory.join(JOURNAL_FILE);
-    let side_path = |suffix: &str| directory.join(format!("{JOURNAL_FILE}{suffix}"));
-    let side_paths = SIDE_FILES.map(side_path);
-    for kept_path in side_paths.iter().chain([&journal_path]) {
-        let Some(file_name) = kept_path.file_name() else { continue };
-        if fs::symlink_metadata(kept_path).is_ok_and(|metadata| metadata.is_file()) {
-            fs::copy(kept_path, damaged_copy.join(file_name))?;
+    let side_paths = SIDE_FILES.map(|suffix| directory.join(format!("{JOURNAL_FILE}{suffix}")));
+    for damaged_path in side_paths.iter().chain([&journal_path]) {
+        let Some(file_name) = damaged_path.file_name() else { continue };
+        match fs::symlink_metadata(damaged_path) {
+            Ok(metadata) if metadata.is_file() => drop(fs::copy(damaged_path, damaged_copy.join(file_name))?),
+            // A directory or a link is in the way of the new file.
+            Ok(_) => fs::rename(damaged_path, damaged_copy.join(file_name))?,
+            Err(_) => {}
         }
-    }
-    // A directory or a link in the place of the journal is moved, since nothing can be renamed over a directory.
-    if fs::symlink_metadata(&journal_path).is_ok_and(|metadata| !metadata.is_file()) {
-        fs::rename(&journal_path, damaged_copy.join(JOURNAL_FILE))?;
     }
     // SQLite would apply an old log to the new file, so the log goes first.
     for side_path in &side_paths {
-        remove_if_present(side_path)?;
+        match fs::remove_file(side_path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            _ => {}
+        }
     }
-    fs::rename(directory.join(REBUILT_FILE), &journal_path)?;
+    fs::rename(rebuilt_path, &journal_path)?;
     fs::File::open(directory)?.sync_all()
-}
-
-fn remove_if_present(file_path: &Path) -> io::Result<()> {
-    match fs::remove_file(file_path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
-        _ => Ok(()),
-    }
 }
 
 /// The heads of the runs of a journal.

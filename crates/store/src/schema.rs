@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// Marks the file as a journal of Tribunal (`PRAGMA application_id`): "TRIB".
-const APPLICATION_ID: i32 = 0x5452_4942;
+pub(crate) const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
 const MIGRATIONS: [&str; 4] = [

@@ -16,16 +16,17 @@ use tribunal_core::engine::{
 };
 
 use crate::{
-    damage::{DamagedRun, EntryProblem, JournalDamage},
+    damage::{DamagedRun, JournalDamage},
     error::StoreError,
     file_system,
-    heads::{HeadWriter, heads_dir, read_heads},
+    heads::{HeadWriter, read_heads},
+    journal_file::{JOURNAL_FILE, check_presence, database_error, explain_damage, file_damage, has_heads, has_log},
     records,
     schema::{CHAINS_FORMAT, JOURNAL_FORMAT, RECORDS_FORMAT, check_format, migrate_schema},
+    sync_mode::SyncMode,
     writer::{CommittedGroup, EntryBatch, JournalWriter, commit_batches},
 };
 
-pub(crate) const JOURNAL_FILE: &str = "journal.db";
 /// The size of the write-ahead log above which a short-lived writer runs a checkpoint.
 const MAX_WAL_BYTES: u64 = 64 << 10;
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,7 +48,7 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Whether a project has a journal, or had one that is gone while the heads of its runs are still there.
     pub fn exists(directory: &Path) -> bool {
-        fs::symlink_metadata(directory.join(JOURNAL_FILE)).is_ok() || has_heads(directory)
+        fs::symlink_metadata(directory.join(JOURNAL_FILE)).is_ok() || has_heads(directory) || has_log(directory)
     }
 
     /// Checks whether `open` would succeed. Nothing is created or changed, so this may be asked at any time.
@@ -218,7 +219,7 @@ impl Store {
         self.limit_wal_size();
         let _ = self.reader.pragma_update(None, "query_only", true);
         let mut committed = committed.map_err(|cause| self.database_error(cause))?;
-        HeadWriter::new(self.directory()).write_heads(committed.new_heads);
+        HeadWriter::new(self.directory()).write_heads(committed.new_heads, SyncMode::Now);
         committed.batch_results.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
@@ -262,73 +263,6 @@ impl Store {
             file_problem: None,
             runs: vec![damaged_run],
         }))
-    }
-}
-
-/// Whether any run is known to have been recorded.
-fn has_heads(directory: &Path) -> bool {
-    fs::read_dir(heads_dir(directory)).is_ok_and(|mut head_files| head_files.next().is_some())
-}
-
-/// Refuses something else in the place of the journal, and a missing journal whose runs are known.
-fn check_presence(directory: &Path) -> Result<(), StoreError> {
-    let journal_path = directory.join(JOURNAL_FILE);
-    let problem = match fs::metadata(&journal_path) {
-        // SQLite deletes the log of an empty database, so it must not see one.
-        Ok(metadata) if metadata.is_file() && metadata.len() == 0 && has_heads(directory) => "it is empty",
-        Ok(metadata) if metadata.is_file() => return Ok(()),
-        Ok(metadata) if metadata.is_dir() => "it is a directory",
-        Ok(_) => "it is not a file",
-        Err(_) if fs::symlink_metadata(&journal_path).is_ok_and(|metadata| metadata.is_symlink()) => {
-            "it is a link that leads nowhere"
-        }
-        Err(_) if has_heads(directory) => "it does not exist",
-        // A new one will be created.
-        Err(_) => return Ok(()),
-    };
-    match has_heads(directory) {
-        true => Err(file_damage(directory, problem)),
-        false => Err(StoreError::NotAJournal { path: journal_path }),
-    }
-}
-
-/// The error for a file of which nothing can be read. The heads tell which runs were recorded in it.
-fn file_damage(directory: &Path, problem: impl Into<String>) -> StoreError {
-    let lost_runs = read_heads(directory).into_iter().map(|(run_id, head)| DamagedRun {
-        run_id,
-        problem: EntryProblem::CutOff { recorded: head.seq },
-        last_good: None,
-    });
-    StoreError::Damaged(Box::new(JournalDamage {
-        path: directory.join(JOURNAL_FILE),
-        file_problem: Some(problem.into()),
-        runs: lost_runs.collect(),
-    }))
-}
-
-/// A file that is no journal is a damaged one if it is known to have been one.
-fn explain_damage(directory: &Path, cause: StoreError) -> StoreError {
-    match cause {
-        StoreError::NotAJournal { .. } if has_heads(directory) => {
-            file_damage(directory, "it is not a journal any more")
-        }
-        StoreError::Database { cause, .. } => database_error(directory, cause),
-        other_error => other_error,
-    }
-}
-
-/// Tells a damaged file from other failures of SQLite.
-fn database_error(directory: &Path, cause: rusqlite::Error) -> StoreError {
-    /// SQLite read fewer bytes than the file should have.
-    const SHORT_READ: i32 = rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
-    let is_short_read = cause.sqlite_error().is_some_and(|error| error.extended_code == SHORT_READ);
-    match cause.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt) => file_damage(directory, cause.to_string()),
-        Some(ErrorCode::NotADatabase) if has_heads(directory) => {
-            file_damage(directory, "it is not a database any more")
-        }
-        _ if is_short_read => file_damage(directory, "it is too short"),
-        _ => StoreError::Database { path: directory.join(JOURNAL_FILE), cause },
     }
 }
 

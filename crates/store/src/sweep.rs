@@ -16,8 +16,9 @@ use crate::{
     error::StoreError,
     file_system,
     heads::{heads_dir, remove_head},
+    journal_file::JOURNAL_FILE,
     schema::{check_format, migrate_schema},
-    store::{BUSY_TIMEOUT, JOURNAL_FILE},
+    store::BUSY_TIMEOUT,
 };
 
 /// The length of a hash in hexadecimal digits.

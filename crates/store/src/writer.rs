@@ -20,8 +20,10 @@ use crate::{
     error::StoreError,
     file_system::FileId,
     heads::{HeadWriter, NewHead},
+    journal_file::file_damage,
     long_texts::{put_texts_back, take_long_texts},
     records::{remove_record, write_change},
+    sync_mode::SyncMode,
 };
 
 /// The longest entry in bytes that is stored in its row; a longer one becomes a blob.
@@ -42,16 +44,6 @@ pub struct NewRequest {
     pub request_json: String,
     /// The process that sends it, as text.
     pub sender: String,
-}
-
-/// When a batch is safe from a power failure. A process that is killed loses nothing that was recorded, with either.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SyncMode {
-    /// Before it is acknowledged.
-    #[default]
-    Now,
-    /// With the next batch that is synced. Until then, a power failure can lose it, together with everything after it.
-    WithNext,
 }
 
 /// Everything that is recorded together: all of it or nothing.
@@ -118,7 +110,8 @@ impl Drop for JournalWriter {
 fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<WriteJob>) {
     let opened_file = FileId::from_path(journal_path).ok();
     let mut current_sync = SyncMode::Now;
-    let mut head_writer = HeadWriter::new(journal_path.parent().unwrap_or(journal_path));
+    let journal_dir = journal_path.parent().unwrap_or(journal_path);
+    let mut head_writer = HeadWriter::new(journal_dir);
     while let Ok(first_job) = jobs.recv() {
         let mut job_group = vec![first_job];
         // Syncing is the expensive part of a commit: everything that arrived meanwhile shares one.
@@ -139,20 +132,19 @@ fn run_writer(connection: Connection, journal_path: &Path, jobs: &Receiver<Write
                 for (callback, batch_result) in callbacks.into_iter().zip(committed_group.batch_results) {
                     callback(batch_result);
                 }
-                // A head must not be ahead of what is synced.
-                if current_sync == SyncMode::Now {
-                    head_writer.write_heads(committed_group.new_heads);
-                }
+                head_writer.write_heads(committed_group.new_heads, current_sync);
             }
             Err(cause) => {
                 // An error of SQLite cannot be cloned, so every batch gets its text.
-                let is_disk_full = cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+                let error_code = cause.sqlite_error_code();
                 let cause_text = cause.to_string();
                 for callback in callbacks {
-                    let journal_path = journal_path.to_path_buf();
-                    callback(Err(match is_disk_full {
-                        true => StoreError::DiskFull { path: journal_path },
-                        false => StoreError::WriterStopped(format!("{}: {cause_text}", journal_path.display())),
+                    callback(Err(match error_code {
+                        Some(rusqlite::ErrorCode::DiskFull) => {
+                            StoreError::DiskFull { path: journal_path.to_path_buf() }
+                        }
+                        Some(rusqlite::ErrorCode::DatabaseCorrupt) => file_damage(journal_dir, cause_text.clone()),
+                        _ => StoreError::WriterStopped(format!("{}: {cause_text}", journal_path.display())),
                     }));
                 }
             }
@@ -322,7 +314,8 @@ fn write_entry(
         (body, has_texts) = (shortened_entry.body, true);
     }
     let kind = entry.event.kind_name();
-    let chain = chain_entry(&last_chain.unwrap_or_default(), &entry.id, kind, body.as_bytes());
+    let last_chain = last_chain.as_deref().unwrap_or(run_id.as_str());
+    let chain = chain_entry(last_chain, &entry.id, kind, body.as_bytes());
     let is_synced = is_landmark(&entry.event);
     let raw_entry = RawEntry {
         seq: entry.seq,

@@ -109,7 +109,10 @@ fn print_report(report: &RecoveryReport, project: &Project) -> Result<(), UserEr
     for run in &journal.runs {
         let run_id = escape_line(run.run_id.as_str());
         match &run.damage {
-            None => writeln!(output, "  {run_id}: all {} entries can be read", run.good_entries())?,
+            None => {
+                let entries = usize::try_from(run.good_entries()).unwrap_or(usize::MAX);
+                writeln!(output, "  {run_id}: {} can be read", count(entries, "entry", "entries"))?;
+            }
             Some(damaged_run) => {
                 writeln!(output, "  {}", escape_line(&damaged_run.to_string()))?;
                 match run.last_good {

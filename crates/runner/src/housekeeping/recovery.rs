@@ -40,8 +40,12 @@ pub enum RecoveryError {
     Store(#[from] StoreError),
     #[error("run {run} is still in progress")]
     RunHeld { run: RunId },
-    #[error("{} is not empty", path.display())]
+    #[error("another process is rebuilding the journal")]
+    Busy,
+    #[error("{} is not an empty directory", path.display())]
     NotEmpty { path: PathBuf },
+    #[error("{} is in the directory that is exported", path.display())]
+    InsideHome { path: PathBuf },
     #[error("could not write to {}: {cause}", path.display())]
     CannotWrite { path: PathBuf, cause: io::Error },
 }
@@ -140,8 +144,15 @@ fn list_trackers(project: &Project, reviews_dir: &str) -> Vec<String> {
 
 /// Copies everything that is left to a new directory, and returns the number of files.
 pub fn export_copies(project: &Project, report: &RecoveryReport, target_dir: &Path) -> Result<usize, RecoveryError> {
-    if fs::read_dir(target_dir).is_ok_and(|mut items| items.next().is_some()) {
+    let is_new = fs::symlink_metadata(target_dir).is_err();
+    if !is_new && !fs::read_dir(target_dir).is_ok_and(|mut items| items.next().is_none()) {
         return Err(RecoveryError::NotEmpty { path: target_dir.to_path_buf() });
+    }
+    let home_dir = project.home_dir().canonicalize().unwrap_or_else(|_| project.home_dir());
+    let existing_parent =
+        target_dir.ancestors().find_map(|directory| directory.canonicalize().ok()).unwrap_or_default();
+    if existing_parent.starts_with(home_dir) {
+        return Err(RecoveryError::InsideHome { path: target_dir.to_path_buf() });
     }
     write_export(project, report, target_dir)
         .map_err(|cause| RecoveryError::CannotWrite { path: target_dir.to_path_buf(), cause })
@@ -232,6 +243,10 @@ pub fn rebuild_runs(project: &Project, report: &RecoveryReport) -> Result<Rebuil
     {
         return Err(RecoveryError::RunHeld { run: held_run.run_id.clone() });
     }
+    let cannot_lock = |cause| RecoveryError::CannotWrite { path: project.locks_dir(), cause };
+    project.prepare_home().map_err(cannot_lock)?;
+    let lock_file = fs::File::create(project.locks_dir().join("recover.lock")).map_err(cannot_lock)?;
+    lock_file.try_lock().map_err(|_| RecoveryError::Busy)?;
     let now_ms = current_wall_ms();
     let damaged_copy = project.home_dir().join(format!("damaged-{now_ms}"));
     let close_run = |damaged_run: &DamagedRun, entries: &[JournalEntry]| close_run(damaged_run, entries, now_ms);

@@ -238,22 +238,104 @@ fn a_removed_run_is_not_a_lost_one() {
     assert_eq!(Store::open_read_only(&directory).unwrap().list_runs().unwrap(), [RunId::new("second")]);
 }
 
+/// The complete new journal that a killed rebuild left.
+fn find_rebuilt(directory: &Path) -> Option<PathBuf> {
+    let mut items = fs::read_dir(directory).unwrap().flatten().map(|item| item.path());
+    items.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("rebuilt-"))
+}
+
 #[test]
-fn an_interrupted_rebuild_is_completed() {
+fn an_interrupted_rebuild_is_completed_unless_a_run_went_on_meanwhile() {
     let journal = killed_journal();
     let directory = journal.path().join("killed");
     truncate_to(directory.join("journal.db-wal"), 2);
     fs::remove_file(directory.join("journal.db-shm")).unwrap();
     let good_entries = inspect_journal(&directory).runs[0].good_entries();
-    // The first attempt was killed after it had removed the old log.
-    let other_dir = journal.path().join("other");
-    copy_directory(&directory, &other_dir);
-    rebuild_journal(&other_dir, &other_dir.join("damaged"), &close_run).unwrap();
-    fs::copy(other_dir.join("journal.db"), directory.join("rebuilt.db")).unwrap();
+    // The target of the copies is a file, so the first attempt fails when it has read everything.
+    fs::write(directory.join("damaged"), "in the way").unwrap();
+    assert!(rebuild_journal(&directory, &directory.join("damaged"), &close_run).is_err());
+    assert!(find_rebuilt(&directory).is_some());
+    let stale_dir = journal.path().join("stale");
+    copy_directory(&directory, &stale_dir);
+    // A kill may come when the old log is removed already.
     fs::remove_file(directory.join("journal.db-wal")).unwrap();
-    rebuild_journal(&directory, &directory.join("damaged"), &close_run).unwrap();
+    rebuild_journal(&directory, &directory.join("damaged-2"), &close_run).unwrap();
     let store = Store::open(&directory).unwrap();
     assert_eq!(store.read_entries(&RunId::new("first"), 0).unwrap().len() as u64, good_entries + 1);
+    assert_eq!(find_rebuilt(&directory), None);
+    // The journal was restored from elsewhere, and a run has recorded more: the earlier attempt does not count.
+    for file_name in ["journal.db", "journal.db-wal"] {
+        let intact_file = journal.path().join("live").join(file_name);
+        let _ = fs::remove_file(stale_dir.join(file_name));
+        let _ = fs::copy(intact_file, stale_dir.join(file_name));
+    }
+    let store = Store::open(&stale_dir).unwrap();
+    store.append(EntryBatch { entries: vec![new_entry("third", 1)], ..EntryBatch::default() }).unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(stale_dir.join("journal.db")).unwrap();
+    connection.execute("DELETE FROM events WHERE run = 'second' AND seq > 41", []).unwrap();
+    drop(connection);
+    rebuild_journal(&stale_dir, &stale_dir.join("damaged-2"), &close_run).unwrap();
+    let store = Store::open(&stale_dir).unwrap();
+    let count_of = |run_name: &str| store.read_entries(&RunId::new(run_name), 0).unwrap().len() as u64;
+    assert_eq!([count_of("first"), count_of("second"), count_of("third")], [ENTRY_COUNT, 42, 1]);
+}
+
+#[test]
+fn a_damaged_header_or_a_missing_last_page_costs_little() {
+    let damages: [(&str, DamageAction); 5] = [
+        ("format number", |directory| overwrite(directory.join("journal.db"), 63, &[0])),
+        ("application", |directory| overwrite(directory.join("journal.db"), 68, &[0xff])),
+        ("magic", |directory| overwrite(directory.join("journal.db"), 0, b"x")),
+        ("page size", |directory| overwrite(directory.join("journal.db"), 16, &[0x7f])),
+        ("last page", |directory| {
+            let file = fs::OpenOptions::new().write(true).open(directory.join("journal.db")).unwrap();
+            file.set_len(file.metadata().unwrap().len() - 4096).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let journal = killed_journal();
+        let directory = journal.path().join("live");
+        damage(&directory);
+        assert!(matches!(Store::open(&directory), Err(StoreError::Damaged(_))), "{name}");
+        let rebuilt = rebuild_journal(&directory, &directory.join("damaged"), &close_run).unwrap();
+        let kept: u64 = rebuilt.runs.iter().map(tribunal_store::InspectedRun::good_entries).sum();
+        assert!(kept > ENTRY_COUNT / 2, "{name}: {kept} of {}", 2 * ENTRY_COUNT);
+        assert!(!inspect_journal(&directory).is_damaged(), "{name}");
+    }
+}
+
+#[test]
+fn entries_under_another_name_and_a_missing_first_entry_are_noticed() {
+    for sql in
+        ["UPDATE events SET run = 'third' WHERE run = 'first'", "DELETE FROM events WHERE run = 'first' AND seq = 1"]
+    {
+        let journal = killed_journal();
+        let directory = journal.path().join("live");
+        rusqlite::Connection::open(directory.join("journal.db")).unwrap().execute(sql, []).unwrap();
+        assert!(matches!(Store::open_read_only(&directory), Err(StoreError::Damaged(_))), "{sql}");
+        rebuild_journal(&directory, &directory.join("damaged"), &close_run).unwrap();
+        assert_eq!(Store::open(&directory).unwrap().list_runs().unwrap(), [RunId::new("second")], "{sql}");
+    }
+}
+
+#[test]
+fn damage_beside_the_entries_is_repaired_and_a_wrong_head_is_no_damage() {
+    let journal = killed_journal();
+    let directory = journal.path().join("live");
+    let connection = rusqlite::Connection::open(directory.join("journal.db")).unwrap();
+    let select_sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'inbox_of_run'";
+    let root_page: u64 = connection.query_row(select_sql, [], |row| row.get(0)).unwrap();
+    drop(connection);
+    let head_file = directory.join("heads/first");
+    let head_text = fs::read_to_string(&head_file).unwrap();
+    fs::write(&head_file, head_text.replace("0060 ", "0059 ")).unwrap();
+    assert!(Store::open_read_only(&directory).is_ok(), "all entries are there");
+    overwrite(directory.join("journal.db"), (root_page - 1) * 4096, &[0; 4096]);
+    assert!(inspect_journal(&directory).is_damaged());
+    let rebuilt = rebuild_journal(&directory, &directory.join("damaged"), &close_run).unwrap();
+    assert!(rebuilt.runs.iter().all(|run| run.damage.is_none() && run.good_entries() == ENTRY_COUNT));
+    assert!(!inspect_journal(&directory).is_damaged());
 }
 
 #[test]

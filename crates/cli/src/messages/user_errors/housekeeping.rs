@@ -33,9 +33,10 @@ impl From<RecoveryError> for UserError {
             RecoveryError::RunHeld { run: run_id } => UserError::usage(message)
                 .with_reason("It may still write to the journal. Nothing was changed.")
                 .with_step(format!("stop it first: `tribunal stop {run_id} --now`, or end its process")),
-            RecoveryError::NotEmpty { .. } => {
-                UserError::usage(message).with_reason("Nothing was exported.").with_step("name a new directory")
-            }
+            RecoveryError::Busy => UserError::usage(message).with_step("try again when it has ended"),
+            RecoveryError::NotEmpty { .. } | RecoveryError::InsideHome { .. } => UserError::usage(message)
+                .with_reason("Nothing was exported.")
+                .with_step("name a new directory outside of `.tribunal`"),
             RecoveryError::CannotWrite { .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_step("make sure that the directory can be written and that the disk is not full"),
         }

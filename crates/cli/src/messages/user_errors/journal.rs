@@ -33,8 +33,9 @@ impl From<StoreError> for UserError {
                 )
                 .with_step(format!("free disk space; check with `df {}`", file_path.display())),
             StoreError::FileGone { .. } => UserError::new(EXIT_ENVIRONMENT, message)
-                .with_reason("Everything that the run had recorded is lost with it, so the run was stopped.")
-                .with_step("if the directory was only moved, move it back, then list the runs: `tribunal runs`"),
+                .with_reason("The run could not record anything any more, so it was stopped.")
+                .with_step("if the directory was only moved, move it back, then list the runs: `tribunal runs`")
+                .with_step("otherwise see what is left: `tribunal recover`"),
             StoreError::NotWritable { path: file_path, .. } => UserError::new(EXIT_ENVIRONMENT, message)
                 .with_reason("Without its journal a run cannot be resumed, so no run starts or continues.")
                 .with_step(format!("check its permissions: `ls -l {}`", file_path.display())),
@@ -48,7 +49,7 @@ impl From<StoreError> for UserError {
             StoreError::Damaged(damage) => damaged_journal(message, &damage),
             StoreError::MissingBlob { .. } | StoreError::UnreadableEntry { .. } => {
                 UserError::new(EXIT_ENVIRONMENT, message)
-                    .with_reason(NOTHING_GOES_ON)
+                    .with_reason(DAMAGE_CAUSE)
                     .with_step("see what is left: `tribunal recover`")
             }
             StoreError::CannotRemove { .. } => UserError::new(EXIT_ENVIRONMENT, message)
@@ -59,9 +60,8 @@ impl From<StoreError> for UserError {
     }
 }
 
-/// Why a damaged journal stops everything.
-const NOTHING_GOES_ON: &str = "Something other than Tribunal changed, cut or deleted its files. No run starts or continues \
-     until the journal is rebuilt, and nothing was changed.";
+/// What may have happened, and what did not.
+const DAMAGE_CAUSE: &str = "Something other than Tribunal changed, cut or deleted its files. Nothing was changed.";
 
 /// The error for a damaged journal: what is the last good entry, and what remains.
 fn damaged_journal(message: String, damage: &JournalDamage) -> UserError {
@@ -79,7 +79,7 @@ fn damaged_journal(message: String, damage: &JournalDamage) -> UserError {
         reasons.push(format!("{} more runs are affected.", damage.runs.len() - MAX_NAMED_RUNS));
     }
     reasons.push("Copies of your files from before each run, and trackers, do not depend on it.".to_string());
-    reasons.push(NOTHING_GOES_ON.to_string());
+    reasons.push(DAMAGE_CAUSE.to_string());
     UserError::new(EXIT_ENVIRONMENT, message)
         .with_reason(reasons.join("\n"))
         .with_step("see what is left, export it or rebuild the journal: `tribunal recover`")
