@@ -119,7 +119,10 @@ fn try_cell(kind: &KilledKind, fault_point: &str, damage: &JournalDamage, refere
             .unwrap()
             .iter()
             .any(|row| row["parent"].is_null() && row["state"] == kind.done_state);
-        let resumed = if is_done { None } else { Some((kind.resume)(&sandbox)) };
+        // A run that was killed before its start was recorded is started again.
+        let continue_run =
+            || if sandbox.run_ids().is_empty() { (kind.start)(&sandbox, "") } else { (kind.resume)(&sandbox) };
+        let resumed = (!is_done).then(continue_run);
         let resumed_text = resumed.as_ref().map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
         if !resumed.as_ref().is_some_and(|output| is_told(output.status.code(), resumed_text.as_ref().unwrap())) {
             // A run that has ended is only read.
