@@ -193,6 +193,19 @@ pub fn escape_active_chars(raw_text: &str) -> String {
     escaped_text
 }
 
+/// Escapes characters that do something where they are shown in a line of JSON; its value stays the same.
+pub fn escape_json_chars(json_line: &str) -> String {
+    let mut escaped_line = String::with_capacity(json_line.len());
+    for character in json_line.chars() {
+        match is_active(character) {
+            // They are all in the basic plane, so each is one escape.
+            true => escaped_line.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => escaped_line.push(character),
+        }
+    }
+    escaped_line
+}
+
 /// Returns the first `max_chars` characters, with an ellipsis if something was cut off.
 pub fn truncate_chars(full_text: &str, max_chars: usize) -> String {
     match full_text.char_indices().nth(max_chars) {
@@ -265,6 +278,7 @@ mod tests {
     fn a_folded_line_cannot_control_a_terminal() {
         let hostile_text = "a\x1b]0;x\x07 b\r\n\tc\u{9b}31m \u{202e}d";
         assert_eq!(sanitize_to_line(hostile_text), r"a\u{1b}]0;x\u{7} b c\u{9b}31m \u{202e}d");
+        assert_eq!(escape_json_chars("{\"a\": \"\u{9b}\u{202e}é\"}"), r#"{"a": "\u009b\u202eé"}"#);
         assert_eq!(escape_active_chars("a\rb\r\n\u{2066}c\té ⚠\u{fe0f}"), "a\\rb\\r\n\\u{2066}c\té ⚠\u{fe0f}");
     }
 

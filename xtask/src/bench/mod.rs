@@ -183,7 +183,7 @@ fn measure_replay(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
 
 fn measure_masking(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let mb_per_second = find_value(&built.run_measures(&["masking"])?, "masking")?;
-    Ok(vec![BenchRow::at_least("masking", BenchFigure::MbPerSecond(mb_per_second), BenchFigure::MbPerSecond(100.0))])
+    Ok(vec![BenchRow::at_least("masking", BenchFigure::MbPerSecond(mb_per_second), BenchFigure::MbPerSecond(150.0))])
 }
 
 fn measure_loop_check(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {

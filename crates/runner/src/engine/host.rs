@@ -134,7 +134,8 @@ pub(crate) fn check_plan(plan: &RunPlan, entries: &[JournalEntry]) -> Result<(),
 }
 
 impl WorkflowHost<'_, '_> {
-    /// Runs the workflow from where the journal left it until it ends or parks. If it fails, no effect is left running.
+    /// Runs the workflow from where the journal left it until it ends or parks. If it fails, its agents have ended when
+    /// this returns; those of child runs are left to their keepers.
     pub async fn drive_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
         let ending = self.poll_workflow(entries).await;
         if ending.is_err() {

@@ -92,11 +92,16 @@ pub fn restore_run(project: &Project, run_view: &RunView) -> Result<(), DiscardE
     fs::remove_dir_all(&trash_dir).map_err(|cause| DiscardError::Io { path: trash_dir, cause })
 }
 
+/// Whether an id can be the name of a directory. A journal may have come with a clone, and then ids can be any text.
+pub(super) fn is_directory_name(run_id: &RunId) -> bool {
+    let mut name_parts = Path::new(run_id.as_str()).components();
+    matches!((name_parts.next(), name_parts.next()), (Some(Component::Normal(_)), None))
+}
+
 /// Returns the directory of a run in the trash. The journal may have come with a clone, so neither its names nor our own
 /// directory are trusted: both could lead to files of the user's.
 fn trash_dir(project: &Project, run_id: &RunId) -> Result<PathBuf, DiscardError> {
-    let mut name_parts = Path::new(run_id.as_str()).components();
-    if !matches!((name_parts.next(), name_parts.next()), (Some(Component::Normal(_)), None)) {
+    if !is_directory_name(run_id) {
         return Err(DiscardError::ForeignName { run: run_id.clone() });
     }
     let trash_dir = project.discarded_dir().join(run_id.as_str());

@@ -206,9 +206,7 @@ const PENDING_REMOVALS_PATH: &str = ".tribunal/removing-runs";
 
 fn read_pending_removals(project: &Project) -> Vec<RunId> {
     let pending_text = fs::read_to_string(project.root().join(PENDING_REMOVALS_PATH)).unwrap_or_default();
-    // The names become paths below our directories.
-    let is_plain_name = |name: &&str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
-    pending_text.lines().filter(is_plain_name).map(RunId::new).collect()
+    pending_text.lines().map(RunId::new).filter(discarded_runs::is_directory_name).collect()
 }
 
 fn write_pending_removals(project: &Project, run_ids: &[RunId]) -> io::Result<()> {

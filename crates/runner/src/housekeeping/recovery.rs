@@ -12,12 +12,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::{
-    event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-    ids::RunId,
-    reason::RunReason,
-    timestamp::Timestamp,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{
+        event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
+        ids::RunId,
+        reason::RunReason,
+        timestamp::Timestamp,
+        view::{RunPhase, RunView},
+    },
+    text::escape_json_chars,
 };
 use tribunal_store::{
     DamagedJournal, DamagedRun, JournalInspection, NewEntry, RebuildOutcome, Store, StoreError, rebuild_journal,
@@ -25,6 +28,7 @@ use tribunal_store::{
 
 use crate::{
     engine::run::{RunHold, Runner},
+    housekeeping::discarded_runs::is_directory_name,
     landing::landing_repository,
     project::Project,
     session::current_wall_ms,
@@ -96,6 +100,8 @@ pub fn survey_project(project: &Project, reviews_dir: &str) -> Result<Option<Rec
         let run_dirs = fs::read_dir(project.home_dir().join(directory_name)).into_iter().flatten().flatten();
         run_ids.extend(run_dirs.filter_map(|run_dir| run_dir.file_name().to_str().map(RunId::new)));
     }
+    // Directories are read and written by these names.
+    run_ids.retain(is_directory_name);
     let work_refs = list_work_refs(project.root());
     let copies = run_ids.into_iter().map(|run_id| {
         let list_of = |directory_name: &str| {
@@ -163,7 +169,7 @@ fn write_export(project: &Project, report: &RecoveryReport, target_dir: &Path) -
     // What is copied was for the user alone.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(target_dir)?;
     let damaged_journal = DamagedJournal::open(&project.home_dir()).map_err(io::Error::other)?;
-    for run in &report.journal.runs {
+    for run in report.journal.runs.iter().filter(|run| is_directory_name(&run.run_id)) {
         let entries = damaged_journal.read_good_entries(&run.run_id);
         if entries.is_empty() {
             continue;
@@ -202,27 +208,12 @@ fn write_export(project: &Project, report: &RecoveryReport, target_dir: &Path) -
     for file_name in ["journal.db", "journal.db-wal"] {
         let source_path = project.home_dir().join(file_name);
         if source_path.is_file() {
-            fs::create_dir_all(target_dir.join("damaged"))?;
-            fs::copy(&source_path, target_dir.join("damaged").join(file_name))?;
+            fs::create_dir_all(target_dir.join("journal-files"))?;
+            fs::copy(&source_path, target_dir.join("journal-files").join(file_name))?;
             file_count += 1;
         }
     }
     Ok(file_count)
-}
-
-/// Escapes characters that a terminal obeys; the value of the JSON stays the same.
-fn escape_json_chars(json_line: &str) -> String {
-    let mut escaped_line = String::with_capacity(json_line.len());
-    for character in json_line.chars() {
-        match u32::from(character) {
-            // All characters of interest are in the basic plane. Those below U+0020 are always escaped in JSON.
-            code @ (0x7f..=0x9f | 0x61c | 0x200e | 0x200f | 0x2028..=0x202e | 0x2066..=0x2069) => {
-                escaped_line.push_str(&format!("\\u{code:04x}"));
-            }
-            _ => escaped_line.push(character),
-        }
-    }
-    escaped_line
 }
 
 /// Copies the files below a directory with their modes, and returns their number.
@@ -280,4 +271,36 @@ fn close_run(damaged_run: &DamagedRun, entries: &[JournalEntry], now_ms: u64) ->
     let timestamp = Timestamp { wall_ms: now_ms, awake_ms: last_entry.at.awake_ms };
     let draft = EntryDraft { id: format!("recovered-{now_ms}"), event };
     Some(NewEntry { run_id: damaged_run.run_id.clone(), timestamp, draft })
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_store::EntryBatch;
+
+    use super::*;
+
+    #[test]
+    fn a_run_whose_name_is_a_path_is_neither_looked_up_nor_exported() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = Project::from_root(directory.path().join("project"));
+        project.prepare_home().unwrap();
+        fs::create_dir_all(directory.path().join("thesis")).unwrap();
+        fs::write(directory.path().join("thesis/draft.md"), "three years\n").unwrap();
+        let store = Store::open(&project.home_dir()).unwrap();
+        let timestamp = Timestamp { wall_ms: 1, awake_ms: 1 };
+        let draft = EntryDraft { id: "1".into(), event: RunEvent::Warned { text: "x".into() } };
+        for run_name in ["../../../thesis", "plain"] {
+            let entries = vec![NewEntry { run_id: RunId::new(run_name), timestamp, draft: draft.clone() }];
+            store.append(EntryBatch { entries, ..EntryBatch::default() }).unwrap();
+        }
+        drop(store);
+        let report = survey_project(&project, "reviews").unwrap().unwrap();
+        assert!(report.copies.is_empty(), "{:?}", report.copies);
+        let target_dir = directory.path().join("deep/er/export");
+        export_copies(&project, &report, &target_dir).unwrap();
+        let mut exported: Vec<String> = list_files(&target_dir);
+        exported.retain(|file| !file.starts_with("journal-files/"));
+        assert_eq!(exported, ["plain/journal.jsonl"]);
+        assert!(!directory.path().join("thesis/journal.jsonl").exists());
+    }
 }

@@ -286,6 +286,21 @@ fn a_developer_has_a_place_for_temporary_files_and_no_network() {
 }
 
 #[test]
+fn commands_of_a_fixer_do_not_get_variables_with_secrets() {
+    let secret_variables = ["DATABASE_URL".to_string()];
+    let excluded_for = |access: AgentAccess| {
+        let agent_launch = build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Fix, |request| {
+            request.access = access;
+            request.secret_variables = &secret_variables;
+        });
+        config_value(&launch_args(&agent_launch), "shell_environment_policy.exclude").map(String::from)
+    };
+    assert_eq!(excluded_for(AgentAccess::Write).as_deref(), Some(r#"["DATABASE_URL"]"#));
+    // Tests may need the database, and a reviewer's commands get only a few variables anyway.
+    assert_eq!([AgentAccess::Develop, AgentAccess::Read].map(excluded_for), [None, None]);
+}
+
+#[test]
 fn a_fixer_writes_in_its_workspace_and_leaves_the_sandbox_only_if_configured() {
     let default_arguments = launch_args(&build_launch(&build_agent(ClientSpec::new("codex")), JobKind::Fix, |_| {}));
     assert_eq!(config_value(&default_arguments, "sandbox_mode"), Some(r#""workspace-write""#));
