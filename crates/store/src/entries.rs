@@ -191,33 +191,49 @@ impl Store {
         outline_rows.into_iter().map(|(run_id, raw_entry)| self.decode_entry(&run_id, raw_entry)).collect()
     }
 
-    /// Checks the last entry of a run, and that the run does not end too early. It takes the same time however long the run is.
-    pub fn check_last_entry(&self, run_id: &RunId) -> Result<(), StoreError> {
-        self.check_head(run_id)?;
+    /// Reads the end of a run for a hook, and checks that the last entry is what was recorded and that the run does not end too
+    /// early. It takes the same time however long the run is.
+    pub fn read_run_end(&self, run_id: &RunId, kind: &str) -> Result<RunEnd, StoreError> {
+        // The head is read first: what it names was recorded before.
+        let head = read_head(self.directory(), run_id);
         let select_sql = format!("{} WHERE e.run = ?1 ORDER BY e.seq DESC LIMIT 2", self.select_raw());
-        let last_entries: Vec<RawEntry> = self
+        let mut last_entries: Vec<RawEntry> = self
             .reader
             .prepare_cached(&select_sql)
             .and_then(|mut statement| statement.query_map([run_id.as_str()], read_raw_entry)?.collect())
             .map_err(|cause| self.database_error(cause))?;
-        let (last_entry, previous_entry) = match last_entries.as_slice() {
-            [] => return Ok(()),
-            [only_entry] => (only_entry, None),
-            [last_entry, previous_entry, ..] => (last_entry, Some(previous_entry)),
+        let previous_entry = if last_entries.len() > 1 { last_entries.pop() } else { None };
+        let last_entry = last_entries.pop();
+        let is_at_head = match (&head, &last_entry) {
+            (Some(head), Some(entry)) => entry.seq == head.seq && entry.chain.as_deref() == Some(head.chain.as_str()),
+            _ => false,
         };
-        let previous_seq = previous_entry.map_or(0, |entry| entry.seq);
-        let mut chain_reader =
-            ChainReader::start_after(run_id, previous_seq, previous_entry.and_then(|entry| entry.chain.clone()));
-        match chain_reader.check_next(last_entry) {
-            Ok(_) => Ok(()),
-            Err(damaged) => {
-                let last_good = previous_entry.map(|entry| GoodEntry {
-                    seq: entry.seq,
-                    wall_ms: u64::try_from(entry.wall_ms).unwrap_or_default(),
-                });
-                Err(self.run_damage(DamagedRun { last_good, ..damaged }))
-            }
+        if !is_at_head {
+            self.check_head(run_id)?;
         }
+        let Some(last_entry) = last_entry else { return Ok(RunEnd::default()) };
+        self.check_link(run_id, previous_entry.as_ref(), &last_entry)?;
+        let is_wanted = last_entry.kind == kind;
+        let last_entry = self.decode_entry(run_id, last_entry)?;
+        let last_time = Some(last_entry.at);
+        let last_of_kind = if is_wanted { Some(last_entry) } else { self.last_entry_of(run_id, &[kind])? };
+        Ok(RunEnd { last_of_kind, last_time })
+    }
+
+    fn check_link(
+        &self,
+        run_id: &RunId,
+        previous_entry: Option<&RawEntry>,
+        last_entry: &RawEntry,
+    ) -> Result<(), StoreError> {
+        let previous_seq = previous_entry.map_or(0, |entry| entry.seq);
+        let previous_chain = previous_entry.and_then(|entry| entry.chain.clone());
+        let mut chain_reader = ChainReader::start_after(run_id, previous_seq, previous_chain);
+        chain_reader.check_next(last_entry).map(|_| ()).map_err(|damaged| {
+            let last_good = previous_entry
+                .map(|entry| GoodEntry { seq: entry.seq, wall_ms: u64::try_from(entry.wall_ms).unwrap_or_default() });
+            self.run_damage(DamagedRun { last_good, ..damaged })
+        })
     }
 
     /// Checks that a run does not end before its head.
@@ -294,6 +310,15 @@ impl Store {
         let body_length = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
         body_length.map_err(|cause| self.database_error(cause))
     }
+}
+
+/// The end of a run, as a hook needs it.
+#[derive(Clone, Debug, Default)]
+pub struct RunEnd {
+    /// The last entry of the wanted kind.
+    pub last_of_kind: Option<JournalEntry>,
+    /// When the last entry of any kind was recorded.
+    pub last_time: Option<Timestamp>,
 }
 
 /// An entry without its event, which even an unknown event leaves readable.

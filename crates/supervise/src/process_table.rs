@@ -1,6 +1,10 @@
 //! Reads the kernel's process table. Every result may be outdated as soon as it is returned.
 
-use std::{fs, str::FromStr};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    str::FromStr,
+};
 
 use rustix::process::{Pid, RawPid};
 
@@ -15,7 +19,7 @@ pub(crate) struct ProcessEntry {
 impl ProcessEntry {
     /// Looks a process up. `None` means that there is no such process (any more), or that it has ended and waits to be reaped.
     pub fn look_up(pid: Pid) -> Option<ProcessEntry> {
-        let stat_line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat_line = read_process_text(pid, "stat").ok()?;
         // The name may contain anything, even parentheses; the format after the last one is fixed.
         let fields: Vec<&str> = stat_line.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let state = *fields.first()?;
@@ -48,7 +52,7 @@ impl ProcessGroups {
     /// The calls `getsid` and `getpgid` would do, but `rustix` takes zero for impossible.
     #[cfg(target_os = "linux")]
     pub(crate) fn look_up(pid: Pid) -> Option<ProcessGroups> {
-        parse_groups(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        parse_groups(&read_process_text(pid, "stat").ok()?)
     }
 
     /// Looks a process up. There are no containers here.
@@ -68,9 +72,22 @@ fn parse_groups(stat_line: &str) -> Option<ProcessGroups> {
     Some(ProcessGroups { session, group })
 }
 
+/// Reads what the kernel tells about a process. These files have no size that could be asked for, so the buffer is made large
+/// enough for most of them: a hook reads dozens.
+fn read_process_file(pid: Pid, file_name: &str) -> io::Result<Vec<u8>> {
+    let mut content = Vec::with_capacity(4096);
+    File::open(format!("/proc/{pid}/{file_name}"))?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn read_process_text(pid: Pid, file_name: &str) -> io::Result<String> {
+    let content = read_process_file(pid, file_name)?;
+    String::from_utf8(content).map_err(|cause| io::Error::new(io::ErrorKind::InvalidData, cause))
+}
+
 /// Whether a process is stopped, by a signal or a debugger.
 pub(crate) fn is_stopped(pid: Pid) -> bool {
-    let stat_line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat_line = read_process_text(pid, "stat").unwrap_or_default();
     let state = stat_line.rsplit_once(')').and_then(|(_, fields)| fields.split_ascii_whitespace().next());
     matches!(state, Some("T" | "t"))
 }
@@ -78,7 +95,7 @@ pub(crate) fn is_stopped(pid: Pid) -> bool {
 /// Reads the values of an environment variable as they were when the process started. A process may have been started with
 /// several; one whose environment we may not read has none.
 pub(crate) fn read_env_values(pid: Pid, variable_name: &str) -> Vec<String> {
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Vec::new() };
+    let Ok(environment) = read_process_file(pid, "environ") else { return Vec::new() };
     let read_value = |assignment: &[u8]| {
         let assignment_text = String::from_utf8_lossy(assignment);
         let (key, value) = assignment_text.split_once('=')?;
@@ -89,11 +106,11 @@ pub(crate) fn read_env_values(pid: Pid, variable_name: &str) -> Vec<String> {
 
 /// Returns whether a process has this name, in the list of processes or as the name by which it was started.
 pub(crate) fn is_named(pid: Pid, process_name: &str) -> bool {
-    let has_listed_name = fs::read(format!("/proc/{pid}/comm"))
-        .is_ok_and(|listed_name| listed_name.trim_ascii_end() == process_name.as_bytes());
+    let has_listed_name =
+        read_process_file(pid, "comm").is_ok_and(|listed_name| listed_name.trim_ascii_end() == process_name.as_bytes());
     // A process that has just been started may not have set its name yet.
     has_listed_name
-        || fs::read(format!("/proc/{pid}/cmdline"))
+        || read_process_file(pid, "cmdline")
             .is_ok_and(|arguments| arguments.split(|byte| *byte == 0).next() == Some(process_name.as_bytes()))
 }
 
@@ -157,7 +174,7 @@ enum ParentProcess {
 }
 
 fn read_parent(pid: Pid) -> ParentProcess {
-    let Ok(stat_line) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return ParentProcess::Gone };
+    let Ok(stat_line) = read_process_text(pid, "stat") else { return ParentProcess::Gone };
     // The fields after the name are the state and then the parent.
     let fields = stat_line.rsplit_once(')').map(|(_, after_name)| after_name);
     match fields.and_then(|fields| fields.split_ascii_whitespace().nth(1)) {

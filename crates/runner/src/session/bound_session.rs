@@ -14,7 +14,7 @@ use tribunal_core::{
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
 };
-use tribunal_store::{Store, StoreError};
+use tribunal_store::{RunEnd, Store, StoreError};
 
 use super::{
     BoundSession, HOOK_PATIENCE, RELEASED_BEFORE, SessionError, build_batch, format_utc, replace_state_file,
@@ -59,7 +59,7 @@ impl BoundSession {
             // A run that no journal knows could be anything, so it neither holds a session nor proves anything.
             standing.run_phase = SessionRunPhase::Ended(format!("{run_id} is not in the journal of this project"));
             if let Some((store, last_event)) = find_last_event(project, run_id)? {
-                last_time = store.last_timestamp(run_id)?.unwrap_or_default();
+                last_time = last_event.last_time;
                 file_state.touched_ms = file_state.touched_ms.max(Some(last_event.wall_ms));
                 tally = last_event.event.tally;
                 // The journal knows what kind of work it is, regardless of what the file says.
@@ -248,6 +248,8 @@ fn next_decision_id(journal: &Store, run_id: &RunId, cause: ReleaseReason) -> Re
 struct LastSessionEvent {
     event: SessionEvent,
     wall_ms: u64,
+    /// When the last entry of any kind was recorded.
+    last_time: Timestamp,
 }
 
 fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, LastSessionEvent)>, StoreError> {
@@ -255,10 +257,10 @@ fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, L
         return Ok(None);
     }
     let store = Store::open_read_only_with_timeout(&project.home_dir(), HOOK_PATIENCE)?;
-    store.check_last_entry(run_id)?;
-    let last_entry = store.last_entry_of(run_id, &["session"])?;
-    Ok(last_entry.and_then(|entry| match entry.event {
-        RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms })),
+    let RunEnd { last_of_kind, last_time } = store.read_run_end(run_id, "session")?;
+    let last_time = last_time.unwrap_or_default();
+    Ok(last_of_kind.and_then(|entry| match entry.event {
+        RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms, last_time })),
         _ => None,
     }))
 }

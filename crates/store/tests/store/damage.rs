@@ -191,7 +191,7 @@ fn a_changed_byte_of_any_entry_is_noticed() {
     assert_eq!(damage.runs[0].good_entries(), 30);
     let damaged_run = &damage.runs[0].run_id;
     assert!(matches!(store.entries_for_resume(damaged_run), Err(StoreError::Damaged(_))));
-    assert!(store.check_last_entry(damaged_run).is_ok(), "a hook looks at the last entry only");
+    assert!(store.read_run_end(damaged_run, "session").is_ok(), "a hook looks at the last entry only");
     drop(store);
     check_damage(&directory, "a changed byte");
 }
@@ -225,8 +225,8 @@ fn the_end_of_a_run_that_was_cut_off_is_named() {
         format!("{} is damaged: run second ends with entry 41, but 60 were recorded", journal_path.display());
     assert_eq!(cause.to_string(), expected_text);
     let hook_store = Store::open_read_only_with_timeout(&directory, std::time::Duration::ZERO).unwrap();
-    assert!(matches!(hook_store.check_last_entry(&RunId::new("second")), Err(StoreError::Damaged(_))));
-    assert!(hook_store.check_last_entry(&RunId::new("first")).is_ok());
+    assert!(matches!(hook_store.read_run_end(&RunId::new("second"), "session"), Err(StoreError::Damaged(_))));
+    assert!(hook_store.read_run_end(&RunId::new("first"), "session").is_ok());
 }
 
 #[test]
