@@ -148,10 +148,16 @@ impl ChallengeJournal {
             if matches!(finding_id.0, 2 | 5) { &["first", "second", "third"] } else { &["first", "second"] };
         let voice = |agent: &&str| {
             let (holds, note, counter) = scripted_ruling(agent, finding_id);
-            ChallengerVoice { agent: AgentName::new(*agent), holds, note: note.into(), counter: counter.into() }
+            ChallengerVoice {
+                agent: AgentName::new(*agent),
+                provider: String::new(),
+                holds,
+                note: note.into(),
+                counter: counter.into(),
+            }
         };
         let voices: Vec<ChallengerVoice> = agents.iter().map(voice).collect();
-        let ruled = decide_result(&voices);
+        let ruled = decide_result(&voices, finding.severity);
         // Doubt lowers the severity of F4 by one step.
         let severity = if finding_id.0 == 4 { Severity::Low } else { finding.severity };
         self.record_review(ReviewEvent::FindingRuled { finding: finding_id, ruled, severity, voices: voices.clone() });

@@ -20,7 +20,7 @@ use crate::{
         ReviewState,
         challenge_rules::{
             ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
-            describe_voices, is_settled, lower_severity, needs_challenge,
+            describe_voices, is_settled, lower_severity, needs_challenge, refuting_providers,
         },
         event::ReviewEvent,
         finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
@@ -36,7 +36,7 @@ use crate::{
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeyedReply},
         fault::{Fault, FaultKind},
-        selection,
+        selection::{self, HeardAgent},
     },
 };
 
@@ -95,7 +95,8 @@ pub(super) async fn challenge_findings(
     // Two voices at once, then a third where they disagree, then a replacement for voices that failed.
     for voice_range in [0..VOICES_AT_ONCE, VOICES_AT_ONCE..MAX_VOICES, MAX_VOICES..MAX_VOICES + 1] {
         let is_unsettled = |finding_id: &&FindingId| {
-            !is_settled(&voices_by_finding[*finding_id]) && voices_by_finding[*finding_id].len() < MAX_VOICES as usize
+            let voices = &voices_by_finding[*finding_id];
+            !has_enough_voices(host, state, **finding_id, voices) && voices.len() < MAX_VOICES as usize
         };
         let open_findings: Vec<FindingId> = due_findings.iter().filter(is_unsettled).copied().collect();
         // If no agent works, a further voice would not be heard either.
@@ -114,7 +115,8 @@ pub(super) async fn challenge_findings(
     }
     // After a halt only findings with two agreeing voices are settled; the others are challenged later.
     for (finding_id, voices) in voices_by_finding {
-        if matches!(progress, ChallengeCompletion::Halted(_)) && !is_settled(&voices) {
+        let is_heard = has_enough_voices(host, state, finding_id, &voices);
+        if matches!(progress, ChallengeCompletion::Halted(_)) && !is_heard {
             state.unheard.push(finding_id);
         } else {
             state.unheard.retain(|unheard_id| *unheard_id != finding_id);
@@ -122,6 +124,20 @@ pub(super) async fn challenge_findings(
         }
     }
     Ok(progress)
+}
+
+/// Whether no further challenger has to be asked about a finding.
+fn has_enough_voices(
+    host: &ReviewHost<'_>,
+    state: &ReviewState,
+    finding_id: FindingId,
+    voices: &[ChallengerVoice],
+) -> bool {
+    let Some(finding) = state.find_finding(finding_id) else { return true };
+    let refuting = refuting_providers(voices);
+    let can_ask_provider = selection::working_challengers(host.settings(), &state.spent.failing)
+        .any(|agent_spec| !refuting.contains(agent_spec.provider_name()));
+    is_settled(voices, finding.severity, can_ask_provider)
 }
 
 /// Checks the limits that concern challenges. The number of findings is checked after the challenge, which dismisses some.
@@ -146,8 +162,13 @@ fn plan_batches(
 ) -> Vec<ChallengeBatch> {
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
     for finding in open_findings.iter().filter_map(|finding_id| state.find_finding(*finding_id)) {
-        let heard_agents: Vec<AgentName> =
-            voices_by_finding[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
+        let heard_agents: Vec<HeardAgent> = voices_by_finding[&finding.id]
+            .iter()
+            .map(|voice| HeardAgent {
+                name: voice.agent.clone(),
+                has_refuted: voice.holds == ChallengeVerdict::Invalid,
+            })
+            .collect();
         // The first voices are chosen together; later ones only avoid the agents that were heard already.
         let nth_at_once = if voice_number < VOICES_AT_ONCE { voice_number } else { 0 };
         let agent =
@@ -204,7 +225,8 @@ async fn hear_batches(
             // A ruling about a finding of another batch is ignored.
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
                 if let Some(finding_voices) = voices_by_finding.get_mut(&ruling.id) {
-                    finding_voices.push(judge_ruling(answering_agent, ruling, challenge_input.scope));
+                    let provider = host.settings().agent_provider(answering_agent);
+                    finding_voices.push(judge_ruling(answering_agent, provider, ruling, challenge_input.scope));
                 }
             }
         }
@@ -331,7 +353,12 @@ fn find_ruling_problem(content: &AnswerContent, wanted_ids: &[FindingId]) -> Opt
 }
 
 /// Turns a ruling into a voice. A denial needs counter-evidence that occurs in the subject; otherwise it becomes doubt.
-fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceScope<'_>) -> ChallengerVoice {
+fn judge_ruling(
+    agent: &AgentName,
+    provider: &str,
+    ruling: ChallengerRuling,
+    scope: &EvidenceScope<'_>,
+) -> ChallengerVoice {
     let ChallengerRuling { mut holds, mut note, mut counter, .. } = ruling;
     // Punctuation says nothing, so only letters and digits count.
     let is_too_short = counter.chars().filter(|character| character.is_alphanumeric()).count() < MIN_COUNTER_CHARS;
@@ -347,7 +374,8 @@ fn judge_ruling(agent: &AgentName, ruling: ChallengerRuling, scope: &EvidenceSco
         // A quote that was not found must not be shown as evidence.
         counter = String::new();
     }
-    ChallengerVoice { agent: agent.clone(), holds, note, counter }
+    let provider = if provider == agent.as_str() { String::new() } else { String::from(provider) };
+    ChallengerVoice { agent: agent.clone(), provider, holds, note, counter }
 }
 
 /// Applies the result of the voices to one finding.
@@ -358,9 +386,9 @@ async fn settle_finding(
     finding_id: FindingId,
     voices: Vec<ChallengerVoice>,
 ) -> Result<(), ParkedRun> {
-    let result = decide_result(&voices);
     let doubt_text = describe_doubt(&voices);
     let Some(finding) = state.find_finding_mut(finding_id) else { return Ok(()) };
+    let result = decide_result(&voices, finding.severity);
     let is_critical = finding.severity == Severity::Critical;
     // A doubtful critical finding is not lowered: the user decides about it below.
     if result == ChallengeResult::Ambiguous && !is_critical {

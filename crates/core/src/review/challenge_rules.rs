@@ -1,21 +1,23 @@
 //! Challenging: which findings are disputed before they are repaired, and what the voices amount to.
 //!
 //! A finding that only one reviewer raised has one voice, and an absence can always be somewhere else in other words. Two
-//! challengers are asked about it at once, a third if those two disagree:
+//! challengers are asked about it at once, of different providers where possible, and a third if those two disagree:
 //!
 //! | valid | invalid | ambiguous | ruled |
 //! | --- | --- | --- | --- |
 //! | 2 or 3 | | | valid |
-//! | | 2 or 3 | | invalid: dismissed, with the reason |
+//! | | 2 or 3 | | invalid: dismissed, with the reason; see below |
 //! | | | 2 or 3 | ambiguous: one severity down, critical asks the user |
 //! | 1 | 1 | 1 | ambiguous |
 //! | 1 | 0 | 0 | valid: no other challenger answered |
 //! | 0 | 1 | 0 | ambiguous: one voice alone dismisses nothing |
 //! | 0 | 0 | 0 | unheard: the finding stays as it was raised |
 //!
-//! No single voice dismisses a finding: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
+//! Answers of one provider are one voice, because the same model repeats its own mistakes. One voice never dismisses a
+//! finding of high or critical severity: as long as only one provider calls it invalid, it is ambiguous. No single answer
+//! dismisses a finding of any severity: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -37,6 +39,9 @@ pub const MAX_VOICES: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChallengerVoice {
     pub agent: AgentName,
+    /// The provider of the agent; empty if it is the agent itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub provider: String,
     #[serde(flatten)]
     pub holds: ChallengeVerdict,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -44,6 +49,12 @@ pub struct ChallengerVoice {
     /// A quote from the subject that speaks against the finding and was found there; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counter: String,
+}
+
+impl ChallengerVoice {
+    pub fn provider_name(&self) -> &str {
+        if self.provider.is_empty() { self.agent.as_str() } else { &self.provider }
+    }
 }
 
 /// The result of all voices.
@@ -81,31 +92,46 @@ pub fn needs_challenge(finding: &Finding, settings: &Settings, evidence_overlaps
     }
 }
 
-/// Whether two independent reviewers raised it: of different providers, or with different methods and overlapping quotes.
+/// Whether two independent reviewers raised it: of different providers, or two agents with different methods and overlapping
+/// quotes. One agent in two seats is one voice.
 fn is_corroborated(finding: &Finding, settings: &Settings, evidence_overlaps: bool) -> bool {
     let Some((first_raiser, other_raisers)) = finding.raisers.split_first() else { return false };
     let first_provider = settings.agent_provider(&first_raiser.agent);
-    // Two methods of one provider count only with the same evidence: the same model may repeat its own idea.
-    let is_other_method = |other_raiser: &FindingRaiser| evidence_overlaps && other_raiser.role != first_raiser.role;
+    // Two agents of one provider count only with the same evidence: the same model may repeat its own idea.
+    let is_other_method = |other_raiser: &FindingRaiser| {
+        evidence_overlaps && other_raiser.role != first_raiser.role && other_raiser.agent != first_raiser.agent
+    };
     other_raisers.iter().any(|other_raiser| {
         is_other_method(other_raiser) || settings.agent_provider(&other_raiser.agent) != first_provider
     })
 }
 
-/// Whether two voices agree, so that no further one is needed.
-pub fn is_settled(voices: &[ChallengerVoice]) -> bool {
+/// Whether the voices are enough, so that no further one is needed. `can_ask_provider`: a provider that was not heard, or that
+/// did not call the finding invalid, can be asked.
+pub fn is_settled(voices: &[ChallengerVoice], severity: Severity, can_ask_provider: bool) -> bool {
     let two_agree_on = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count() > 1;
     two_agree_on(ChallengeVerdict::Valid)
-        || two_agree_on(ChallengeVerdict::Invalid)
         || two_agree_on(ChallengeVerdict::Ambiguous)
+        || (two_agree_on(ChallengeVerdict::Invalid) && (can_dismiss(voices, severity) || !can_ask_provider))
+}
+
+/// Whether those who call a finding invalid may dismiss it, if they are in the majority.
+fn can_dismiss(voices: &[ChallengerVoice], severity: Severity) -> bool {
+    !matches!(severity, Severity::High | Severity::Critical) || refuting_providers(voices).len() > 1
+}
+
+/// Returns the providers that call a finding invalid.
+pub fn refuting_providers(voices: &[ChallengerVoice]) -> BTreeSet<&str> {
+    let refuting = voices.iter().filter(|voice| voice.holds == ChallengeVerdict::Invalid);
+    refuting.map(ChallengerVoice::provider_name).collect()
 }
 
 /// Decides the result by the table in the documentation of this module.
-pub fn decide_result(voices: &[ChallengerVoice]) -> ChallengeResult {
+pub fn decide_result(voices: &[ChallengerVoice], severity: Severity) -> ChallengeResult {
     let count_verdict = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count();
     match (count_verdict(ChallengeVerdict::Valid), count_verdict(ChallengeVerdict::Invalid), voices.len()) {
         (_, _, 0) => ChallengeResult::Unheard,
-        (_, 2.., _) => ChallengeResult::Invalid,
+        (_, 2.., _) if can_dismiss(voices, severity) => ChallengeResult::Invalid,
         // Invalid needs two voices, valid only a majority: dismissing a real issue is worse than repairing a doubtful one.
         (valid, _, total) if valid * 2 > total => ChallengeResult::Valid,
         _ => ChallengeResult::Ambiguous,
@@ -121,23 +147,43 @@ pub fn lower_severity(severity: Severity) -> Severity {
     }
 }
 
-/// Describes why a finding was refuted: `2 of 3 challengers: it says so in Scope (“…”)`.
+/// Describes why a finding was refuted: `2 of 3 challengers (amber, birch): it says so in Scope (“…”)`.
 pub fn describe_voices(voices: &[ChallengerVoice], verdict: ChallengeVerdict) -> String {
     let agreeing = voices.iter().filter(|voice| voice.holds == verdict).count();
     let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
-    format!("{agreeing} of {} {noun}{}", voices.len(), quote_best_voice(voices, |said| said == verdict))
+    let names = name_agents(voices, verdict);
+    format!("{agreeing} of {} {noun} ({names}){}", voices.len(), quote_best_voice(voices, |said| said == verdict))
 }
 
-/// Describes why a finding is in doubt: `1 valid, 1 invalid, 1 ambiguous: it says so in Scope (“…”)`.
+/// Names the agents with this verdict, each once.
+fn name_agents(voices: &[ChallengerVoice], verdict: ChallengeVerdict) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for voice in voices.iter().filter(|voice| voice.holds == verdict) {
+        if !names.contains(&voice.agent.as_str()) {
+            names.push(voice.agent.as_str());
+        }
+    }
+    names.join(", ")
+}
+
+/// Describes why a finding is in doubt: `1 valid, 1 invalid (amber), 1 ambiguous: it says so in Scope (“…”)`.
 pub fn describe_doubt(voices: &[ChallengerVoice]) -> String {
     let count_verdict =
         |verdict: ChallengeVerdict| (voices.iter().filter(|voice| voice.holds == verdict).count(), verdict);
     let verdict_counts =
         [ChallengeVerdict::Valid, ChallengeVerdict::Invalid, ChallengeVerdict::Ambiguous].map(count_verdict);
-    let count_texts =
-        verdict_counts.iter().filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
+    let count_texts = verdict_counts.iter().filter(|(count, _)| *count > 0).map(|(count, verdict)| match verdict {
+        ChallengeVerdict::Invalid => format!("{count} {verdict} ({})", name_agents(voices, *verdict)),
+        _ => format!("{count} {verdict}"),
+    });
     let count_texts: Vec<String> = count_texts.collect();
-    format!("{}{}", count_texts.join(", "), quote_best_voice(voices, |said| said != ChallengeVerdict::Valid))
+    // This explains why challengers who agree do not dismiss it.
+    let one_voice = match count_verdict(ChallengeVerdict::Invalid) {
+        (2.., _) if refuting_providers(voices).len() == 1 => ", all of one provider",
+        _ => "",
+    };
+    let best_voice = quote_best_voice(voices, |said| said != ChallengeVerdict::Valid);
+    format!("{}{one_voice}{best_voice}", count_texts.join(", "))
 }
 
 /// Quotes the most convincing voice: the first that gave evidence, else the first.
@@ -171,13 +217,18 @@ mod tests {
     use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
     fn voices_with(verdicts: &[ChallengeVerdict]) -> Vec<ChallengerVoice> {
-        let voice_with = |verdict: &ChallengeVerdict| ChallengerVoice {
-            agent: AgentName::new("c"),
+        voices_of(verdicts, |index| AgentName::new(format!("c{index}")))
+    }
+
+    fn voices_of(verdicts: &[ChallengeVerdict], agent_at: impl Fn(usize) -> AgentName) -> Vec<ChallengerVoice> {
+        let voice_with = |(index, verdict): (usize, &ChallengeVerdict)| ChallengerVoice {
+            agent: agent_at(index),
+            provider: String::new(),
             holds: *verdict,
             note: String::new(),
             counter: String::new(),
         };
-        verdicts.iter().map(voice_with).collect()
+        verdicts.iter().enumerate().map(voice_with).collect()
     }
 
     #[test]
@@ -197,12 +248,39 @@ mod tests {
             (vec![], ChallengeResult::Unheard),
         ] {
             let mut voices = voices_with(&verdicts);
-            assert_eq!(decide_result(&voices), expected, "{voices:?}");
-            for _ in 1..voices.len() {
-                voices.rotate_left(1);
-                assert_eq!(decide_result(&voices), expected, "{voices:?}");
+            for severity in Severity::ALL {
+                assert_eq!(decide_result(&voices, severity), expected, "{voices:?}");
+                for _ in 1..voices.len() {
+                    voices.rotate_left(1);
+                    assert_eq!(decide_result(&voices, severity), expected, "{voices:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn one_provider_never_dismisses_a_high_or_critical_finding() {
+        let same_agent = |_| AgentName::new("c");
+        for verdicts in [vec![Invalid, Invalid], vec![Invalid, Invalid, Invalid], vec![Invalid, Valid, Invalid]] {
+            let voices = voices_of(&verdicts, same_agent);
+            for (severity, expected) in [
+                (Severity::Low, ChallengeResult::Invalid),
+                (Severity::Medium, ChallengeResult::Invalid),
+                (Severity::High, ChallengeResult::Ambiguous),
+                (Severity::Critical, ChallengeResult::Ambiguous),
+            ] {
+                assert_eq!(decide_result(&voices, severity), expected, "{severity} {verdicts:?}");
+            }
+            assert!(!is_settled(&voices, Severity::High, true), "another provider is asked");
+            assert!(is_settled(&voices, Severity::High, false) && is_settled(&voices, Severity::Medium, true));
+        }
+        // Two agents of one provider are one voice as well.
+        let mut voices = voices_of(&[Invalid, Invalid], |index| AgentName::new(format!("c{index}")));
+        voices.iter_mut().for_each(|voice| voice.provider = String::from("acme"));
+        assert_eq!(decide_result(&voices, Severity::High), ChallengeResult::Ambiguous);
+        assert_eq!(describe_doubt(&voices), "2 invalid (c0, c1), all of one provider: no reason given");
+        voices[1].provider = String::from("other");
+        assert_eq!(decide_result(&voices, Severity::High), ChallengeResult::Invalid);
     }
 
     /// Chances in thousandths that a challenger says valid, invalid, ambiguous.
@@ -217,9 +295,9 @@ mod tests {
             wanted_result: ChallengeResult,
         ) -> u64 {
             let heard = voices_with(voiced);
-            if is_settled(&heard) || heard.len() == MAX_VOICES as usize {
+            if is_settled(&heard, Severity::Medium, true) || heard.len() == MAX_VOICES as usize {
                 let left = MAX_VOICES as usize - heard.len();
-                return if decide_result(&heard) == wanted_result {
+                return if decide_result(&heard, Severity::Medium) == wanted_result {
                     case_weight * 1000_u64.pow(left as u32)
                 } else {
                     0
@@ -299,7 +377,7 @@ mod tests {
         heard_voices[1].counter = "Backups are kept for a year.".into();
         assert_eq!(
             describe_voices(&heard_voices, Invalid),
-            "2 of 3 challengers: see Scope (“Backups are kept for a year.”)"
+            "2 of 3 challengers (c0, c1): see Scope (“Backups are kept for a year.”)"
         );
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         reason::{RunEnding, RunReason},
     },
     review::{ReviewState, ground::EvidenceScope, order::ReviewOrder, review_host::ReviewHost, run_stage::StageExit},
+    text::find_section,
 };
 
 pub(super) struct FrozenCopy {
@@ -50,8 +51,31 @@ impl FrozenCopy {
         })
     }
 
+    /// Counts the lines under review that have text: those of the document or its section, or those that a change has added
+    /// or removed.
+    pub fn count_reviewed_lines(&self, order: &ReviewOrder) -> u32 {
+        let has_text = |line: &&str| !line.trim().is_empty();
+        let section = order.subject.section_title().and_then(|title| find_section(&self.subject_text, title));
+        let line_count = match (order.subject.code_change(), section) {
+            (Some(_), _) => self.subject_text.lines().filter(|line| is_changed_line(line)).count(),
+            (None, Some(section)) => {
+                let (first_line, last_line) = (section.heading_line as usize, section.last_line as usize);
+                let section_lines = self.subject_text.lines().take(last_line).skip(first_line.saturating_sub(1));
+                section_lines.filter(has_text).count()
+            }
+            (None, None) => self.subject_text.lines().filter(has_text).count(),
+        };
+        u32::try_from(line_count).unwrap_or(u32::MAX)
+    }
+
     /// Returns the whole file even if only a section is under review: counter-evidence may be anywhere.
     pub fn full_scope<'s>(&'s self, order: &'s ReviewOrder) -> Option<EvidenceScope<'s>> {
         EvidenceScope::from_whole_subject(&order.subject, &self.subject_text, &self.frozen_files)
     }
+}
+
+/// Whether a line of a diff was added or removed.
+fn is_changed_line(line: &str) -> bool {
+    let is_file_name = line.starts_with("+++ ") || line.starts_with("--- ");
+    line.starts_with(['+', '-']) && !is_file_name
 }

@@ -1,8 +1,8 @@
 //! Merging: the claims of several reviewers become one list, independent of the order in which their answers arrived.
 //!
 //! Claims are sorted by place, raiser and ordinal; ids are given after the sort and never change. A claim joins the first
-//! finding at its place that means the same ([`likeness`]), unless the same reviewer raised both in one answer: then it
-//! meant two things. A claim is compared with the finding as it was first raised, so that joining cannot drift. Fixed
+//! finding whose evidence overlaps its own and that means the same ([`likeness`]), unless the same reviewer raised both in
+//! one answer: then it meant two things, except where it repeats itself word for word. A claim is compared with the finding as it was first raised, so that joining cannot drift. Fixed
 //! findings are never joined, and findings that the user has settled only by a claim of the same category. Everything else
 //! is new; where merging cannot be sure, the new finding names the one that it may repeat. Two findings too many are better
 //! than one lost.
@@ -29,7 +29,7 @@ use crate::{
 
 mod likeness;
 
-use likeness::{ClaimLikeness, ComparedClaim, compare_claims, evidence_overlaps};
+use likeness::{ClaimLikeness, ComparedClaim, compare_claims, compare_meaning, evidence_overlaps};
 
 /// A claim with its raiser and the result of grounding.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub fn merge_claims(
     timestamp: Timestamp,
 ) -> Vec<MergeOutcome> {
     let mut outcomes = vec![];
-    for grounded_claim in ground_and_sort(seat_answers, scope) {
+    for grounded_claim in drop_repetitions(ground_and_sort(seat_answers, scope)) {
         match find_target(findings, &grounded_claim) {
             ClaimTarget::Existing(index) => {
                 let finding = &mut findings[index];
@@ -155,6 +155,33 @@ fn find_target(findings: &[Finding], grounded_claim: &GroundedClaim) -> ClaimTar
         }
     }
     ClaimTarget::NewFinding { maybe_same_as: possible_duplicate }
+}
+
+/// Drops what one reviewer says twice in the same words about the same text, as a client does that repeats its answer. The
+/// higher severity counts.
+fn drop_repetitions(grounded_claims: Vec<GroundedClaim>) -> Vec<GroundedClaim> {
+    let mut distinct_claims: Vec<GroundedClaim> = vec![];
+    for grounded_claim in grounded_claims {
+        match distinct_claims.iter_mut().find(|earlier| is_repetition(earlier, &grounded_claim)) {
+            Some(earlier) => earlier.raised.severity = earlier.raised.severity.min(grounded_claim.raised.severity),
+            None => distinct_claims.push(grounded_claim),
+        }
+    }
+    distinct_claims
+}
+
+fn is_repetition(earlier: &GroundedClaim, later: &GroundedClaim) -> bool {
+    let place_of = |claim: &GroundedClaim| claim.grounding.as_ref().ok().map(|grounded| grounded.place.clone());
+    earlier.raiser == later.raiser
+        && earlier.raised.evidence == later.raised.evidence
+        && place_of(earlier) == place_of(later)
+        && fold_case_and_spaces(&earlier.raised.description) == fold_case_and_spaces(&later.raised.description)
+}
+
+/// Whether a reviewer that was asked twice means the same with two claims: about the same evidence, in similar words.
+pub(super) fn is_same_claim(earlier: &RaisedFinding, later: &RaisedFinding) -> bool {
+    earlier.evidence == later.evidence
+        && compare_meaning(&earlier.evidence, &earlier.description, &later.description) == ClaimLikeness::Same
 }
 
 fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLikeness {

@@ -4,7 +4,8 @@
 //!
 //! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | confidence too low | rounds left | next |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | yes | | 0 | 0 | | | | | | end: accepted |
+//! | yes | 0 | 0 | 0 | | | | | | end: abandoned |
+//! | yes | > 0 | 0 | 0 | | | | | | end: accepted |
 //! | | 0 | | | | | | | | review round 1 |
 //! | | | | > 0 | off | | | | | end: blocked |
 //! | | | > 0 | 0 | off | | | | | end: review only |
@@ -22,6 +23,9 @@
 //! A patch that waits for approval (`approve: each`) ends the run as blocked if nothing is open. A stray edit that the user
 //! has not answered for ends it as blocked instead of goal met and review only. So does an edit of the tracker that may be an
 //! agent's.
+//!
+//! If nothing that the panel has claimed in the whole run was believed, the run ends as panel degraded instead of goal met:
+//! such a panel proves nothing. The user may ask for one more round then.
 //!
 //! The confidence is too low only if the settings ask for one (`target_confidence`).
 //!
@@ -46,7 +50,15 @@ pub enum NextStage {
 }
 
 pub fn next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -> NextStage {
-    let decided = decide_next_stage(state, order, tier);
+    let decided = match decide_next_stage(state, order, tier) {
+        NextStage::End(RunEnding { reason: RunReason::GoalMet, .. }) if state.is_panel_disbelieved() => {
+            match state.another_panel {
+                true => NextStage::Review { round: state.round + 1 },
+                false => end_with(RunReason::PanelDegraded, state.describe_disbelief()),
+            }
+        }
+        decided => decided,
+    };
     // `Accepted` is the user's own decision. All other endings wait for the user, who sees the question about the edits then.
     let is_good_ending = |ending: &RunEnding| matches!(ending.reason, RunReason::GoalMet | RunReason::ReviewOnly);
     match (&decided, state.dialog.describe_unanswered_strays()) {
@@ -63,7 +75,13 @@ pub fn next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -
 fn decide_next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier) -> NextStage {
     let finding_counts = FindingCounts::from_findings(&state.findings);
     if state.accepted && finding_counts.open + finding_counts.blocked == 0 {
-        return NextStage::End(RunEnding::from_reason(RunReason::Accepted));
+        // What was never reviewed is not resolved.
+        return match state.round {
+            0 => {
+                end_with(RunReason::Abandoned, String::from("no review round was held, so there is nothing to accept"))
+            }
+            _ => NextStage::End(RunEnding::from_reason(RunReason::Accepted)),
+        };
     }
     if state.round == 0 {
         return NextStage::Review { round: 1 };
@@ -84,7 +102,7 @@ fn decide_next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier
             return end_with(RunReason::ConfidenceLow, shortfall);
         }
         // The text is as it was reviewed, so another pass over it would only cost money.
-        return end_with(RunReason::GoalMet, String::from("no open findings (fixing is off)"));
+        return end_with(RunReason::GoalMet, state.describe_no_findings("fixing is off"));
     }
     let text_is_good = state.last_pass.dry || tier.number() == 0;
     // Each grant of the user allows as many rounds again.
@@ -94,9 +112,11 @@ fn decide_next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier
             end_with(RunReason::ConfidenceLow, shortfall)
         }
         (0, true) if !state.last_pass.dry => {
-            end_with(RunReason::GoalMet, String::from("no open findings (fixes are not reviewed again at tier 0)"))
+            end_with(RunReason::GoalMet, state.describe_no_findings("fixes are not reviewed again at tier 0"))
         }
-        (0, true) => end_with(RunReason::GoalMet, state.last_pass.describe_dry(&finding_counts)),
+        (0, true) => {
+            end_with(RunReason::GoalMet, state.last_pass.describe_dry(&finding_counts, state.last_round_claims()))
+        }
         (0, false) | (_, false) if has_rounds_left => NextStage::Review { round: state.round + 1 },
         (0, false) => end_with(
             RunReason::Rounds,

@@ -25,9 +25,9 @@ use crate::{
         counts::FindingCounts,
         event::ReviewEvent,
         finding::FindingRaiser,
-        frozen_copy::freeze_subject,
+        frozen_copy::{FrozenCopy, freeze_subject},
         level::{AgentRole, alternative_panel, level_for, panel_roles},
-        merge::finding_headline,
+        merge::{finding_headline, is_same_claim},
         next_stage::round_trigger,
         review_host::ReviewHost,
         round_stats::{self, RoundStats},
@@ -82,7 +82,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
     }
 
     let mut stats = RoundStats { all_fixed_before: state.is_all_fixed(), ..RoundStats::default() };
-    let panel_seats = ask_panel(host, state, round, &roles, &frozen.subject_text).await?;
+    let panel_seats = ask_panel(host, state, round, &roles, &frozen).await?;
     // A round without any answer does not count: it is held again, or it ends the review.
     let Some(seat_answers) = collect_answers(host, state, &panel_seats, round) else {
         handle_silent_panel(host, state, &panel_seats)?;
@@ -126,7 +126,7 @@ async fn ask_panel(
     state: &mut ReviewState,
     round: u32,
     roles: &[AgentRole],
-    subject_text: &str,
+    frozen: &FrozenCopy,
 ) -> Result<Vec<PanelSeat>, ParkedRun> {
     let settings = host.settings();
     let round_key = Key::for_round(round);
@@ -135,8 +135,8 @@ async fn ask_panel(
     let reviewer_futures = roles.iter().enumerate().map(|(index, role)| {
         let agent = selection::agent_for_seat(settings, JobKind::Review, index, offset);
         let agent = selection::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
-        let mut brief = reviewer_brief(state, host, round, *role);
-        complete_brief(&mut brief, host, state, subject_text);
+        let mut brief = reviewer_brief(state, host, round, *role, frozen.count_reviewed_lines(host.order));
+        complete_brief(&mut brief, host, state, &frozen.subject_text);
         ask_reviewer(host, agent, brief, &state.spent, roles.len())
     });
     let panel_seats = try_join_all(reviewer_futures).await?;
@@ -249,12 +249,22 @@ fn choose_roles(host: &ReviewHost<'_>, state: &ReviewState, round: u32) -> Vec<A
     chosen_roles
 }
 
-fn reviewer_brief(state: &ReviewState, host: &ReviewHost<'_>, round: u32, role: AgentRole) -> ReviewBrief {
+/// A reviewer must find something in so many lines. A shorter text may well be flawless.
+const LINES_PER_FINDING: u32 = 10;
+
+/// Makes the brief of a reviewer. `line_count` is the number of lines under review.
+fn reviewer_brief(
+    state: &ReviewState,
+    host: &ReviewHost<'_>,
+    round: u32,
+    role: AgentRole,
+    line_count: u32,
+) -> ReviewBrief {
     let known_lines = state.findings.iter().map(|finding| {
         format!("{} [{}]", finding_headline(finding), crate::review::tracker::format_status(&finding.status))
     });
     ReviewBrief {
-        required: if round == 1 { host.order.panel.required_issues } else { 0 },
+        required: if round == 1 { host.order.panel.required_issues.min(line_count / LINES_PER_FINDING) } else { 0 },
         known: known_lines.collect(),
         said: state.dialog.remark_lines(),
         ..ReviewBrief::new(role, state.reviewed_subject(host.order), round)
@@ -299,12 +309,9 @@ async fn ask_reviewer(
             let mut newly_raised = newly_raised.clone();
             reply.minutes.raise_severities(&mut newly_raised);
             let merged = all_raised.get_or_insert_default();
-            // Reviewers that are asked once more tend to repeat their first findings.
-            let unrepeated = newly_raised
-                .iter()
-                .filter(|candidate| !merged.iter().any(|earlier| earlier.evidence == candidate.evidence));
-            let unrepeated: Vec<RaisedFinding> = unrepeated.cloned().collect();
-            merged.extend(if merged.is_empty() { newly_raised } else { unrepeated });
+            // Reviewers that are asked once more tend to repeat their first findings, in other words.
+            newly_raised.retain(|candidate| !merged.iter().any(|earlier| is_same_claim(earlier, candidate)));
+            merged.append(&mut newly_raised);
         }
         for remark in &reply.remarks {
             host.note_event(RunEvent::Warned { text: format!("{role} reviewer: {remark}") });
@@ -429,6 +436,7 @@ impl ReviewState {
             .map(|finding| finding.id)
             .collect();
         self.held_for_confidence = false;
+        self.another_panel = false;
         self.last_pass.changed = false;
         self.last_pass.unheard = panel_seats.iter().filter(|panel_seat| panel_seat.raised.is_none()).count() as u32;
         self.last_pass.sound = is_pass_conclusive(self, panel_seats, self.round) && all_challenged;

@@ -62,6 +62,9 @@ pub struct ReviewState {
     /// The user wants another round because the confidence is too low.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub held_for_confidence: bool,
+    /// The user wants another round because nothing that the panel claimed was believed.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub another_panel: bool,
     /// The statistics of each round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sheets: Vec<RoundStats>,
@@ -114,16 +117,53 @@ pub struct PanelPass {
     pub raised: Vec<FindingId>,
 }
 
+impl ReviewState {
+    /// Whether the panel has raised claims, and not one of them was believed.
+    pub(super) fn is_panel_disbelieved(&self) -> bool {
+        let raised_count: u32 = self.sheets.iter().map(|round_stats| round_stats.raised).sum();
+        let unbelieved_count: u32 = self.sheets.iter().map(|round_stats| round_stats.unbelieved).sum();
+        raised_count > 0 && unbelieved_count == raised_count
+    }
+
+    pub(super) fn describe_disbelief(&self) -> String {
+        let raised_count: u32 = self.sheets.iter().map(|round_stats| round_stats.raised).sum();
+        match raised_count {
+            1 => String::from("the only claim of the panel was dismissed"),
+            _ => format!("all {raised_count} claims of the panel were dismissed"),
+        }
+    }
+
+    /// The statistics of the last round; zeros if none was held.
+    pub(super) fn last_round_claims(&self) -> RoundStats {
+        self.sheets.last().copied().unwrap_or_default()
+    }
+
+    /// Describes that no finding is open, and for which reason the text is not reviewed again.
+    pub(super) fn describe_no_findings(&self, reason: &str) -> String {
+        match self.last_round_claims().unbelieved {
+            0 => format!("no open findings ({reason})"),
+            unbelieved => format!("no open findings, {} dismissed ({reason})", format_count(unbelieved, "claim")),
+        }
+    }
+}
+
 impl PanelPass {
     /// Describes a pass that raised nothing new, after which these are the findings.
-    pub(super) fn describe_dry(&self, finding_counts: &FindingCounts) -> String {
-        let findings_text = match (finding_counts.fixed, finding_counts.deferred) {
-            (0, 0) => "the review found nothing to fix",
-            (_, 0) => "all findings fixed, and the last review found nothing new",
-            // A deferred finding is neither open nor fixed.
-            _ => "no open findings, and the last review found nothing new",
+    pub(super) fn describe_dry(&self, finding_counts: &FindingCounts, last_claims: RoundStats) -> String {
+        let believed_count = last_claims.raised - last_claims.unbelieved;
+        let last_text = match (last_claims.raised, believed_count) {
+            (0, _) => String::from("found nothing new"),
+            (1, 0) => String::from("raised one claim, which was dismissed"),
+            (claim_count, 0) => format!("raised {claim_count} claims, which were all dismissed"),
+            _ => String::from("raised nothing that is left to fix"),
         };
-        let mut description = String::from(findings_text);
+        let mut description = match (finding_counts.fixed, finding_counts.deferred) {
+            (0, 0) if last_claims.raised == 0 => String::from("the review found nothing to fix"),
+            (0, 0) => format!("nothing to fix: the last review {last_text}"),
+            (_, 0) => format!("all findings fixed, and the last review {last_text}"),
+            // A deferred finding is neither open nor fixed.
+            _ => format!("no open findings, and the last review {last_text}"),
+        };
         // Missing reviewers do not spoil a dry pass, but the user should know about them.
         if self.unheard > 0 {
             description.push_str(&format!(" ({} did not answer)", format_count(self.unheard, "reviewer")));

@@ -144,6 +144,7 @@ fn apply_choice(
             state.spent.failures_in_a_row = 0;
             state.iteration = 0;
             state.degraded = 0;
+            state.another_panel = state.is_panel_disbelieved();
         }
         DecisionTopic::Limit => accept_remaining(host, state, &answer_reason(user_answer)),
         DecisionTopic::Workflow(WorkflowTopic::Review(topic)) => {

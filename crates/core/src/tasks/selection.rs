@@ -154,35 +154,66 @@ pub fn has_other_agents(settings: &Settings, job_kind: JobKind) -> bool {
     able.len() > 1 || able.iter().any(|agent| agent.stronger.is_some())
 }
 
+/// A challenger that was heard about a finding.
+#[derive(Clone, Debug)]
+pub struct HeardAgent {
+    pub name: AgentName,
+    pub has_refuted: bool,
+}
+
+/// Returns the agents that can be asked to challenge a finding and are not failing.
+pub fn working_challengers<'s>(
+    settings: &'s Settings,
+    failure_counts: &FailureCounts,
+) -> impl Iterator<Item = &'s AgentSpec> {
+    able_challengers(settings, failure_counts)
+        .into_iter()
+        .filter(|agent_spec| is_working(&agent_spec.name, failure_counts))
+}
+
+fn able_challengers<'s>(settings: &'s Settings, failure_counts: &FailureCounts) -> Vec<&'s AgentSpec> {
+    let able = agents_taking(settings, JobKind::Review);
+    if able.iter().any(|agent| is_working(&agent.name, failure_counts)) {
+        return able;
+    }
+    // If none of the usual reviewers works, the agents that stand by are asked.
+    mix_providers(settings, JobKind::Review, |part| part != JobPriority::Never)
+}
+
 /// Chooses challenger number `challenger_index` (from 0) of those asked at once, after `heard_agents`. Working agents come
-/// before failing ones; then agents of other providers than the raisers' come first, then other agents, then the raisers
-/// themselves; of equals the one that was heard least.
+/// before failing ones, then providers that were heard least, because the answers of one provider are one voice, then those
+/// that have not refuted the finding yet. Of equals, agents of other providers than the raisers' come first, then other
+/// agents, then the raisers themselves; then the one that was heard least.
 pub fn choose_challenger(
     settings: &Settings,
     finding: &Finding,
     challenger_index: u32,
-    heard_agents: &[AgentName],
+    heard_agents: &[HeardAgent],
     failure_counts: &FailureCounts,
 ) -> AgentName {
     let has_raised = |agent: &AgentSpec| finding.raisers.iter().any(|raiser| raiser.agent == agent.name);
     let shares_provider = |agent: &AgentSpec| {
         finding.raisers.iter().any(|known_raiser| settings.agent_provider(&known_raiser.agent) == agent.provider_name())
     };
-    let mut able = agents_taking(settings, JobKind::Review);
-    if !able.iter().any(|agent| is_working(&agent.name, failure_counts)) {
-        // If none of the usual reviewers works, the agents that stand by are asked.
-        able = mix_providers(settings, JobKind::Review, |part| part != JobPriority::Never);
-    }
+    let able = able_challengers(settings, failure_counts);
     let mut heard_agents = heard_agents.to_vec();
     let mut chosen = AgentName::new("");
     // The challengers before this one count as heard, so that parallel ones differ.
     for _ in 0..=challenger_index {
-        let times_heard = |agent: &AgentSpec| heard_agents.iter().filter(|name| **name == agent.name).count();
         let best_agent = able.iter().copied().min_by_key(|agent| {
-            (!is_working(&agent.name, failure_counts), shares_provider(agent), has_raised(agent), times_heard(agent))
+            let is_same_provider = |heard: &&HeardAgent| settings.agent_provider(&heard.name) == agent.provider_name();
+            let same_provider = || heard_agents.iter().filter(is_same_provider);
+            (
+                !is_working(&agent.name, failure_counts),
+                same_provider().count(),
+                same_provider().any(|heard| heard.has_refuted),
+                shares_provider(agent),
+                has_raised(agent),
+                heard_agents.iter().filter(|heard| heard.name == agent.name).count(),
+            )
         });
         chosen = agent_name(best_agent);
-        heard_agents.push(chosen.clone());
+        heard_agents.push(HeardAgent { name: chosen.clone(), has_refuted: false });
     }
     chosen
 }

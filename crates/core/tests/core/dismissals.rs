@@ -113,7 +113,10 @@ fn a_dismissal_is_recorded_with_what_it_is_about() {
 fn what_the_user_dismissed_is_neither_challenged_nor_fixed_and_the_pass_is_dry() {
     let world = world_with(&flawed_text(2), vec![raised_flaw(1, Severity::Critical)], &records_of_first_run());
     let (ending, view, trial) = run_first_review(single_reviewer_plan(), world);
-    assert_eq!(ending, RunEnding::new(RunReason::GoalMet, "the review found nothing to fix"));
+    assert_eq!(
+        ending,
+        RunEnding::new(RunReason::GoalMet, "nothing to fix: the last review raised nothing that is left to fix")
+    );
     let finding = &view.as_review().unwrap().findings[&F1];
     assert_eq!(finding.status, BY_USER);
     let last_step = finding.history.last().unwrap();
@@ -254,7 +257,7 @@ fn an_answer_to_a_decision_is_a_dismissal_but_a_refutation_is_not() {
 
     // Challengers refute the finding.
     let refuted = samples::rulings_reply(vec![(F1, ChallengeVerdict::Invalid)]);
-    let world = world_with(&flawed_text(1), vec![raised_flaw(1, Severity::High)], &RecordTable::default())
+    let world = world_with(&flawed_text(1), vec![raised_flaw(1, Severity::Medium)], &RecordTable::default())
         .reply_on("round-1/challenge/1/1", refuted.clone())
         .reply_on("round-1/challenge/2/1", refuted);
     let (_, view, trial) = run_first_review(review_only_plan(), world);

@@ -113,6 +113,7 @@ fn sample_events() -> Vec<ReviewEvent> {
     let counts = FindingCounts::from_findings(&[sample_finding()]);
     let voice = ChallengerVoice {
         agent: agent.clone(),
+        provider: "provider".into(),
         holds: ChallengeVerdict::Valid,
         note: "it is".into(),
         counter: String::new(),

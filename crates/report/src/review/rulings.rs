@@ -108,7 +108,7 @@ impl Ruling {
         Some((chosen_voice.note.as_str(), chosen_voice.counter.as_str()))
     }
 
-    /// Describes who voted so: `2 of 3 challengers (codex, gemini)`. Agents are named only if there are several.
+    /// Describes who voted so: `2 of 3 challengers (codex, gemini)`. One agent alone is named only if it has refuted a finding.
     fn describe_voices(&self, held_verdict: ChallengeVerdict) -> String {
         let mut agent_names: Vec<&str> = Vec::new();
         let agreeing_voices = self.voices.iter().filter(|voice| voice.holds == held_verdict);
@@ -119,7 +119,8 @@ impl Ruling {
         let all_challengers = phrases::format_count(self.voices.len() as u32, "challenger");
         let first_agent = self.voices.first().map(|voice| &voice.agent);
         let is_one_agent = self.voices.iter().all(|voice| Some(&voice.agent) == first_agent);
-        let names_text = if is_one_agent { String::new() } else { format!(" ({})", agent_names.join(", ")) };
+        let is_told = !is_one_agent || held_verdict == ChallengeVerdict::Invalid;
+        let names_text = if !is_told { String::new() } else { format!(" ({})", agent_names.join(", ")) };
         format!("{agreeing_count} of {all_challengers}{names_text}")
     }
 
@@ -152,6 +153,7 @@ mod tests {
     ) -> Ruling {
         let voice = |(agent, held_verdict): &(&str, ChallengeVerdict)| ChallengerVoice {
             agent: AgentName::new(*agent),
+            provider: String::new(),
             holds: *held_verdict,
             note: format!("{agent} says {held_verdict}"),
             counter: String::new(),

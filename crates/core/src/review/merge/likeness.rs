@@ -2,8 +2,9 @@
 //!
 //! A claim is *about* words: those of its description that are neither stop words nor used for every kind of issue. Words
 //! of the quote itself count little, since everything that can be said about a line uses them; the remaining words
-//! distinguish two issues of one line. How much must be shared depends on the evidence: most where quotes are only near
-//! each other, least where they overlap.
+//! distinguish two issues of one line. Two claims are the same only if their evidence overlaps: requirements that were
+//! written from one template have the same flaws side by side, in the same words. Claims that are near each other may be
+//! the same; how much they must share for that depends on how near they are.
 //!
 //! Word forms and synonyms are known for English only; in other languages the same words must be used. No agent is asked
 //! and nothing is remembered: the same two claims always get the same answer.
@@ -42,6 +43,21 @@ const QUOTED_WORD_WEIGHT: u32 = 3;
 
 pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) -> ClaimLikeness {
     let distance = evidence_closeness(left, right);
+    let likeness =
+        compare_descriptions((left.evidence, left.description), (right.evidence, right.description), distance);
+    if distance == EvidenceCloseness::Overlap { likeness } else { likeness.min(ClaimLikeness::Unsure) }
+}
+
+/// Compares two descriptions of the same evidence.
+pub(super) fn compare_meaning(evidence: &Evidence, left_text: &str, right_text: &str) -> ClaimLikeness {
+    compare_descriptions((evidence, left_text), (evidence, right_text), EvidenceCloseness::Overlap)
+}
+
+fn compare_descriptions(
+    (left_evidence, left_text): (&Evidence, &str),
+    (right_evidence, right_text): (&Evidence, &str),
+    distance: EvidenceCloseness,
+) -> ClaimLikeness {
     // The share of common meaning, in percent, from which two claims are the same, and from which they may be.
     let (same_percent, unsure_percent) = match distance {
         EvidenceCloseness::Overlap => (30, 25),
@@ -50,16 +66,16 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
         EvidenceCloseness::Far => return ClaimLikeness::Apart,
     };
     // Identical descriptions need no weighing, even if they consist of common words only.
-    if fold_case_and_spaces(left.description) == fold_case_and_spaces(right.description) {
+    if fold_case_and_spaces(left_text) == fold_case_and_spaces(right_text) {
         return ClaimLikeness::Same;
     }
-    let (left_topic, right_topic) = (parse_topic(left.description), parse_topic(right.description));
+    let (left_topic, right_topic) = (parse_topic(left_text), parse_topic(right_text));
     if left_topic.concepts.is_empty() || right_topic.concepts.is_empty() {
         // A description such as "this is vague" has no topic: it may mean anything.
         return if distance == EvidenceCloseness::Overlap { ClaimLikeness::Unsure } else { ClaimLikeness::Apart };
     }
     let quoted_concepts: BTreeSet<String> =
-        evidence_concepts(left.evidence).into_iter().chain(evidence_concepts(right.evidence)).collect();
+        evidence_concepts(left_evidence).into_iter().chain(evidence_concepts(right_evidence)).collect();
     let word_weight = |word: &String| if quoted_concepts.contains(word) { QUOTED_WORD_WEIGHT } else { OWN_WORD_WEIGHT };
     let total_weight = |words: &BTreeSet<String>| words.iter().map(word_weight).sum::<u32>();
     let shared_weight: u32 = left_topic.concepts.intersection(&right_topic.concepts).map(word_weight).sum();
@@ -126,17 +142,15 @@ fn lines_apart(left: &FindingPlace, right: &FindingPlace) -> u32 {
     gap_after.max(right.line.saturating_sub(left.end_line))
 }
 
-/// Whether one quote contains the other or half of its words, or two absences have a common term.
+/// Whether two quotes have text in common, or two absences a term.
 pub(super) fn evidence_overlaps(left: &Evidence, right: &Evidence) -> bool {
     match (left, right) {
         (Evidence::Quote { text: left }, Evidence::Quote { text: right }) => {
             let (left, right) = (fold_case_and_spaces(left), fold_case_and_spaces(right));
-            left.contains(&right) || right.contains(&left) || {
-                let (left_concepts, right_concepts) = (text_concepts(&left), text_concepts(&right));
-                let shared = left_concepts.intersection(&right_concepts).count();
-                // One common word is too little: it may be a frequent one.
-                shared >= 2 && shared * 2 >= left_concepts.len().min(right_concepts.len())
-            }
+            left.contains(&right)
+                || right.contains(&left)
+                || ends_with_start_of(&left, &right)
+                || ends_with_start_of(&right, &left)
         }
         (Evidence::Absence { terms: left_terms, .. }, Evidence::Absence { terms: right_terms, .. }) => {
             let term_stems =
@@ -147,6 +161,15 @@ pub(super) fn evidence_overlaps(left: &Evidence, right: &Evidence) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the first text ends with at least this many words with which the second one begins.
+fn ends_with_start_of(first: &str, second: &str) -> bool {
+    /// One common word is too little: it may be a frequent one.
+    const MIN_SHARED_WORDS: usize = 2;
+    let (first_words, second_words): (Vec<&str>, Vec<&str>) = (first.split(' ').collect(), second.split(' ').collect());
+    let most_shared = first_words.len().min(second_words.len());
+    (MIN_SHARED_WORDS..=most_shared).any(|shared| first_words[first_words.len() - shared..] == second_words[..shared])
 }
 
 fn evidence_concepts(evidence: &Evidence) -> BTreeSet<String> {
