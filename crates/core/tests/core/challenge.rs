@@ -1,7 +1,10 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
-    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    decisions::{
+        decision::{Decision, DecisionAnswer},
+        user_request::UserRequest,
+    },
     engine::{
         effect::{AskAgent, AskOutcome, Effect, Reply, Requests},
         event::RunEvent,
@@ -177,7 +180,9 @@ fn one_provider_is_one_voice_and_never_dismisses_what_is_high_or_critical() {
         assert_eq!(challengers.count(), 2, "{severity}: a third answer would be the same voice");
         let finding = &review.view.as_review().unwrap().findings[&F1];
         assert_eq!(finding.severity, expected_severity, "{severity}");
-        let is_asked = review.view.open_decisions().count() == 1;
+        let is_disputed =
+            |decision: &Decision| matches!(decision.about.review_topic(), Some(ReviewTopic::Disputed { .. }));
+        let is_asked = review.view.open_decisions().any(is_disputed);
         assert_eq!((is_asked, review.was_fixed()), (severity == Severity::Critical, severity == Severity::High));
     }
 }
