@@ -55,7 +55,7 @@ impl ActiveWork {
                 ..own_work(describe_agent_work(effect_key, agent_task, order))
             }),
             Effect::Freeze(_) => kind_table::describe_own_work(order, effect).map(|text| own_work(text.into())),
-            Effect::Land(Land { by: task_key, .. }) => {
+            Effect::Land(Land { by: task_key, preview: false, .. }) => {
                 let fixer_text =
                     task_key.fixer_number().map(|number| format!(" of fixer {number}")).unwrap_or_default();
                 Some(own_work(format!("checking and applying the patch{fixer_text}")))
@@ -79,6 +79,7 @@ impl ActiveWork {
             | Effect::Notify(_) => development_text::describe_work(effect).map(own_work),
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)
+            | Effect::Land(Land { preview: true, .. })
             | Effect::Write(_)
             | Effect::Post(_)
             | Effect::Inbox(_)

@@ -74,6 +74,7 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
         PatchRefusal::AddsSecret { file: file_path, kinds } => {
             format!("the fix adds a secret to {file_path} ({})", kinds.join(", "))
         }
+        PatchRefusal::RepairsNothing => "the fix repairs none of its findings".to_string(),
         PatchRefusal::Lost { detail } => detail.clone(),
     }
 }

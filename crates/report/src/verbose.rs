@@ -12,9 +12,9 @@ use tribunal_core::{
     engine::{
         children::RunChild,
         effect::{
-            AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
-            PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile,
-            WriteOutcome, WriteRecords,
+            AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, LandedChange,
+            PostDecision, PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser,
+            WriteFile, WriteOutcome, WriteRecords,
         },
         event::{JournalEntry, RunEvent},
         ids::Key,
@@ -158,6 +158,7 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::TakeIn(TakeIn { before: previous_files, .. }) => {
             format!("check what was changed in {}", phrases::format_count(previous_files.len() as u32, "file"))
         }
+        Effect::Land(Land { by: fixer_key, preview: true, .. }) => format!("look at the patch of {fixer_key}"),
         Effect::Land(Land { by: fixer_key, .. }) => format!("apply the patch of {fixer_key}"),
         Effect::Restore(Restore { stray }) => format!("restore {}", stray.path),
         Effect::Write(WriteFile { text: file_text, .. }) => {
@@ -197,6 +198,12 @@ fn describe_reply(effect_reply: &Reply, elapsed_ms: Option<u64>) -> String {
     format!("{result_text}{elapsed_text}{}", usage.map(phrases::describe_call_usage).unwrap_or_default())
 }
 
+fn describe_hunks(change: &LandedChange) -> String {
+    let hunk_count =
+        change.hunks.len() + change.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
+    phrases::format_count(hunk_count as u32, "hunk")
+}
+
 /// Describes the result of an effect that did not fail.
 fn describe_success(effect_reply: &Reply) -> String {
     match effect_reply {
@@ -207,9 +214,10 @@ fn describe_success(effect_reply: &Reply) -> String {
         Reply::Ask(AskOutcome::Postponed(postponed_call)) => format!("postponed: {}", postponed_call.why),
         // The hunks of a document are in the landing itself, those of a change in its files.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
-            let hunk_count =
-                landed.hunks.len() + landed.files.iter().map(|changed_file| changed_file.hunks.len()).sum::<usize>();
-            format!("applied, {}", phrases::format_count(hunk_count as u32, "hunk"))
+            format!("applied, {}", describe_hunks(landed))
+        }
+        Reply::Land(LandOutcome::Previewed(change)) | Reply::TakeIn(LandOutcome::Previewed(change)) => {
+            format!("would apply, {}", describe_hunks(change))
         }
         Reply::Land(LandOutcome::Refused { why: reason }) | Reply::TakeIn(LandOutcome::Refused { why: reason }) => {
             format!("rejected, {}", phrases::describe_refusal(reason))

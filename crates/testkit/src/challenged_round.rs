@@ -127,7 +127,7 @@ impl ChallengeJournal {
         let usage = AgentUsage { input_tokens: 900, output_tokens: 100, ..AgentUsage::default() };
         let mut reply = samples::rulings_reply(Vec::new());
         if let Reply::Ask(AskOutcome::Answered(reply)) = &mut reply {
-            reply.content = AnswerContent::Rulings { rulings, unknown: Vec::new() };
+            reply.content = AnswerContent::Rulings { rulings, parts: Vec::new(), unknown: Vec::new() };
             reply.usage = usage;
         }
         self.record_event(RunEvent::EffectFinished { key: challenge_key(challenge_name), stretch: 1, reply });

@@ -11,7 +11,7 @@ use tribunal_core::{
     development::checks::CheckSpec,
     engine::{
         effect::{
-            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, LandOutcome, PostOutcome, PostponedCall, Reply,
+            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, Land, LandOutcome, PostOutcome, PostponedCall, Reply,
             Requests, RestoreOutcome, WriteOutcome, WriteRecords,
         },
         files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
@@ -178,6 +178,7 @@ impl RandomWorld {
         match brief.role {
             AgentRole::Fixer => self.fix_findings(effect_key, brief),
             AgentRole::Challenger => self.challenge_findings(brief),
+            AgentRole::Judge => self.judge_change(brief),
             _ => self.review_text(),
         }
     }
@@ -192,6 +193,38 @@ impl RandomWorld {
             }
         }
         samples::rulings_reply(verdicts)
+    }
+
+    /// A judge that believes most repairs, and connects most parts of a change with them.
+    fn judge_change(&mut self, brief: &ReviewBrief) -> Reply {
+        let verdicts =
+            [ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Invalid];
+        let mut ids: Vec<FindingId> = brief.assigned.iter().map(|finding| finding.id).collect();
+        ids.retain(|_| !self.dice.roll_percent(5));
+        let rulings = ids.into_iter().map(|id| (id, *self.dice.pick(&verdicts))).collect();
+        let mut reply = samples::rulings_reply(rulings);
+        samples::add_part_verdicts(&mut reply, &brief.clone().into(), |_| *self.dice.pick(&verdicts));
+        reply
+    }
+
+    /// Lands a patch without some of its parts, or shows what it would change.
+    fn land_or_preview(&mut self, landing: &Land) -> Reply {
+        let lines_before = self.lines.clone();
+        let mut reply = self.land_patch(landing.by.as_str());
+        if landing.preview {
+            self.lines = lines_before;
+            return samples::preview_of(reply);
+        }
+        if let Reply::Land(LandOutcome::Landed(change)) = &mut reply {
+            for dropped_hunk in landing.without.iter().map(|part| part.hunk) {
+                let line_index = dropped_hunk.old_start as usize - 1;
+                self.lines[line_index].clone_from(&lines_before[line_index]);
+                change.hunks.retain(|hunk| *hunk != dropped_hunk);
+            }
+            change.text = self.current_text();
+            change.hash = Hash::digest_of(change.text.as_bytes());
+        }
+        reply
     }
 
     fn review_text(&mut self) -> Reply {
@@ -420,7 +453,7 @@ impl SimulatedWorld for RandomWorld {
             Effect::Freeze(_) => self.freeze_text(),
             Effect::Ask(asked) => self.answer_task(ask.effect_key.as_str(), &asked.task),
             Effect::Land(landing) => {
-                let reply = self.land_patch(landing.by.as_str());
+                let reply = self.land_or_preview(landing);
                 self.check_landing(reply, &landing.checks)
             }
             Effect::TakeIn(changed) => {

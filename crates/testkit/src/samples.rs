@@ -19,11 +19,12 @@ use tribunal_core::{
         },
         finding::{Evidence, Severity},
         order::{PanelSettings, ReviewOrder},
+        seat_plan::{PartToJudge, SeatPlan},
         subject::Subject,
     },
     tasks::{
         brief::{AgentReply, AnswerContent, RaisedFinding, TaskBrief},
-        claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim},
+        claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartRuling},
         fault::{Fault, FaultKind},
         status_report::StatusReport,
     },
@@ -137,9 +138,28 @@ pub fn findings_reply(raised: Vec<RaisedFinding>) -> Reply {
     agent_reply(AnswerContent::Findings { raised }, None)
 }
 
-/// The answer of a challenger that upholds everything it was given.
+/// The answer of a challenger that upholds everything it was given, or of a judge that confirms everything.
 pub fn upholding_reply(brief: &TaskBrief) -> Reply {
-    rulings_reply(brief.finding_ids().into_iter().map(|finding_id| (finding_id, ChallengeVerdict::Valid)).collect())
+    let mut reply = rulings_reply(
+        brief.finding_ids().into_iter().map(|finding_id| (finding_id, ChallengeVerdict::Valid)).collect(),
+    );
+    add_part_verdicts(&mut reply, brief, |_| ChallengeVerdict::Valid);
+    reply
+}
+
+/// Adds to the answer of a judge what it says about each part of the change.
+pub fn add_part_verdicts(
+    reply: &mut Reply,
+    brief: &TaskBrief,
+    mut verdict_on: impl FnMut(&PartToJudge) -> ChallengeVerdict,
+) {
+    let Some(SeatPlan::Judgement { parts: judged_parts }) = brief.as_review().map(|brief| &brief.plan) else { return };
+    if let Reply::Ask(AskOutcome::Answered(AgentReply { content: AnswerContent::Rulings { parts, .. }, .. })) = reply {
+        *parts = (1..)
+            .zip(judged_parts)
+            .map(|(part, judged_part)| PartRuling { part, holds: verdict_on(judged_part), note: "said so".into() })
+            .collect();
+    }
 }
 
 /// The answer of a challenger; it refutes a finding by quoting the title of the text.
@@ -150,7 +170,16 @@ pub fn rulings_reply(verdicts: Vec<(FindingId, ChallengeVerdict)>) -> Reply {
         note: format!("about {finding_id}"),
         counter: if holds == ChallengeVerdict::Invalid { "# Plan".into() } else { String::new() },
     });
-    agent_reply(AnswerContent::Rulings { rulings: rulings.collect(), unknown: Vec::new() }, None)
+    agent_reply(AnswerContent::Rulings { rulings: rulings.collect(), parts: Vec::new(), unknown: Vec::new() }, None)
+}
+
+/// Sets what a judge says about the parts of a change, in their order.
+pub fn set_part_verdicts(reply: &mut Reply, verdicts: &[ChallengeVerdict]) {
+    if let Reply::Ask(AskOutcome::Answered(AgentReply { content: AnswerContent::Rulings { parts, .. }, .. })) = reply {
+        let ruling =
+            |(part, holds): (u32, &ChallengeVerdict)| PartRuling { part, holds: *holds, note: "said so".into() };
+        *parts = (1..).zip(verdicts).map(ruling).collect();
+    }
 }
 
 /// An answer in plain text.
@@ -184,6 +213,14 @@ pub fn fixes_reply(claims: Vec<(FindingId, ClaimStatus)>, patched: bool) -> Repl
 pub fn landed_reply(text: &str, hunks: Vec<Hunk>) -> Reply {
     let (text, hash) = (text.to_string(), Hash::digest_of(text.as_bytes()));
     Reply::Land(LandOutcome::Landed(LandedChange { hunks, text, hash, files: Vec::new(), checks: Vec::new() }))
+}
+
+/// Turns the reply to a landing into that of its preview.
+pub fn preview_of(landing_reply: Reply) -> Reply {
+    match landing_reply {
+        Reply::Land(LandOutcome::Landed(change)) => Reply::Land(LandOutcome::Previewed(change)),
+        other_reply => other_reply,
+    }
 }
 
 /// The reply to a look at a changed text, with one hunk for each line that differs.

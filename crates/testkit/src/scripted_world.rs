@@ -52,6 +52,13 @@ impl ScriptedWorld {
     }
 }
 
+impl ScriptedWorld {
+    /// Returns the next scripted reply to an effect without using it up.
+    fn find_reply(&self, effect_key: &str) -> Option<Reply> {
+        self.first_replies.get(effect_key).or_else(|| self.replies.get(effect_key)).cloned()
+    }
+}
+
 impl SimulatedWorld for ScriptedWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         self.performed_keys.push(ask.effect_key.to_string());
@@ -63,6 +70,19 @@ impl SimulatedWorld for ScriptedWorld {
             return EffectResult::Reply(reply.clone());
         }
         match &ask.effect {
+            // A preview shows what lands, and a judge sees the text that the round has read.
+            Effect::Land(landing) if landing.preview => match self.find_reply(landing.by.landing_key().as_str()) {
+                Some(landing_reply) => EffectResult::Reply(samples::preview_of(landing_reply)),
+                None => EffectResult::Park(RunEnding::new(
+                    RunReason::Environment,
+                    format!("no scripted landing for {}", landing.by),
+                )),
+            },
+            Effect::Freeze(_) if ask.effect_key.as_str().contains("/judge/") => {
+                let round_key = ask.effect_key.as_str().split('/').next().unwrap_or_default();
+                let round_reply = self.find_reply(&format!("{round_key}/freeze"));
+                EffectResult::Reply(round_reply.unwrap_or_else(|| samples::frozen_reply("")))
+            }
             Effect::Write(_) => EffectResult::Reply(Reply::Write(WriteOutcome::Written {
                 path: format!("{}-issues.md", ask.effect_key),
                 aside: None,

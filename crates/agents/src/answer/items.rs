@@ -11,7 +11,7 @@ use tribunal_core::{
             CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,
         },
         brief::{AnswerContent, RaisedFinding},
-        claims::{ChallengeVerdict, ChallengerRuling, FixClaim, UnknownWord},
+        claims::{ChallengeVerdict, ChallengerRuling, FixClaim, PartRuling, UnknownWord},
         party_minutes::PartyMinutes,
     },
     text::truncate_chars,
@@ -126,8 +126,8 @@ pub(super) fn read_items(found_lists: FoundLists, answer_kind: AnswerKind) -> Pa
             claims.len(),
             Some(describe_unknown_words("status", unknown, &CLAIM_WORDS)).filter(|_| !unknown.is_empty()),
         ),
-        AnswerContent::Rulings { rulings, unknown } => (
-            rulings.len(),
+        AnswerContent::Rulings { rulings, parts, unknown } => (
+            rulings.len() + parts.len(),
             Some(describe_unknown_words("verdict", unknown, &VERDICT_WORDS)).filter(|_| !unknown.is_empty()),
         ),
         // The readers above make no other content.
@@ -180,11 +180,37 @@ fn read_claims(items: &[AnswerNode], remarks: &mut Vec<String>) -> AnswerContent
 }
 
 fn read_rulings(items: &[AnswerNode], remarks: &mut Vec<String>) -> AnswerContent {
-    let ReadItems { kept_items, mut unknown_words } = read_each_item(items, read_ruling, remarks);
+    let parts: Vec<PartRuling> = items.iter().filter_map(read_part_ruling).take(MAX_ITEMS).collect();
+    let finding_items: Vec<AnswerNode> =
+        items.iter().filter(|item| find_part_number(item).is_none()).cloned().collect();
+    let ReadItems { kept_items, mut unknown_words } = read_each_item(&finding_items, read_ruling, remarks);
     let rulings = merge_rulings(keep_first_items(kept_items, remarks), remarks);
     keep_unanswered(&mut unknown_words, |finding_id| rulings.iter().any(|ruling| ruling.id == finding_id));
     add_unknown_remarks(remarks, "verdict", &unknown_words);
-    AnswerContent::Rulings { rulings, unknown: unknown_words }
+    AnswerContent::Rulings { rulings, parts, unknown: unknown_words }
+}
+
+/// Returns the number of the part of a change that an item is about: 2 for the id `C2`.
+fn find_part_number(item_node: &AnswerNode) -> Option<u32> {
+    let id_text = match item_node {
+        AnswerNode::Map(pairs) if pairs.len() == 1 => pairs.first()?.0.clone(),
+        _ => item_node.get_text(FINDING_ID_KEYS)?,
+    };
+    id_text.trim().strip_prefix(['C', 'c'])?.parse().ok()
+}
+
+/// Reads what a judge says about a part of a change. A verdict that is not understood says nothing.
+fn read_part_ruling(item_node: &AnswerNode) -> Option<PartRuling> {
+    let part = find_part_number(item_node)?;
+    let verdict_text = match item_node {
+        AnswerNode::Map(pairs) if pairs.len() == 1 => match &pairs.first()?.1 {
+            AnswerNode::Text(verdict_text) => verdict_text.clone(),
+            nested_node => nested_node.get_text(VERDICT_KEYS)?,
+        },
+        _ => item_node.get_text(VERDICT_KEYS)?,
+    };
+    let note = truncate_chars(&item_node.get_text(NOTE_KEYS).unwrap_or_default(), MAX_TEXT_CHARS);
+    Some(PartRuling { part, holds: read_verdict(&verdict_text)?, note })
 }
 
 /// Keeps one unknown word for each finding about which the answer says nothing else.

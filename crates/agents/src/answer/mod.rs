@@ -61,7 +61,7 @@ impl AnswerKind {
     pub fn for_role(role: AgentRole) -> AnswerKind {
         match role {
             AgentRole::Fixer => AnswerKind::Fixes,
-            AgentRole::Challenger => AnswerKind::Verdicts,
+            AgentRole::Challenger | AgentRole::Judge => AnswerKind::Verdicts,
             _ => AnswerKind::Findings,
         }
     }

@@ -1,10 +1,15 @@
 //! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
 //! findings.
 
-use tribunal_core::{tasks::brief::ReviewBrief, text::sanitize_to_line};
+use tribunal_core::{
+    review::{level::AgentRole, seat_plan::SeatPlan},
+    tasks::brief::ReviewBrief,
+    text::sanitize_to_line,
+};
 
 use super::{
-    ASSIGNED_BLOCK, DISPUTED_BLOCK, PromptMaterial, code_change, marked_blocks::MarkedBlocks, template::TemplateValues,
+    ASSIGNED_BLOCK, CHANGE_BLOCK, DISPUTED_BLOCK, JUDGED_BLOCK, PromptMaterial, code_change,
+    marked_blocks::MarkedBlocks, template::TemplateValues,
 };
 
 /// The texts of a prompt that are put into marked blocks; an empty one gets no block, except for the subject.
@@ -15,6 +20,7 @@ pub(super) struct BlockTexts<'a> {
     fixed_findings: String,
     assigned_json: String,
     disputed_json: String,
+    change_json: String,
 }
 
 impl<'a> BlockTexts<'a> {
@@ -35,11 +41,15 @@ impl<'a> BlockTexts<'a> {
             } else {
                 to_pretty_json(&task_brief.disputed)
             },
+            change_json: match &task_brief.plan {
+                SeatPlan::Judgement { parts } if !parts.is_empty() => to_pretty_json(parts),
+                _ => String::new(),
+            },
         }
     }
 
     /// All of the texts, the empty ones as well.
-    pub fn all_texts(&self) -> [&str; 6] {
+    pub fn all_texts(&self) -> [&str; 7] {
         [
             self.subject_text,
             &self.criteria_text,
@@ -47,6 +57,7 @@ impl<'a> BlockTexts<'a> {
             &self.fixed_findings,
             &self.assigned_json,
             &self.disputed_json,
+            &self.change_json,
         ]
     }
 
@@ -67,14 +78,17 @@ impl<'a> BlockTexts<'a> {
             "\n{}",
             marked_blocks.render_block(&format!("subject {}", sanitize_to_line(&subject_name)), self.subject_text)
         ) + &optional_block("acceptance criteria", &self.criteria_text);
+        let is_judge = task_brief.role == AgentRole::Judge;
+        let assigned_name = if is_judge { JUDGED_BLOCK } else { ASSIGNED_BLOCK };
         vec![
             ("known", optional_block("known findings", &self.known_findings)),
             ("fixed", optional_block("fixed since the last round", &self.fixed_findings)),
             ("subject", subject_block),
             (
                 "findings",
-                optional_block(ASSIGNED_BLOCK, &self.assigned_json)
-                    + &optional_block(DISPUTED_BLOCK, &self.disputed_json),
+                optional_block(assigned_name, &self.assigned_json)
+                    + &optional_block(DISPUTED_BLOCK, &self.disputed_json)
+                    + &optional_block(CHANGE_BLOCK, &self.change_json),
             ),
         ]
     }

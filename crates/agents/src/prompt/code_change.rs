@@ -30,7 +30,7 @@ pub(super) fn describe_change(code_change: &CodeChange, role: AgentRole) -> Stri
 fn change_instructions(role: AgentRole) -> &'static str {
     match role {
         AgentRole::Fixer => include_str!("../../templates/parts/change-fix.md"),
-        AgentRole::Challenger => include_str!("../../templates/parts/change-challenge.md"),
+        AgentRole::Challenger | AgentRole::Judge => include_str!("../../templates/parts/change-challenge.md"),
         _ => include_str!("../../templates/parts/change.md"),
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn criteria_instruction(role: AgentRole, criteria_count: usize) -> Op
             "{opening}. Check all {criteria_count}, one by one. Raise one finding for each criterion that is not met\n\
              or only partly met; name it (\"criterion 2\") and show where. Raise none for a criterion that is met."
         )),
-        AgentRole::Fixer | AgentRole::Challenger => None,
+        AgentRole::Fixer | AgentRole::Challenger | AgentRole::Judge => None,
         _ => Some(format!("{opening}; they say what the change is for.")),
     }
 }

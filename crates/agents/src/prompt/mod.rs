@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use tribunal_core::{
     review::{
         level::AgentRole,
-        seat_plan::{ElicitationMethod, SeatPlan},
+        seat_plan::{ElicitationMethod, PartToJudge, SeatPlan},
     },
     tasks::{
         background::TaskBackground,
@@ -39,6 +39,9 @@ use template::{TemplateValues, fill_template, uses_value};
 pub const ASSIGNED_BLOCK: &str = "assigned findings";
 /// The name of the block with a challenger's findings.
 pub const DISPUTED_BLOCK: &str = "disputed findings";
+/// The names of the blocks with the findings of a judge, and with the change that it has to look at.
+pub const JUDGED_BLOCK: &str = "findings to be repaired";
+pub const CHANGE_BLOCK: &str = "proposed change";
 /// The most bytes of a prompt, apart from the subject, the findings and a custom template.
 pub const MAX_PROMPT_BYTES: usize = 4096;
 /// The most characters of a correction.
@@ -166,6 +169,7 @@ fn built_in_template(role: AgentRole) -> &'static str {
         AgentRole::Spec => include_str!("../../templates/spec.md"),
         AgentRole::Quality => include_str!("../../templates/quality.md"),
         AgentRole::Challenger => include_str!("../../templates/challenger.md"),
+        AgentRole::Judge => include_str!("../../templates/judge.md"),
         AgentRole::Fixer => include_str!("../../templates/fixer.md"),
     }
 }
@@ -177,7 +181,7 @@ fn required_values(role: AgentRole) -> Vec<(&'static str, &'static str)> {
         ("form", "the answer format"),
         ("task", "your notes and the reason why its last answer was rejected"),
     ];
-    if matches!(role, AgentRole::Fixer | AgentRole::Challenger) {
+    if matches!(role, AgentRole::Fixer | AgentRole::Challenger | AgentRole::Judge) {
         required_parts.push(("findings", "the findings to work on"));
     }
     required_parts
@@ -246,6 +250,9 @@ fn rules_and_form(task_brief: &ReviewBrief) -> (&'static str, &'static str) {
         AgentRole::Challenger => {
             (include_str!("../../templates/parts/challenge.md"), include_str!("../../templates/parts/verdicts-form.md"))
         }
+        AgentRole::Judge => {
+            (include_str!("../../templates/parts/judge.md"), include_str!("../../templates/parts/judge-form.md"))
+        }
         _ if task_brief.subject.code_change().is_some() => {
             (include_str!("../../templates/parts/review.md"), include_str!("../../templates/parts/change-form.md"))
         }
@@ -304,7 +311,7 @@ fn describe_task(task_brief: &ReviewBrief, criteria_count: usize) -> String {
         description.push('\n');
     }
     match task_brief.role {
-        AgentRole::Fixer | AgentRole::Challenger => {}
+        AgentRole::Fixer | AgentRole::Challenger | AgentRole::Judge => {}
         AgentRole::Adversarial if task_brief.required > 0 => {
             let usual_maximum = task_brief.required.max(5) * 2;
             let _ = writeln!(
@@ -332,7 +339,7 @@ fn describe_task(task_brief: &ReviewBrief, criteria_count: usize) -> String {
         }
     }
     let max_chars = match task_brief.role {
-        AgentRole::Fixer | AgentRole::Challenger => MAX_WORDS_CORRECTION_CHARS,
+        AgentRole::Fixer | AgentRole::Challenger | AgentRole::Judge => MAX_WORDS_CORRECTION_CHARS,
         _ => MAX_CORRECTION_CHARS,
     };
     description.push_str(&describe_remarks(&task_brief.said, &task_brief.correction, max_chars));
@@ -361,7 +368,8 @@ fn describe_remarks(user_remarks: &[String], correction: &str, max_correction_ch
 
 fn describe_plan(plan: &SeatPlan) -> (String, String, String) {
     match plan {
-        SeatPlan::Plain => Default::default(),
+        // The change that is judged has a block of its own.
+        SeatPlan::Plain | SeatPlan::Judgement { .. } => Default::default(),
         SeatPlan::Party { personas, rounds } => {
             let rendered_lines: Vec<String> = personas
                 .iter()
@@ -453,6 +461,11 @@ pub fn read_assigned(prompt: &str) -> Vec<AssignedFinding> {
 /// Reads the disputed findings back out of a prompt, which is what a scripted challenger does.
 pub fn read_disputed(prompt: &str) -> Vec<FindingToChallenge> {
     read_block_json(prompt, DISPUTED_BLOCK)
+}
+
+/// Reads the findings of a judge back out of a prompt, and the parts of the change that it has to look at.
+pub fn read_judged(prompt: &str) -> (Vec<AssignedFinding>, Vec<PartToJudge>) {
+    (read_block_json(prompt, JUDGED_BLOCK), read_block_json(prompt, CHANGE_BLOCK))
 }
 
 fn read_block_json<T: DeserializeOwned>(prompt: &str, block_name: &str) -> Vec<T> {

@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, json};
 use tribunal_core::{review::finding::Evidence, tasks::brief::FindingToChallenge};
 
-use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry};
-use crate::prompt::{read_assigned, read_disputed};
+use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry, script::RuleEntry};
+use crate::prompt::{read_assigned, read_disputed, read_judged};
 
 /// How the answer is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ const SCRIPT_FAULT_CODE: i32 = 70;
 /// Plays the script's part for a task.
 pub fn play_script(agent_script: &AgentScript, script_player: &mut ScriptPlayer<'_>) -> io::Result<ScriptExit> {
     let disputed_findings = read_disputed(script_player.prompt);
+    if !read_judged(script_player.prompt).0.is_empty() {
+        return play_judge(agent_script, script_player);
+    }
     let script_task = match agent_script.find_task(script_player.task_key) {
         Ok(script_task) => script_task,
         // A challenger without a part of its own accepts every finding.
@@ -100,6 +103,37 @@ pub fn play_script(agent_script: &AgentScript, script_player: &mut ScriptPlayer<
         script_player.write_answer(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
     }
     // Only the replay driver understands this line.
+    if script_player.output_form == ScriptOutputForm::JsonLines {
+        script_player.write_line(&ReplayLine::Usage { usage: script_task.usage })?;
+    }
+    script_player.stdout.flush()?;
+    Ok(ScriptExit(0))
+}
+
+/// Plays a judge. Without a part of its own, which names `judge`, it confirms everything.
+fn play_judge(agent_script: &AgentScript, script_player: &mut ScriptPlayer<'_>) -> io::Result<ScriptExit> {
+    let default_task = TaskEntry::default();
+    let script_task = agent_script.find_judge(script_player.task_key).unwrap_or(&default_task);
+    for script_step in &script_task.steps {
+        if let Some(script_exit) = script_player.play_step(script_step)? {
+            return Ok(script_exit);
+        }
+    }
+    let (findings, parts) = read_judged(script_player.prompt);
+    let judge_item = |id: String, texts: &[&str]| {
+        let is_matching = |rule: &&RuleEntry| texts.iter().any(|text| text.contains(&rule.fits));
+        match script_task.rule.iter().find(is_matching) {
+            None => json!({"id": id, "verdict": "VALID"}),
+            Some(rule) => json!({"id": id, "verdict": rule.verdict, "reason": rule.reason}),
+        }
+    };
+    let finding_verdicts = findings.iter().map(|finding| judge_item(finding.id.to_string(), &[&finding.description]));
+    let part_verdicts = parts.iter().map(|part| judge_item(part.id.clone(), &[&part.before, &part.after]));
+    let verdicts: Vec<Value> = finding_verdicts.chain(part_verdicts).collect();
+    // A script that prints its own answer is not given a second one.
+    if !script_task.steps.iter().any(|script_step| matches!(script_step, ScriptStep::Text(_))) {
+        script_player.write_answer(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
+    }
     if script_player.output_form == ScriptOutputForm::JsonLines {
         script_player.write_line(&ReplayLine::Usage { usage: script_task.usage })?;
     }

@@ -26,7 +26,8 @@ pub struct TaskEntry {
     /// For fixers: what is done about each assigned finding.
     #[serde(default)]
     pub fix: Vec<FixEntry>,
-    /// For challengers: what is ruled on each disputed finding; all others are valid.
+    /// For challengers and judges: what is ruled on each finding; all others are valid. A judge also rules on the parts of the
+    /// change, by their texts.
     #[serde(default)]
     pub rule: Vec<RuleEntry>,
 }
@@ -117,6 +118,12 @@ impl AgentScript {
     pub fn find_task(&self, task_key: &str) -> Result<&TaskEntry, ScriptError> {
         let mut matching_entries = self.tasks.iter().filter(|task_entry| matches_pattern(&task_entry.task, task_key));
         matching_entries.next().ok_or_else(|| ScriptError::NoPart(task_key.to_string()))
+    }
+
+    /// The first entry for judges that matches a task. An entry for a fixer would match the keys of its judges, too.
+    pub fn find_judge(&self, task_key: &str) -> Option<&TaskEntry> {
+        let is_for_judge = |task_entry: &&TaskEntry| task_entry.task.contains("judge");
+        self.tasks.iter().filter(is_for_judge).find(|task_entry| matches_pattern(&task_entry.task, task_key))
     }
 }
 

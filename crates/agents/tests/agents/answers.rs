@@ -472,7 +472,7 @@ fn an_unknown_verdict_is_not_a_ruling() {
     let answer_text = "verdicts:\n- {id: F1, verdict: upheld}\n- {id: F2, verdict: meh}\n- {id: F2, verdict: so so}\n\
          - {id: F3, verdict: hm}\n- {id: F3, verdict: True Positive}\n- {id: F4, valid: false, reason: r}\n";
     let parsed_answer = parse_answer(answer_text, AnswerKind::Verdicts);
-    let AnswerContent::Rulings { rulings, unknown } = parsed_answer.content else {
+    let AnswerContent::Rulings { rulings, unknown, .. } = parsed_answer.content else {
         panic!("{:?}", parsed_answer.content)
     };
     let read_rulings: Vec<String> = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds)).collect();

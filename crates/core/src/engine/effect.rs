@@ -27,7 +27,7 @@ use crate::{
     },
     engine::{
         children::{ChildOutcome, RunChild},
-        files::{FileSizeLimit, FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
+        files::{FilePart, FileSizeLimit, FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
         ids::{AgentName, Hash, Key},
         limits::AgentUsage,
         reason::RunEnding,
@@ -182,6 +182,12 @@ pub struct Land {
     #[serde(default, skip_serializing_if = "FileSizeLimit::is_default")]
     pub size_limit: FileSizeLimit,
     pub checks: Vec<CheckSpec>,
+    /// Only tell what the patch would change: nothing is checked and nothing lands.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub preview: bool,
+    /// Parts of the patch, as a preview has shown them, that do not land.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<FilePart>,
 }
 
 /// Collects what was changed in the subject's files directly, and runs the checks on it.
@@ -329,6 +335,8 @@ pub struct FailedTask {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum LandOutcome {
     Landed(LandedChange),
+    /// What the patch would change. Nothing has landed.
+    Previewed(LandedChange),
     Refused {
         #[serde(flatten)]
         why: PatchRefusal,

@@ -4,6 +4,7 @@
 //! can request.
 
 use alloc::{string::String, vec::Vec};
+use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,11 +108,30 @@ pub struct Patch {
 }
 
 /// Lines `old_start..old_start+old_len` became `new_len` lines (lines count from 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Hunk {
     pub old_start: u32,
     pub old_len: u32,
     pub new_len: u32,
+}
+
+/// A part of a change: one hunk of one file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct FilePart {
+    pub path: String,
+    #[serde(flatten)]
+    pub hunk: Hunk,
+}
+
+impl fmt::Display for FilePart {
+    /// Writes `plan.md:12-13`, with the lines before the change.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hunk { old_start, old_len, .. } = self.hunk;
+        match old_len {
+            0 | 1 => write!(formatter, "{}:{old_start}", self.path),
+            _ => write!(formatter, "{}:{old_start}-{}", self.path, old_start + old_len - 1),
+        }
+    }
 }
 
 /// How large a patch may make a file.
@@ -170,6 +190,8 @@ pub enum PatchRefusal {
     TooLarge { file: String, bytes: u64, max_bytes: u64 },
     /// It adds what looks like a secret; only the kinds are told.
     AddsSecret { file: String, kinds: Vec<String> },
+    /// It repairs none of the findings it was made for.
+    RepairsNothing,
     /// The workspace that it was made in is gone, or no longer has the content that was answered for.
     Lost { detail: String },
 }

@@ -17,6 +17,8 @@ const SECOND_TRY: &str = "again";
 const NEW_SESSION: &str = "anew";
 const PAUSE_SEGMENT: &str = "pause";
 const LAND_SEGMENT: &str = "land";
+const PREVIEW_SEGMENT: &str = "preview";
+const JUDGE_SEGMENT: &str = "judge";
 
 impl Key {
     /// The end of a run: what is written and asked then.
@@ -31,6 +33,16 @@ impl Key {
 
     pub fn landing_key(&self) -> Key {
         self.child_key(LAND_SEGMENT)
+    }
+
+    /// The look at what a landing would change.
+    pub fn preview_key(&self) -> Key {
+        self.child_key(PREVIEW_SEGMENT)
+    }
+
+    /// The judge of what a task has changed.
+    pub fn judge_key(&self) -> Key {
+        self.child_key(JUDGE_SEGMENT)
     }
 
     /// The one second attempt at a task.
@@ -80,6 +92,12 @@ impl Key {
         number_after(self.last_segment(), "then").is_some()
     }
 
+    /// The task whose change a judge looks at under this key.
+    pub fn judged_task(&self) -> Option<Key> {
+        let (task_path, _) = self.as_str().split_once(&format!("/{JUDGE_SEGMENT}"))?;
+        Some(Key::new(task_path))
+    }
+
     /// Returns the task that an effect belongs to: other attempts, pauses, waits and landings belong to what precedes them.
     pub fn task_key(&self) -> Key {
         let mut task_path = self.as_str();
@@ -99,6 +117,6 @@ pub(crate) fn number_after(segment: &str, name: &str) -> Option<u32> {
 }
 
 fn belongs_to_task(segment: &str) -> bool {
-    [SECOND_TRY, NEW_SESSION, LAND_SEGMENT, PAUSE_SEGMENT].contains(&segment)
+    [SECOND_TRY, NEW_SESSION, LAND_SEGMENT, PREVIEW_SEGMENT, PAUSE_SEGMENT].contains(&segment)
         || ["other", "wait", "then"].iter().any(|name| number_after(segment, name).is_some())
 }

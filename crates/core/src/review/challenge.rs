@@ -326,9 +326,9 @@ async fn ask_challenger(
 }
 
 /// Finds what is wrong with an answer: unknown verdicts, missing ones, or no verdicts at all.
-fn find_ruling_problem(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
+pub(super) fn find_ruling_problem(content: &AnswerContent, wanted_ids: &[FindingId]) -> Option<String> {
     match content {
-        AnswerContent::Rulings { rulings, unknown } => {
+        AnswerContent::Rulings { rulings, unknown, .. } => {
             let wanted_unknown: Vec<UnknownWord> =
                 unknown.iter().filter(|unknown_word| wanted_ids.contains(&unknown_word.id)).cloned().collect();
             let is_mentioned = |finding_id: FindingId| {

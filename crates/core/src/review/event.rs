@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     development::checks::ChecksReport,
     engine::{
-        files::PatchRefusal,
+        files::{FilePart, PatchRefusal},
         ids::{AgentName, FindingId, Key, RunId},
         limits::AgentUsage,
         reason::RunReason,
@@ -116,6 +116,22 @@ pub enum ReviewEvent {
         findings: Vec<FindingId>,
         lines: u32,
     },
+    /// A judge said which findings a change repairs, or failed to.
+    JudgeAnswered {
+        key: Key,
+        agent: AgentName,
+        /// The findings that it was asked about.
+        findings: Vec<FindingId>,
+        /// Those that it considers repaired.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        repaired: Vec<FindingId>,
+        /// The parts of the change that repair none of them, and were left out where that was possible.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unrelated: Vec<FilePart>,
+        usage: AgentUsage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
     PatchRefused {
         key: Key,
         findings: Vec<FindingId>,
@@ -154,6 +170,7 @@ impl KindEvent for ReviewEvent {
         "fixers_dealt",
         "fixer_failed",
         "patch_landed",
+        "judge_answered",
         "patch_refused",
         "round_ended",
         "confidence_calculated",
@@ -165,6 +182,7 @@ impl KindEvent for ReviewEvent {
             ReviewEvent::ChallengerAnswered { key, .. }
             | ReviewEvent::FixerFailed { key, .. }
             | ReviewEvent::PatchLanded { key, .. }
+            | ReviewEvent::JudgeAnswered { key, .. }
             | ReviewEvent::PatchRefused { key, .. } => key.to_string(),
             // One role has at most one seat in a round.
             ReviewEvent::SeatAnswered { role, .. } | ReviewEvent::SeatIncomplete { role, .. } => role.to_string(),
@@ -201,6 +219,7 @@ impl KindEvent for ReviewEvent {
             ReviewEvent::FixersDealt { .. } => "fixers_dealt",
             ReviewEvent::FixerFailed { .. } => "fixer_failed",
             ReviewEvent::PatchLanded { .. } => "patch_landed",
+            ReviewEvent::JudgeAnswered { .. } => "judge_answered",
             ReviewEvent::PatchRefused { .. } => "patch_refused",
             ReviewEvent::RoundEnded { .. } => "round_ended",
             ReviewEvent::ConfidenceCalculated { .. } => "confidence_calculated",

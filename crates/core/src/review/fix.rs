@@ -23,7 +23,8 @@ use crate::{
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
-        land::{land_approved, land_or_ask},
+        judge::{ChangeToJudge, JudgeOutcome, judge_change},
+        land::{ProposedPatch, land_approved, land_or_ask},
         level::AgentRole,
         next_stage::fix_trigger,
         review_host::ReviewHost,
@@ -314,8 +315,8 @@ async fn settle_answer(
         let note_text = if claim.note.is_empty() { "the fixer gave no reason" } else { claim.note.as_str() };
         state.block_finding(host, &fixer_key, claim.id, TransitionCause::FixerBlocked, note_text).await?;
     }
-    let work_result =
-        settle_fixed_claims(host, state, reply_key, reply.patch.clone(), &sorted_claims.fixed_claims).await?;
+    let answered_patch = AnsweredPatch { reply_key, agent: &agent, patch: reply.patch.as_ref() };
+    let work_result = settle_fixed_claims(host, state, answered_patch, &sorted_claims.fixed_claims).await?;
     reopen_unfixed(host, state, &sorted_claims.unfixed_claims, &unknown_words);
     // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
     state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, "the fixer did not mention it");
@@ -361,19 +362,29 @@ fn handle_missing_answer(host: &ReviewHost<'_>, state: &mut ReviewState, fixer_r
     }
 }
 
+/// What a fixer has changed.
+#[derive(Clone, Copy)]
+struct AnsweredPatch<'p> {
+    reply_key: &'p Key,
+    agent: &'p AgentName,
+    patch: Option<&'p Patch>,
+}
+
 /// Lands the patch behind the claims. Without a patch only claims are accepted for which nothing is left to change.
 async fn settle_fixed_claims(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
-    reply_key: &Key,
-    patch: Option<Patch>,
+    answered_patch: AnsweredPatch<'_>,
     fixed_claims: &[FixClaim],
 ) -> Result<WorkResult, ParkedRun> {
+    let AnsweredPatch { reply_key: task_key, agent, patch } = answered_patch;
     match patch {
         // A patch without any claim lands nowhere: it would change the text without a reason.
-        Some(patch) if !fixed_claims.is_empty() => land_or_ask(host, state, reply_key, &patch, fixed_claims).await,
+        Some(patch) if !fixed_claims.is_empty() => {
+            land_or_ask(host, state, ProposedPatch { task_key, agent, patch, fixed_claims }).await
+        }
         _ => {
-            accept_fixes_along(host, state, reply_key, fixed_claims);
+            let work_result = accept_fixes_along(host, state, answered_patch, fixed_claims).await?;
             let claimed_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
             state.reopen_assigned(
                 host,
@@ -381,15 +392,41 @@ async fn settle_fixed_claims(
                 TransitionCause::NotBorneOut,
                 "claimed as fixed, but nothing was changed",
             );
-            Ok(WorkResult::Done)
+            Ok(work_result)
         }
     }
 }
 
-/// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them.
-fn accept_fixes_along(host: &ReviewHost<'_>, state: &mut ReviewState, reply_key: &Key, fixed_claims: &[FixClaim]) {
-    for claim in fixed_claims {
-        if !state.tries.gone.contains(&claim.id) {
+/// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them, if a judge
+/// agrees.
+async fn accept_fixes_along(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    answered_patch: AnsweredPatch<'_>,
+    fixed_claims: &[FixClaim],
+) -> Result<WorkResult, ParkedRun> {
+    let AnsweredPatch { reply_key, agent, .. } = answered_patch;
+    let is_gone = |claim: &&FixClaim| state.tries.gone.contains(&claim.id);
+    let finding_ids: Vec<FindingId> = fixed_claims.iter().filter(is_gone).map(|claim| claim.id).collect();
+    if finding_ids.is_empty() {
+        return Ok(WorkResult::Done);
+    }
+    let change = ChangeToJudge {
+        task_key: reply_key,
+        made_by: Some(agent),
+        finding_ids: finding_ids.clone(),
+        landed_files: &[],
+        files_before: None,
+    };
+    let judgement = match judge_change(host, state, change).await? {
+        JudgeOutcome::Judged(judgement) => judgement,
+        JudgeOutcome::Unheard(_) => return Ok(WorkResult::Done),
+        JudgeOutcome::EnvironmentFailed(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
+    };
+    for claim in fixed_claims.iter().filter(|claim| finding_ids.contains(&claim.id)) {
+        if let Some(objection) = judgement.find_objection(claim.id) {
+            let note_text = format!("claimed as fixed by another fix, but {objection}");
+            state.reopen_assigned(host, &[claim.id], TransitionCause::NotBorneOut, &note_text);
             continue;
         }
         let note_text = format!("{} (already resolved by another fix)", claim.note);
@@ -400,6 +437,7 @@ fn accept_fixes_along(host: &ReviewHost<'_>, state: &mut ReviewState, reply_key:
         );
         state.fixes.push(FixLogEntry { finding: claim.id, key: reply_key.clone(), note: note_text });
     }
+    Ok(WorkResult::Done)
 }
 
 fn summarize_claims(claims: &[FixClaim]) -> String {

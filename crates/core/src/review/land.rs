@@ -1,7 +1,8 @@
-//! Lands patches, and checks which claims a landed change confirms.
+//! Lands what patches repair.
 //!
-//! A finding is fixed when its fixer claimed it, no check blocked the patch, and the landed change
-//! concerns the finding. If the user wants to see each patch first, the patch waits for approval.
+//! A finding is fixed when its fixer claimed it, the rules and a judge confirm that the patch repairs it, and no check blocked
+//! the patch. Parts of a patch that repair nothing do not land. If the user wants to see each patch first, the patch waits for
+//! approval, and lands as a whole.
 
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
@@ -10,16 +11,17 @@ use crate::{
     development::check_scripts::{ChangedScript, describe_changed_scripts, find_changed_scripts},
     engine::{
         effect::{Land, LandOutcome, LandedChange},
-        files::{Hunk, LandedFile, Patch, PatchRefusal},
+        files::{FilePart, LandedFile, Patch, PatchRefusal},
         host::ParkedRun,
-        ids::{FindingId, Hash, Key},
+        ids::{AgentName, FindingId, Hash, Key},
     },
     review::{
-        FixLogEntry, PendingPatch, ReviewState,
+        PendingPatch, ReviewState,
         checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
-        finding::{Evidence, Finding, FindingPlace, FindingStatus, QuoteMatchKind, StatusTransition, TransitionCause},
-        ground::EvidenceScope,
+        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
+        judge::ChangeToJudge,
+        repairs::{accept_repairs, judge_repairs, reopen_unrepaired, reopen_untouched, shift_findings},
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
         subject::Subject,
@@ -28,30 +30,81 @@ use crate::{
     text::truncate_chars,
 };
 
-/// How far a change may be from a quote that it concerns, in lines: the line next to the quote still counts.
-const NEAR_LINES: u32 = 1;
-/// Lands a patch, or asks the user for approval first.
+/// Lands what a fixer's patch repairs, or asks the user for approval first.
 pub(super) async fn land_or_ask(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
-    task_key: &Key,
-    patch: &Patch,
-    fixed_claims: &[FixClaim],
+    proposed: ProposedPatch<'_>,
 ) -> Result<WorkResult, ParkedRun> {
     // A patch that changes what a check runs could make every check pass.
-    if host.order.fixers.approve_each || !changed_check_scripts(host, patch).is_empty() {
+    if host.order.fixers.approve_each || !changed_check_scripts(host, proposed.patch).is_empty() {
         // The findings stay blocked until the user has answered.
-        ask_for_approval(host, state, task_key, patch, fixed_claims).await?;
+        ask_for_approval(host, state, proposed.task_key, proposed.patch, proposed.fixed_claims).await?;
         return Ok(WorkResult::Done);
     }
+    let ProposedPatch { task_key, patch, fixed_claims, .. } = proposed;
     let held_files = &files_of_other_fixers(state, fixed_claims);
-    land_patch(
-        host,
-        state,
-        &task_key.landing_key(),
-        ClaimedRepair { task_key, patch_hash: &patch.hash, held_files, fixed_claims },
-    )
-    .await
+    let mut claimed_repair = ClaimedRepair {
+        task_key,
+        patch_hash: &patch.hash,
+        held_files,
+        fixed_claims: fixed_claims.to_vec(),
+        without: Vec::new(),
+        is_approved: false,
+    };
+    let finding_ids = claimed_repair.finding_ids();
+    let preview_effect = Land { preview: true, checks: Vec::new(), ..land_effect(host, state, &claimed_repair) };
+    let landed_files = match host.perform(task_key.preview_key(), preview_effect).await? {
+        LandOutcome::Previewed(change) | LandOutcome::Landed(change) => changed_files(&host.order.subject, change),
+        LandOutcome::Refused { why } => {
+            handle_refusal(host, state, task_key, finding_ids, why).await?;
+            return Ok(WorkResult::Done);
+        }
+        LandOutcome::Failed { fault } => {
+            state.reopen_assigned(host, &finding_ids, TransitionCause::PatchRefused, &fault.detail);
+            return Ok(WorkResult::EnvironmentFailed(fault));
+        }
+    };
+    let change = ChangeToJudge {
+        task_key,
+        made_by: Some(proposed.agent),
+        finding_ids,
+        landed_files: &landed_files,
+        files_before: None,
+    };
+    let verdict = match judge_repairs(host, state, change).await? {
+        Ok(verdict) => verdict,
+        Err(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
+    };
+    let work_result = if verdict.repaired.is_empty() {
+        let findings = verdict.unrepaired.iter().map(|(finding_id, _)| *finding_id).collect();
+        let why = PatchRefusal::RepairsNothing;
+        host.note_review(ReviewEvent::PatchRefused { key: task_key.clone(), findings, why });
+        WorkResult::Done
+    } else {
+        claimed_repair.fixed_claims.retain(|claim| verdict.repaired.contains(&claim.id));
+        claimed_repair.without = verdict.unrelated.clone();
+        land_patch(host, state, &task_key.landing_key(), claimed_repair).await?
+    };
+    reopen_unrepaired(host, state, &verdict);
+    Ok(work_result)
+}
+
+/// A fixer's patch, and what the fixer says that it repairs.
+pub(super) struct ProposedPatch<'p> {
+    /// The key of the task that made it.
+    pub task_key: &'p Key,
+    pub agent: &'p AgentName,
+    pub patch: &'p Patch,
+    pub fixed_claims: &'p [FixClaim],
+}
+
+/// Returns the files of a change. A single file is reported without its path.
+fn changed_files(subject: &Subject, change: LandedChange) -> Vec<LandedFile> {
+    match subject.file_path() {
+        Some(path) => vec![LandedFile { path: path.into(), hunks: change.hunks, text: change.text }],
+        None => change.files,
+    }
 }
 
 /// Lands the patches that the user has approved.
@@ -65,8 +118,14 @@ pub(super) async fn land_approved(
     for PendingPatch { decision, by, patch, claims, .. } in approved_patches {
         let landing_key = iteration_key.child_key("approved").child_key(decision.as_str());
         // No fixer is running at this point, so no file is held by another one.
-        let claimed_repair =
-            ClaimedRepair { task_key: &by, patch_hash: &patch, held_files: &[], fixed_claims: &claims };
+        let claimed_repair = ClaimedRepair {
+            task_key: &by,
+            patch_hash: &patch,
+            held_files: &[],
+            fixed_claims: claims,
+            without: Vec::new(),
+            is_approved: true,
+        };
         land_patch(host, state, &landing_key, claimed_repair).await?.end_on_failure()?;
         state.pending.retain(|pending_patch| pending_patch.decision != decision);
     }
@@ -172,7 +231,29 @@ struct ClaimedRepair<'r> {
     patch_hash: &'r Hash,
     /// The files that other fixers work on.
     held_files: &'r [String],
-    fixed_claims: &'r [FixClaim],
+    fixed_claims: Vec<FixClaim>,
+    /// The parts of the patch that do not land.
+    without: Vec<FilePart>,
+    /// The user has seen the patch and approved it.
+    is_approved: bool,
+}
+
+impl ClaimedRepair<'_> {
+    fn finding_ids(&self) -> Vec<FindingId> {
+        self.fixed_claims.iter().map(|claim| claim.id).collect()
+    }
+}
+
+fn land_effect(host: &ReviewHost<'_>, state: &ReviewState, claimed_repair: &ClaimedRepair<'_>) -> Land {
+    Land {
+        by: claimed_repair.task_key.clone(),
+        patch: claimed_repair.patch_hash.clone(),
+        allowed: allowed_paths(&state.reviewed_subject(host.order), claimed_repair.held_files),
+        size_limit: host.order.fixers.size_limit,
+        checks: host.settings().checks.clone(),
+        preview: false,
+        without: claimed_repair.without.clone(),
+    }
 }
 
 async fn land_patch(
@@ -182,22 +263,12 @@ async fn land_patch(
     claimed_repair: ClaimedRepair<'_>,
 ) -> Result<WorkResult, ParkedRun> {
     let settings = host.settings();
-    let ClaimedRepair { task_key, patch_hash, held_files, fixed_claims } = claimed_repair;
-    let finding_ids: Vec<FindingId> = fixed_claims.iter().map(|claim| claim.id).collect();
-    let land_effect = Land {
-        by: task_key.clone(),
-        patch: patch_hash.clone(),
-        allowed: allowed_paths(&state.reviewed_subject(host.order), held_files),
-        size_limit: host.order.fixers.size_limit,
-        checks: settings.checks.clone(),
-    };
-    match host.perform(landing_key.clone(), land_effect).await? {
-        LandOutcome::Landed(LandedChange { hunks, text, hash, files, checks }) => {
-            // A single file is reported without its path; from here on both kinds look the same.
-            let files = match host.order.subject.file_path() {
-                Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
-                None => files,
-            };
+    let (task_key, finding_ids) = (claimed_repair.task_key, claimed_repair.finding_ids());
+    match host.perform(landing_key.clone(), land_effect(host, state, &claimed_repair)).await? {
+        LandOutcome::Landed(landed_change) | LandOutcome::Previewed(landed_change) => {
+            let (hash, checks) = (landed_change.hash.clone(), landed_change.checks.clone());
+            let files = changed_files(&host.order.subject, landed_change);
+            let ClaimedRepair { mut fixed_claims, is_approved, .. } = claimed_repair;
             let hunks = files.iter().flat_map(|file| &file.hunks);
             let line_count = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note_review(ReviewEvent::PatchLanded {
@@ -212,8 +283,12 @@ async fn land_patch(
             state.add_new_files(&host.order.subject, &files);
             // The last pass was over another text, unless the landing changed nothing.
             state.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
-            apply_check_results(host, state, &CheckedChange { results: &checks, fixed_claims });
-            verify_claims(host, state, task_key, fixed_claims, &files);
+            apply_check_results(host, state, &CheckedChange { results: &checks, fixed_claims: &fixed_claims });
+            if is_approved {
+                reopen_untouched(host, state, &mut fixed_claims, &files);
+            }
+            accept_repairs(host, state, task_key, &fixed_claims);
+            shift_findings(host, state, &files);
             Ok(WorkResult::Done)
         }
         LandOutcome::Refused { why } => {
@@ -270,134 +345,9 @@ pub(super) fn refusal_cause(patch_refusal: &PatchRefusal) -> TransitionCause {
         | PatchRefusal::Gutted { .. }
         | PatchRefusal::TooLarge { .. }
         | PatchRefusal::AddsSecret { .. }
+        | PatchRefusal::RepairsNothing
         | PatchRefusal::Lost { .. } => TransitionCause::PatchRefused,
     }
-}
-
-/// Checks after a landing which claims the change confirms.
-pub(super) fn verify_claims(
-    host: &ReviewHost<'_>,
-    state: &mut ReviewState,
-    task_key: &Key,
-    fixed_claims: &[FixClaim],
-    landed_files: &[LandedFile],
-) {
-    let subject = host.order.subject.clone();
-    let scope = match (subject.file_path(), landed_files) {
-        (Some(_), [file]) => EvidenceScope::from_subject(&subject, &file.text, &[]),
-        (Some(_), _) => None,
-        (None, _) => {
-            Some(EvidenceScope::from_files(landed_files.iter().map(|file| (file.path.as_str(), file.text.as_str()))))
-        }
-    };
-    let impact = LandingImpact { landed_files, scope: scope.as_ref(), is_one_file: subject.file_path().is_some() };
-    for claim in fixed_claims {
-        let Some(finding) = state.find_finding(claim.id) else { continue };
-        if finding.check_command().is_some() {
-            // The check has decided already. A check that did not run, because it was removed from the settings, decides nothing.
-            state.reopen_assigned(host, &[claim.id], TransitionCause::NotBorneOut, "its check was not run");
-            continue;
-        }
-        if impact.concerns_finding(finding) {
-            let repaired_transition =
-                StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, claim.note.as_str());
-            state.transition_finding(host, claim.id, repaired_transition);
-            // The next fixer learns from what worked as well as from what did not.
-            state.tries.context.add_success(&format!("{}: {}", claim.id, claim.note));
-            let separator = if claim.verification.is_empty() { "" } else { "; checked: " };
-            let memory_note = if claim.memory_saved { "; lesson saved to memory" } else { "" };
-            let note_text = format!("{}{separator}{}{memory_note}", claim.note, claim.verification);
-            state.fixes.push(FixLogEntry { finding: claim.id, key: task_key.clone(), note: note_text });
-        } else {
-            let note_text = "claimed as fixed, but nothing near it was changed";
-            state.transition_finding(
-                host,
-                claim.id,
-                StatusTransition::new(FindingStatus::Open, TransitionCause::NotBorneOut, note_text),
-            );
-            state.tries.context.add_error(&format!("{}: {note_text}", claim.id));
-        }
-    }
-    // The places still have the old line numbers here; they are shifted last.
-    let is_resolved = |finding: &&Finding| finding.status.is_open() && impact.resolves_evidence(finding);
-    state.tries.gone = state.findings.iter().filter(is_resolved).map(|finding| finding.id).collect();
-    for finding in &mut state.findings {
-        if let Some(place) = &mut finding.place {
-            place.shift_lines(impact.hunks_at(place));
-        }
-    }
-}
-
-/// What a landing means for findings.
-struct LandingImpact<'l> {
-    landed_files: &'l [LandedFile],
-    /// The files after the landing.
-    scope: Option<&'l EvidenceScope<'l>>,
-    is_one_file: bool,
-}
-
-impl LandingImpact<'_> {
-    fn hunks_at(&self, finding_place: &FindingPlace) -> &[Hunk] {
-        let is_own_file = |file: &&LandedFile| self.is_one_file || file.path == finding_place.file;
-        self.landed_files.iter().find(is_own_file).map_or(&[], |file| &file.hunks)
-    }
-
-    /// Whether the landing removed the evidence from a file that it changed. Text that a change had removed must be back again.
-    fn removed_evidence(&self, finding: &Finding) -> bool {
-        let Some(scope) = self.scope else { return false };
-        if quotes_removed_text(finding) {
-            return finding.place.as_ref().is_some_and(|finding_place| scope.has_file(&finding_place.file))
-                && scope.has_evidence_in(finding.place.as_ref(), &finding.evidence);
-        }
-        let finding_place = finding.place.as_ref();
-        let is_changed_file =
-            finding_place.is_none_or(|finding_place| self.is_one_file || scope.has_file(&finding_place.file));
-        is_changed_file && !scope.has_evidence_in(finding_place, &finding.evidence)
-    }
-
-    /// Whether the missing text is there now. In a change it may be in another file: a test, for instance.
-    fn supplies_missing(&self, heading: &str, terms: &[String]) -> bool {
-        let Some(scope) = self.scope else { return false };
-        // Elsewhere counts only in a change: a document must say it under its heading.
-        scope.has_term_under(heading, terms) || (!self.is_one_file && scope.has_term(terms))
-    }
-
-    /// Whether the quoted text is gone or the missing text was supplied. Evidence that was never found cannot be gone.
-    fn resolves_evidence(&self, finding: &Finding) -> bool {
-        finding.place.is_some()
-            && match &finding.evidence {
-                Evidence::Quote { text } => !text.is_empty() && self.removed_evidence(finding),
-                Evidence::Absence { heading, terms } => {
-                    self.scope.is_some_and(|scope| scope.has_term_under(heading, terms))
-                }
-                Evidence::Check { .. } => false,
-            }
-    }
-
-    fn concerns_finding(&self, finding: &Finding) -> bool {
-        let Some(finding_place) = &finding.place else {
-            // A finding of the user has no place. Its quote must be gone; without a quote any change is enough.
-            let has_quote = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
-            let has_changes = self.landed_files.iter().any(|file| !file.hunks.is_empty());
-            return has_changes && (self.removed_evidence(finding) || !has_quote);
-        };
-        // A hunk without old lines is an insertion before its start; it counts as one line.
-        let is_near = self.hunks_at(finding_place).iter().any(|hunk| {
-            let last_line = hunk.old_start + hunk.old_len.max(1) - 1;
-            hunk.old_start <= finding_place.end_line + NEAR_LINES && finding_place.line <= last_line + NEAR_LINES
-        });
-        match &finding.evidence {
-            Evidence::Quote { .. } => is_near || self.removed_evidence(finding),
-            // A change nearby is not enough: the missing text itself must be there.
-            Evidence::Absence { heading, terms } => self.supplies_missing(heading, terms),
-            Evidence::Check { .. } => false,
-        }
-    }
-}
-
-/// Whether the finding quotes text that the change removed.
-fn quotes_removed_text(finding: &Finding) -> bool {
-    finding.found.is_some_and(|found| found.how == QuoteMatchKind::Removed)
 }
 
 pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
@@ -423,6 +373,7 @@ pub(super) fn describe_refusal(patch_refusal: &PatchRefusal) -> String {
         PatchRefusal::AddsSecret { file, kinds } => {
             format!("rejected: the fix adds a secret to {file} ({})", kinds.join(", "))
         }
+        PatchRefusal::RepairsNothing => String::from("rejected: the fix repairs none of its findings"),
         PatchRefusal::Lost { detail } => format!("rejected: {detail}"),
     }
 }

@@ -49,10 +49,12 @@ pub enum AgentRole {
     Elicitation,
     Fixer,
     Challenger,
+    /// Says whether a change repairs the findings that it was made for, and only those.
+    Judge,
 }
 
 impl AgentRole {
-    pub const ALL: [AgentRole; 7] = [
+    pub const ALL: [AgentRole; 8] = [
         AgentRole::Party,
         AgentRole::Spec,
         AgentRole::Quality,
@@ -60,13 +62,16 @@ impl AgentRole {
         AgentRole::Elicitation,
         AgentRole::Fixer,
         AgentRole::Challenger,
+        AgentRole::Judge,
     ];
 
     /// Returns what the tasks of an agent in this role are for, and what they expect.
     pub fn task_purpose(self) -> TaskPurpose {
         match self {
             AgentRole::Fixer => TaskPurpose { job: JobKind::Fix, expects: ExpectedAnswer::Fixes },
-            AgentRole::Challenger => TaskPurpose { job: JobKind::Challenge, expects: ExpectedAnswer::Rulings },
+            AgentRole::Challenger | AgentRole::Judge => {
+                TaskPurpose { job: JobKind::Challenge, expects: ExpectedAnswer::Rulings }
+            }
             AgentRole::Party
             | AgentRole::Spec
             | AgentRole::Quality
@@ -86,6 +91,7 @@ words!(AgentRole {
     Elicitation = "elicitation",
     Fixer = "fixer",
     Challenger = "challenger",
+    Judge = "judge",
 });
 
 /// Returns the level for a tier and a confidence (0 to 100) without the tier's deduction.

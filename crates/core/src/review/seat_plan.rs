@@ -29,6 +29,24 @@ pub enum SeatPlan {
     Elicitation {
         methods: Vec<ElicitationMethod>,
     },
+    /// The change that a judge has to look at, in numbered parts.
+    Judgement {
+        parts: Vec<PartToJudge>,
+    },
+}
+
+/// One part of a change as a judge sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartToJudge {
+    /// `C1`, `C2` and so on.
+    pub id: String,
+    /// The file and the lines before the change.
+    pub place: String,
+    pub before: String,
+    pub after: String,
+    /// It is not at the evidence of any of the findings.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_elsewhere: bool,
 }
 
 /// A role in a team that speaks in a party; never a real individual.
@@ -264,7 +282,7 @@ mod tests {
         match plan {
             SeatPlan::Party { personas, .. } => personas.iter().map(|persona| persona.name.clone()).collect(),
             SeatPlan::Elicitation { methods } => methods.iter().map(ToString::to_string).collect(),
-            SeatPlan::Plain => vec![],
+            SeatPlan::Plain | SeatPlan::Judgement { .. } => vec![],
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     decisions::decision::Decision,
     engine::{
         effect::{LandOutcome, TakeIn, WaitForUser},
+        event::RunEvent,
         files::{FrozenFile, LandedFile},
         host::ParkedRun,
         ids::{FindingId, Key},
@@ -19,8 +20,10 @@ use crate::{
         event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
-        land::{describe_refusal, refusal_cause, verify_claims},
+        judge::{ChangeToJudge, RepairVerdict},
+        land::{describe_refusal, refusal_cause},
         next_stage::fix_trigger,
+        repairs::{accept_repairs, judge_repairs, reopen_unrepaired, shift_findings},
         review_host::ReviewHost,
         run_stage::StageExit,
         topic::ReviewTopic,
@@ -138,9 +141,11 @@ async fn collect_session_edits(
         .filter(|finding| finding.status == FindingStatus::Assigned)
         .map(|finding| finding.id)
         .collect();
-    let edits_effect = TakeIn { before: files_before, checks: settings.checks.clone() };
+    let edits_effect = TakeIn { before: files_before.clone(), checks: settings.checks.clone() };
     match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
-        LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
+        LandOutcome::Landed(landed) | LandOutcome::Previewed(landed)
+            if landed.files.iter().any(|file| !file.hunks.is_empty()) =>
+        {
             let line_count = count_changed_lines(&landed.files);
             host.note_review(ReviewEvent::PatchLanded {
                 key: session_key.clone(),
@@ -157,10 +162,28 @@ async fn collect_session_edits(
             let fixed_claims: Vec<FixClaim> = assigned_ids.iter().map(claim_fixed).collect();
             let checked_change = CheckedChange { results: &landed.checks, fixed_claims: &fixed_claims };
             apply_check_results(host, state, &checked_change);
-            verify_claims(host, state, &session_key, &fixed_claims, &landed.files);
+            let change = ChangeToJudge {
+                task_key: &session_key,
+                made_by: None,
+                finding_ids: assigned_ids,
+                landed_files: &landed.files,
+                files_before: Some(&files_before),
+            };
+            let verdict = judge_repairs(host, state, change)
+                .await?
+                .map_err(|fault| RunEnding::new(RunReason::Environment, fault.detail));
+            if let Ok(verdict) = &verdict {
+                let is_repaired = |claim: &FixClaim| verdict.repaired.contains(&claim.id);
+                let repaired_claims: Vec<FixClaim> = fixed_claims.into_iter().filter(is_repaired).collect();
+                accept_repairs(host, state, &session_key, &repaired_claims);
+                reopen_unrepaired(host, state, verdict);
+                warn_about_unrelated(host, verdict);
+            }
+            shift_findings(host, state, &landed.files);
+            verdict?;
             Ok(SessionOutcome::Judged)
         }
-        LandOutcome::Landed(_) => {
+        LandOutcome::Landed(_) | LandOutcome::Previewed(_) => {
             let note_text = "the session changed nothing that is under review";
             state.reopen_assigned(host, &assigned_ids, TransitionCause::NotBorneOut, note_text);
             Ok(SessionOutcome::Untouched)
@@ -175,6 +198,15 @@ async fn collect_session_edits(
             state.reopen_assigned(host, &assigned_ids, TransitionCause::PatchRefused, &fault.detail);
             Err(RunEnding::new(RunReason::Environment, fault.detail).into())
         }
+    }
+}
+
+/// Tells the user what else the session has changed: it is in the files already.
+fn warn_about_unrelated(host: &ReviewHost<'_>, verdict: &RepairVerdict) {
+    if !verdict.unrelated.is_empty() {
+        let parts: Vec<String> = verdict.unrelated.iter().map(|part| format!("{part}")).collect();
+        let text = format!("the session also changed {}, which repairs none of its findings", parts.join(", "));
+        host.note_event(RunEvent::Warned { text });
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     },
     tasks::{
         background::TaskBackground,
-        claims::{ChallengerRuling, FixClaim, UnknownWord},
+        claims::{ChallengerRuling, FixClaim, PartRuling, UnknownWord},
         client::{JobKind, ModelSize},
         instructions::{AgentQuestion, InstructionBrief},
         party_minutes::PartyMinutes,
@@ -353,6 +353,9 @@ pub enum AnswerContent {
     },
     Rulings {
         rulings: Vec<ChallengerRuling>,
+        /// What a judge says about the parts of a change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<PartRuling>,
         /// The findings whose verdict is an unknown word.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unknown: Vec<UnknownWord>,

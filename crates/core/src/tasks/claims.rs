@@ -70,6 +70,18 @@ pub struct ChallengerRuling {
     pub counter: String,
 }
 
+/// What a judge says about one part of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartRuling {
+    /// The number of the part: 2 for `C2`.
+    pub part: u32,
+    /// Valid if the part is needed to repair one of the findings.
+    #[serde(flatten)]
+    pub holds: ChallengeVerdict,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
 /// Whether a challenger considers a finding valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "holds", rename_all = "snake_case")]

@@ -154,6 +154,16 @@ pub fn has_other_agents(settings: &Settings, job_kind: JobKind) -> bool {
     able.len() > 1 || able.iter().any(|agent| agent.stronger.is_some())
 }
 
+/// Chooses who judges a change: an agent of another provider than the one that made it, if there is one, else another agent.
+pub fn choose_judge(settings: &Settings, made_by: Option<&AgentName>, failure_counts: &FailureCounts) -> AgentName {
+    let maker_provider = made_by.map(|maker| settings.agent_provider(maker));
+    let best_agent = able_challengers(settings, failure_counts).into_iter().min_by_key(|agent| {
+        let shares_provider = maker_provider == Some(agent.provider_name());
+        (!is_working(&agent.name, failure_counts), shares_provider, made_by == Some(&agent.name))
+    });
+    agent_name(best_agent)
+}
+
 /// A challenger that was heard about a finding.
 #[derive(Clone, Debug)]
 pub struct HeardAgent {

@@ -53,7 +53,7 @@ fn world_raising_one() -> ScriptedWorld {
 }
 
 fn repaired_landing() -> Reply {
-    landed_reply("# Plan\n", vec![Hunk { old_start: 5, old_len: 1, new_len: 0 }])
+    landed_reply(&flawed_text(1).replace("flaw 1", "repaired"), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }])
 }
 
 fn wait_answered_with(choice: &str) -> Reply {

@@ -160,6 +160,10 @@ fn a_refuted_finding_is_dismissed_with_the_quote_that_refutes_it() {
     assert_eq!(review.end_reason(), RunReason::PanelDegraded, "its only claim was refuted");
 }
 
+fn is_challenger(task: &AgentTask) -> bool {
+    task.brief.as_review().is_some_and(|brief| brief.role == AgentRole::Challenger)
+}
+
 /// One reviewer, and another provider that can challenge what it raises.
 fn two_provider_plan() -> RunPlan<ReviewOrder> {
     single_reviewer_plan()
@@ -176,7 +180,7 @@ fn one_provider_is_one_voice_and_never_dismisses_what_is_high_or_critical() {
         let world = add_challenger_verdicts(world_raising_one(severity), &[Invalid, Invalid]);
         let review = run_review(single_reviewer_plan(), world);
         assert_eq!(review.first_ruling(), Some(expected_result), "{severity}");
-        let challengers = review.agent_tasks().into_iter().filter(|task| task.job == JobKind::Challenge);
+        let challengers = review.agent_tasks().into_iter().filter(is_challenger);
         assert_eq!(challengers.count(), 2, "{severity}: a third answer would be the same voice");
         let finding = &review.view.as_review().unwrap().findings[&F1];
         assert_eq!(finding.severity, expected_severity, "{severity}");
@@ -194,7 +198,7 @@ fn with_two_agents_the_challengers_are_not_the_same_agent_twice() {
         .reply_on("round-1/challenge/2/1", rulings_reply(vec![(F1, Valid)]))
         .reply_on("round-1/challenge/3/1", rulings_reply(vec![(F1, Valid)]));
     let review = run_review(two_provider_plan(), world);
-    let challengers = review.agent_tasks().into_iter().filter(|task| task.job == JobKind::Challenge);
+    let challengers = review.agent_tasks().into_iter().filter(is_challenger);
     let agents: Vec<String> = challengers.map(|task| task.agent.to_string()).collect();
     assert_eq!(agents, ["b", "a", "a"], "the third is asked of the provider that has not refuted it");
     assert_eq!(review.first_ruling(), Some(ChallengeResult::Valid));
@@ -238,7 +242,7 @@ fn a_denial_without_a_quote_from_the_text_counts_as_ambiguous() {
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling =
             ChallengerRuling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter_evidence.into() };
-        answer.content = AnswerContent::Rulings { rulings: vec![ruling], unknown: vec![] };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling], parts: vec![], unknown: vec![] };
         reply
     };
     for counter_evidence in ["never written anywhere", ""] {
@@ -576,7 +580,7 @@ fn a_counter_quote_that_is_too_short_refutes_nothing() {
         let mut reply = rulings_reply(vec![(F1, Invalid)]);
         let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling = ChallengerRuling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
-        answer.content = AnswerContent::Rulings { rulings: vec![ruling], unknown: vec![] };
+        answer.content = AnswerContent::Rulings { rulings: vec![ruling], parts: vec![], unknown: vec![] };
         reply
     };
     let world = world_raising_one(Severity::High)
@@ -629,7 +633,7 @@ fn where_a_challenger_keeps_failing_a_working_agent_is_asked() {
         .with_change(|plan| plan.settings.agents = vec![agent_of_provider("a", ""), agent_of_provider("dead", "")]);
     let review = run_review(plan, world);
     assert_eq!((review.first_ruling(), review.was_fixed()), (Some(ChallengeResult::Invalid), false));
-    let challenger_tasks = review.agent_tasks().into_iter().filter(|task| task.job == JobKind::Challenge);
+    let challenger_tasks = review.agent_tasks().into_iter().filter(is_challenger);
     let agents: Vec<String> = challenger_tasks.map(|task| task.agent.to_string()).collect();
     assert_eq!(agents, ["dead", "a", "dead", "a"]);
 }

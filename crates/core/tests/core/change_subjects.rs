@@ -270,8 +270,8 @@ fn a_file_that_a_fix_created_is_under_review_from_then_on() {
             _ => None,
         })
         .collect();
-    // The subject is frozen for round 1, for round 2 and for the last look.
-    assert_eq!(has_created_file, [false, true, true]);
+    // The subject is frozen for round 1, for the judge, for round 2 and for the last look.
+    assert_eq!(has_created_file, [false, false, true, true]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use tribunal_core::{
     development::checks::ChecksReport,
     engine::{
         event::{JournalEntry, RunEvent},
+        files::{FilePart, Hunk},
         ids::{AgentName, FindingId, Key, RunId},
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, WorkflowTopic},
         limits::AgentUsage,
@@ -154,6 +155,15 @@ fn sample_events() -> Vec<ReviewEvent> {
         },
         ReviewEvent::FixerFailed { key: key.clone(), agent, fault },
         ReviewEvent::PatchLanded { key: key.clone(), findings: vec![F1], lines: 1 },
+        ReviewEvent::JudgeAnswered {
+            key: key.clone(),
+            agent: AgentName::new("sample"),
+            findings: vec![F1],
+            repaired: vec![F1],
+            unrelated: vec![FilePart { path: "plan.md".into(), hunk: Hunk { old_start: 3, old_len: 2, new_len: 0 } }],
+            usage,
+            fault: None,
+        },
         ReviewEvent::PatchRefused { key, findings: vec![F1], why: samples::conflict_refusal(3) },
         ReviewEvent::RoundEnded { round: 1, new: 1, dry: false, counts },
         ReviewEvent::ConfidenceCalculated { round: 1, confidence: samples::sample_confidence() },

@@ -50,7 +50,7 @@ fn with_unknown_word(mut reply: Reply) -> Reply {
     let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
     let unknown_word = UnknownWord { id: F2, word: "meh".into() };
     match &mut answer.content {
-        AnswerContent::Rulings { rulings, unknown } => {
+        AnswerContent::Rulings { rulings, unknown, .. } => {
             rulings.retain(|ruling| ruling.id != F2);
             unknown.push(unknown_word);
         }

@@ -75,6 +75,7 @@ fn reply_outcome_word(effect_reply: &Reply) -> &'static str {
         effect_reply if effect_reply.fault().is_some() => "failed",
         Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => "rejected",
         Reply::Ask(_) => "answered",
+        Reply::Land(LandOutcome::Previewed(_)) => "done",
         Reply::Land(_) | Reply::TakeIn(_) => "applied",
         _ => "done",
     }

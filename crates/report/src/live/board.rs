@@ -116,6 +116,7 @@ impl LiveBoard {
                 let is_second_try = effect_key.is_second_try();
                 // A repeated task shows why it is repeated.
                 let activity = match task_brief.correction_text() {
+                    _ if !is_second_try && effect_key.judged_task().is_some() => "judging the change".to_string(),
                     _ if !is_second_try => String::new(),
                     "" => "retrying".to_string(),
                     reason => format!("asking again: {reason}"),

@@ -39,7 +39,8 @@ impl WorkerList {
 
     /// Finds the worker of a task; all tries of a task share one worker.
     pub(crate) fn find_worker(&mut self, effect_key: &Key) -> Option<&mut LiveWorker> {
-        let task_key = effect_key.task_key();
+        // A judge is shown in the line of the task whose change it looks at.
+        let task_key = effect_key.judged_task().unwrap_or_else(|| effect_key.clone()).task_key();
         self.workers.iter_mut().find(|worker| worker.task_key == task_key)
     }
 

@@ -87,6 +87,7 @@ impl ReviewConditions {
             }
             ReviewEvent::PatchLanded { findings, .. }
             | ReviewEvent::PatchRefused { findings, .. }
+            | ReviewEvent::JudgeAnswered { findings, .. }
             | ReviewEvent::DismissalsKept { findings, .. } => findings.contains(&finding_id),
             ReviewEvent::FixerFailed { key: effect_key, .. }
             | ReviewEvent::ChallengerAnswered { key: effect_key, .. } => self.finding_keys.contains(effect_key),

@@ -21,6 +21,10 @@ pub(super) fn describe_event(event: &ReviewEvent) -> String {
         ReviewEvent::ChallengerAnswered { agent: agent_name, findings: finding_count, usage, .. } => {
             format!("{agent_name} on {}{}", format_count(*finding_count, "finding"), describe_call_usage(usage))
         }
+        ReviewEvent::JudgeAnswered { fault: Some(fault), .. } => fault.detail.clone(),
+        ReviewEvent::JudgeAnswered { agent: agent_name, usage, .. } => {
+            format!("{agent_name}: {}{}", phrases::describe_judgement(event), describe_call_usage(usage))
+        }
         ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
             let round_text = phrases::describe_round(*new_findings, *is_dry, counts);
             format!("{round_text} · {}", phrases::describe_counts(counts))

@@ -74,6 +74,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             ReviewEvent::FixersDealt { .. }
             | ReviewEvent::FixerFailed { .. }
             | ReviewEvent::PatchLanded { .. }
+            | ReviewEvent::JudgeAnswered { .. }
             | ReviewEvent::PatchRefused { .. }
             | ReviewEvent::FindingMoved { .. } => self.write_fix_event(event, run_view, lines),
             // Who else raised a finding is written with it, and the closing lines name the tracker.

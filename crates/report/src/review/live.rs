@@ -55,6 +55,7 @@ impl KindLive<ReviewReporter> for ReviewLive {
                 note_worker_event(&Key::for_round(*round_number).reviewer_key(*role), event, workers);
             }
             ReviewEvent::ChallengerAnswered { key: effect_key, .. }
+            | ReviewEvent::JudgeAnswered { key: effect_key, .. }
             | ReviewEvent::FixerFailed { key: effect_key, .. }
             | ReviewEvent::PatchLanded { key: effect_key, .. }
             | ReviewEvent::PatchRefused { key: effect_key, .. } => note_worker_event(effect_key, event, workers),
@@ -65,7 +66,9 @@ impl KindLive<ReviewReporter> for ReviewLive {
     /// Challengers appear only when they are asked: which findings are disputed is not known earlier. The first one replaces
     /// the panel; a third voice follows the first two. Reviewers and fixers are shown before they are asked.
     fn track_task(&mut self, task_key: &Key, task: &AgentTask, workers: &mut WorkerList) {
-        if task.job != JobKind::Challenge {
+        // A judge is shown in the line of the fixer whose change it looks at.
+        let is_judge = task.brief.as_review().is_some_and(|brief| brief.role == AgentRole::Judge);
+        if task.job != JobKind::Challenge || is_judge {
             return;
         }
         if self.round_strip.stage != ReviewStage::Challenging {
@@ -149,7 +152,9 @@ fn update_worker(worker: &mut LiveWorker, event: &ReviewEvent) {
         }
         ReviewEvent::SeatIncomplete { fault, .. }
         | ReviewEvent::FixerFailed { fault, .. }
+        | ReviewEvent::JudgeAnswered { fault: Some(fault), .. }
         | ReviewEvent::ChallengerAnswered { fault: Some(fault), .. } => worker.mark_failed(&fault.detail),
+        ReviewEvent::JudgeAnswered { .. } => worker.mark_finished("judged"),
         // What a challenger said is shown with the rulings, not here.
         ReviewEvent::ChallengerAnswered { .. } => worker.mark_finished("answered"),
         ReviewEvent::PatchLanded { lines: line_count, .. } => {

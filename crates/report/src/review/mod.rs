@@ -67,12 +67,14 @@ impl KindReporter for ReviewReporter {
                 | ReviewEvent::FixerFailed { .. }
                 | ReviewEvent::PatchRefused { .. }
                 | ReviewEvent::ChallengerAnswered { fault: Some(_), .. }
+                | ReviewEvent::JudgeAnswered { fault: Some(_), .. }
         )
     }
 
     fn find_key(event: &ReviewEvent) -> Option<&Key> {
         match event {
             ReviewEvent::ChallengerAnswered { key: effect_key, .. }
+            | ReviewEvent::JudgeAnswered { key: effect_key, .. }
             | ReviewEvent::FixerFailed { key: effect_key, .. }
             | ReviewEvent::PatchLanded { key: effect_key, .. }
             | ReviewEvent::PatchRefused { key: effect_key, .. } => Some(effect_key),

@@ -2,12 +2,14 @@
 
 use tribunal_core::{
     engine::{
+        files::FilePart,
         ids::{FindingId, RunId},
         limits::RemainingLimits,
     },
     review::{
         confidence::Confidence,
         counts::FindingCounts,
+        event::ReviewEvent,
         finding::Severity,
         order::{ReviewLimits, ReviewSummary},
     },
@@ -98,6 +100,30 @@ pub(crate) fn describe_kept_dismissals(finding_ids: &[FindingId], runs: &[RunId]
         run_names.join(", "),
         join_ids(finding_ids)
     )
+}
+
+/// Describes what a judge said: `repairs F1, not F2; left out plan.md:12, which repairs none of the findings`.
+pub(crate) fn describe_judgement(event: &ReviewEvent) -> String {
+    let ReviewEvent::JudgeAnswered { findings, repaired, unrelated, .. } = event else { return String::new() };
+    let unrepaired: Vec<FindingId> = findings.iter().filter(|id| !repaired.contains(id)).copied().collect();
+    let mut parts = Vec::new();
+    if !repaired.is_empty() {
+        parts.push(format!("repairs {}", join_ids(repaired)));
+    }
+    if !unrepaired.is_empty() {
+        parts.push(format!("does not repair {}", join_ids(&unrepaired)));
+    }
+    if !unrelated.is_empty() {
+        parts.push(describe_unrelated(unrelated));
+    }
+    parts.join("; ")
+}
+
+/// Describes the parts of a change that a judge could not connect with any finding.
+pub(crate) fn describe_unrelated(unrelated: &[FilePart]) -> String {
+    let verb = if unrelated.len() == 1 { "repairs" } else { "repair" };
+    let places: Vec<String> = unrelated.iter().map(ToString::to_string).collect();
+    format!("left out {}, which {verb} none of the findings", places.join(", "))
 }
 
 /// Joins ids: `F1 F3`.

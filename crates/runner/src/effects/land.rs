@@ -19,7 +19,7 @@ use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
     engine::{
         effect::{LandOutcome, LandedChange},
-        files::{FileSizeLimit, Hunk, LandedFile, PatchRefusal},
+        files::{FilePart, FileSizeLimit, Hunk, LandedFile, PatchRefusal},
         ids::Hash,
     },
     text::truncate_chars,
@@ -34,7 +34,7 @@ use crate::{
     landing::{
         checkpoints::{CheckpointChange, CheckpointKey},
         landing_repository,
-        merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
+        merging::{MergeConflict, diff_hunks, merge_or_first_conflict, merge_without},
     },
     project::atomic_files::{FileReplacement, write_atomically},
     workspaces::TaskWorkspace,
@@ -55,6 +55,10 @@ pub(super) struct LandingRequest {
     pub allowed: Vec<String>,
     pub size_limit: FileSizeLimit,
     pub checks: Vec<CheckSpec>,
+    /// Only tell what would change.
+    pub is_preview: bool,
+    /// Parts of the patch that do not land.
+    pub without: Vec<FilePart>,
 }
 
 /// What is about to land. It is written before the first file is replaced.
@@ -99,8 +103,8 @@ pub(super) async fn land_patch(context: Arc<EffectContext>, request: LandingRequ
     };
     let directory = workspace.directory().to_path_buf();
     let outcome = attempt_landing(&context, request, workspace).await?;
-    // A failed landing is tried again later and needs the workspace for that.
-    if !matches!(outcome, LandOutcome::Failed { .. }) {
+    // A failed landing is tried again later and needs the workspace for that, and so does one that was only previewed.
+    if !matches!(outcome, LandOutcome::Failed { .. } | LandOutcome::Previewed(_)) {
         context.memory.landed_workspaces.lock().unwrap_or_else(PoisonError::into_inner).insert(directory);
     }
     Some(outcome)
@@ -114,9 +118,15 @@ async fn attempt_landing(
     let landing_fault =
         |cause: io::Error| LandOutcome::from(environment_fault(format!("could not apply the patch: {cause}")));
     let context = effect_context.clone();
+    let is_preview = request.is_preview;
     let search =
         run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.checks))).await;
     let (candidate, checks) = match search {
+        Ok((Ok(candidate), _)) if is_preview => {
+            let context = effect_context.clone();
+            let preview = run_file_work(move || preview_landing(&context, &candidate)).await;
+            return Some(preview.unwrap_or_else(landing_fault));
+        }
         Ok((Ok(candidate), checks)) => (Arc::new(candidate), checks),
         Ok((Err(refusal), _)) => return Some(refused_outcome(refusal)),
         Err(cause) => return Some(landing_fault(cause)),
@@ -132,6 +142,22 @@ async fn attempt_landing(
             Some(partial_outcome.unwrap_or_else(|| landing_fault(cause)))
         }
     }
+}
+
+/// Tells what a patch would change in the files as they are now.
+fn preview_landing(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<LandOutcome> {
+    let mut merged_files = match merge_candidate(context, candidate)? {
+        LandingAttempt::Decided(outcome) => return Ok(*outcome),
+        LandingAttempt::Merged(merged_files) => merged_files,
+    };
+    for merged_file in &mut merged_files {
+        let current_text = merged_file.current_text.as_deref().unwrap_or_default();
+        merged_file.landed_hunks = Some(diff_hunks(current_text, &merged_file.merged_text));
+    }
+    Ok(match landed_outcome(context, &merged_files, Vec::new()) {
+        LandOutcome::Landed(change) => LandOutcome::Previewed(change),
+        other_outcome => other_outcome,
+    })
 }
 
 /// Undoes a landing that broke off. Files that cannot be undone have landed, and are reported as landed.
@@ -225,7 +251,10 @@ fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io:
             });
             continue;
         }
-        match merge_file(patched_file, current_text.as_deref())? {
+        let merged = merge_file(patched_file, current_text.as_deref())?.and_then(|merged_text| {
+            drop_parts(&patched_file.relative_path, current_text.as_deref(), merged_text, &candidate.without)
+        });
+        match merged {
             Ok(merged_text) => merged_files.push(MergedFile {
                 relative_path: patched_file.relative_path.clone(),
                 current_text,
@@ -245,6 +274,24 @@ fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io:
         return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files, check_results))));
     }
     Ok(LandingAttempt::Merged(merged_files))
+}
+
+/// Leaves parts out of a change. They were named for the file as a preview has shown it.
+fn drop_parts(
+    relative_path: &str,
+    current_text: Option<&str>,
+    merged_text: String,
+    without: &[FilePart],
+) -> Result<String, PatchRefusal> {
+    let dropped_hunks: Vec<Hunk> =
+        without.iter().filter(|part| part.path == relative_path).map(|part| part.hunk).collect();
+    if dropped_hunks.is_empty() {
+        return Ok(merged_text);
+    }
+    let remaining_text = merge_without(current_text.unwrap_or_default(), &merged_text, &dropped_hunks);
+    remaining_text.ok_or_else(|| PatchRefusal::Lost {
+        detail: format!("{relative_path} was edited while its fix was being judged"),
+    })
 }
 
 /// Removes what an earlier process landed before it was killed between two files, if the remaining files can no longer follow.

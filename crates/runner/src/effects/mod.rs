@@ -249,13 +249,15 @@ pub(crate) async fn perform_effect(
                 .await
                 .map(PerformedEffect::into_reply);
         }
-        Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks }) => {
+        Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
             let request = land::LandingRequest {
                 checkpoint_key: CheckpointKey { stretch: stretch_number, task_key },
                 patch,
                 allowed,
                 size_limit,
                 checks,
+                is_preview: preview,
+                without,
             };
             Reply::Land(land::land_patch(context, request).await?)
         }

@@ -316,7 +316,7 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
     for entry in entries {
         match &entry.event {
             RunEvent::Boundary { stretch: ended_stretch, .. } => stretch = ended_stretch + 1,
-            RunEvent::EffectStarted { key: entry_key, effect: Effect::Land(Land { by: task_key, .. }), stretch, .. } => {
+            RunEvent::EffectStarted { key: entry_key, effect: Effect::Land(Land { by: task_key, preview: false, .. }), stretch, .. } => {
                 begun_keys.insert((CheckpointKey { stretch: *stretch, task_key: task_key.clone() }, entry_key.clone()));
             }
             RunEvent::EffectFinished { key: entry_key, stretch, reply }

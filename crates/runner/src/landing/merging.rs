@@ -109,6 +109,30 @@ pub(crate) fn diff_hunks(old_text: &str, new_text: &str) -> Vec<Hunk> {
         .collect()
 }
 
+/// Applies the changes from one text to another except for some hunks. `None` if one of these is not among the changes.
+pub(crate) fn merge_without(old_text: &str, new_text: &str, dropped_hunks: &[Hunk]) -> Option<String> {
+    let hunks = diff_hunks(old_text, new_text);
+    if !dropped_hunks.iter().all(|dropped_hunk| hunks.contains(dropped_hunk)) {
+        return None;
+    }
+    let old_lines: Vec<&str> = old_text.split_inclusive('\n').collect();
+    let new_lines: Vec<&str> = new_text.split_inclusive('\n').collect();
+    let (mut merged_text, mut old_index, mut new_index) = (String::new(), 0, 0);
+    for hunk in &hunks {
+        let hunk_start = hunk.old_start as usize - 1;
+        merged_text.push_str(&old_lines[old_index..hunk_start].concat());
+        new_index += hunk_start - old_index;
+        let (old_end, new_end) = (hunk_start + hunk.old_len as usize, new_index + hunk.new_len as usize);
+        match dropped_hunks.contains(hunk) {
+            true => merged_text.push_str(&old_lines[hunk_start..old_end].concat()),
+            false => merged_text.push_str(&new_lines[new_index..new_end].concat()),
+        }
+        (old_index, new_index) = (old_end, new_end);
+    }
+    merged_text.push_str(&old_lines[old_index..].concat());
+    Some(merged_text)
+}
+
 /// Renders a patch for display and for `patch`. `None` stands for a file that does not exist on that side.
 pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text: Option<&str>) -> String {
     let header_name = |side_name: &str, side_text: Option<&str>| match side_text {
@@ -165,6 +189,19 @@ mod tests {
             merge_texts(BASE, "one\n2\n3\n4\n5\n6\n", "1\n2\n3\n4\n5\nsix\nseven\n"),
             Ok("one\n2\n3\n4\n5\nsix\nseven\n".into())
         );
+    }
+
+    #[test]
+    fn hunks_can_be_left_out() {
+        let new_text = "one\n2\n3\n5\n6\nseven";
+        let hunks = diff_hunks(BASE, new_text);
+        assert_eq!(hunks.len(), 3);
+        assert_eq!(merge_without(BASE, new_text, &[]).as_deref(), Some(new_text));
+        assert_eq!(merge_without(BASE, new_text, &hunks).as_deref(), Some(BASE));
+        assert_eq!(merge_without(BASE, new_text, &hunks[1..2]).as_deref(), Some("one\n2\n3\n4\n5\n6\nseven"));
+        assert_eq!(merge_without(BASE, new_text, &hunks[..1]).as_deref(), Some("1\n2\n3\n5\n6\nseven"));
+        let other_hunk = Hunk { old_start: 2, old_len: 1, new_len: 1 };
+        assert_eq!(merge_without(BASE, new_text, &[other_hunk]), None);
     }
 
     #[test]

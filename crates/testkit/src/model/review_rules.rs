@@ -39,6 +39,21 @@ pub fn fixer_rule(finding_text: &str, edits: &[ScriptedEdit<'_>], fixes: &[Value
     ScenarioRule::on_condition(fixer_condition(finding_text), steps)
 }
 
+/// A rule for the judge of a change that contains this text.
+pub fn judge_rule(changed_text: &str, verdicts: &[Value]) -> ScenarioRule {
+    let pattern = format!("(?s)You are a judge.*{}", regex::escape(changed_text));
+    answer_rule(&pattern, &json!({ "verdicts": verdicts }))
+}
+
+/// What a judge answers that has no rule: every finding is repaired, and every part of the change is needed. `None` if the text
+/// is not for a judge.
+pub(super) fn confirm_repairs(prompt: &str) -> Option<AnswerStep> {
+    let (findings, parts) = tribunal_agents::prompt::read_judged(prompt);
+    let ids = findings.iter().map(|finding| finding.id.to_string()).chain(parts.into_iter().map(|part| part.id));
+    let verdicts: Vec<Value> = ids.map(|id| verdict_json(&id, "VALID", "")).collect();
+    (!findings.is_empty()).then(|| AnswerStep::from_structured(json!({ "verdicts": verdicts })))
+}
+
 /// The condition that a fixer is asked about findings that contain this text.
 pub fn fixer_condition(finding_text: &str) -> RuleCondition {
     matching_condition(&format!("(?s)You are a fixer.*assigned findings.*{}", regex::escape(finding_text)))

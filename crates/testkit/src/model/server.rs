@@ -15,6 +15,7 @@ use super::{
     http::{self, HttpRequest, HttpResponse},
     model_answer::{ModelAnswer, error_body, stream_error_event},
     request::{ModelApi, ModelRequest},
+    review_rules,
     scenario::{AnswerFailure, AnswerStep, Scenario},
     timestamps,
 };
@@ -172,6 +173,7 @@ impl SharedServer {
         let mut state = self.lock_state();
         let chosen_step = self.scenario.choose_step(&request, &state.rule_uses, &state.open_gates);
         let chosen_step = chosen_step.map(|(rule, step)| (rule, step.clone()));
+        let judge_step = review_rules::confirm_repairs(&request.last_text).filter(|_| chosen_step.is_none());
         request.rule_index = chosen_step.as_ref().map(|(rule, _)| *rule);
         if let Some(used) = request.rule_index.and_then(|rule| state.rule_uses.get_mut(rule)) {
             *used += 1;
@@ -182,7 +184,7 @@ impl SharedServer {
         let request_number = state.request_log.requests.len();
         drop(state);
         self.changed.notify_all();
-        (request_number, chosen_step.map(|(_, step)| step))
+        (request_number, chosen_step.map(|(_, step)| step).or(judge_step))
     }
 }
 

@@ -52,6 +52,21 @@ impl ReviewLines {
                 lines.write_marked(4, LineMark::DONE, &line_text);
                 self.write_diffstat(lines);
             }
+            ReviewEvent::JudgeAnswered { agent: agent_name, fault: Some(fault), .. } => {
+                lines.write_marked(4, LineMark::FAILED, &format!("judge {agent_name} failed: {fault}"));
+            }
+            ReviewEvent::JudgeAnswered { agent: agent_name, unrelated, key, .. }
+                // What a session has changed is in place already, and has a warning of its own.
+                if !unrelated.is_empty() && !key.judged_task().is_some_and(|task_key| task_key.is_session()) =>
+            {
+                let line_text = format!("judge {agent_name}: {}", phrases::describe_unrelated(unrelated));
+                lines.write_marked(4, LineMark::WARNING, &line_text);
+            }
+            ReviewEvent::PatchRefused { findings: patch_findings, why: PatchRefusal::RepairsNothing, .. } => {
+                // Each finding has a reason of its own.
+                self.refused_findings.clear();
+                write_refused_patch(patch_findings, &PatchRefusal::RepairsNothing, lines);
+            }
             ReviewEvent::PatchRefused { findings: patch_findings, why: refusal, .. } => {
                 // The findings of this patch become open again right after this event; they are not reported twice.
                 self.refused_findings.clone_from(patch_findings);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tribunal_core::engine::{
-    files::{FileSizeLimit, PatchRefusal},
+    files::{FilePart, FileSizeLimit, PatchRefusal},
     ids::Hash,
 };
 
@@ -35,6 +35,8 @@ pub(in crate::effects) struct LandingCandidate {
     /// Where the texts before and after every landing are stored, and under which key this one is.
     pub(super) checkpoints: CheckpointStore,
     pub(super) checkpoint_key: CheckpointKey,
+    /// Parts of the patch that do not land.
+    pub(super) without: Vec<FilePart>,
 }
 
 impl LandingCandidate {
@@ -117,8 +119,17 @@ pub(super) fn find_candidate(
     {
         return Ok(Err(refusal));
     }
+    // A new file that does not land is not created.
+    let is_left_out = |file: &PatchedFile| {
+        file.base_text.is_none() && request.without.iter().any(|part| part.path == file.relative_path)
+    };
+    patched_files.retain(|file| !is_left_out(file));
+    if patched_files.is_empty() {
+        return Ok(Err(PatchRefusal::Lost { detail: "nothing is left of the fix".to_string() }));
+    }
     let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
-    Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key: request.checkpoint_key.clone() }))
+    let (checkpoint_key, without) = (request.checkpoint_key.clone(), request.without.clone());
+    Ok(Ok(LandingCandidate { workspace, patched_files, checkpoints, checkpoint_key, without }))
 }
 
 /// Refuses a patch that makes a file too large.

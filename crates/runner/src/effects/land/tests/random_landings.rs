@@ -143,6 +143,10 @@ impl LandingScene {
     }
 
     fn land_patch(&self) -> LandOutcome {
+        self.land_with(false, Vec::new())
+    }
+
+    fn land_with(&self, is_preview: bool, without: Vec<FilePart>) -> LandOutcome {
         let changed_files = self.workspace.changed_files().unwrap();
         let landing = LandingRequest {
             checkpoint_key: checkpoint_key(),
@@ -150,6 +154,8 @@ impl LandingScene {
             allowed: allowed_paths(),
             size_limit: FileSizeLimit::default(),
             checks: Vec::new(),
+            is_preview,
+            without,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(land_patch(self.context.clone(), landing)).unwrap()
@@ -208,7 +214,7 @@ fn assert_tree_matches(tree: &RandomTree, items_before: &DiskItems, items_after:
 
 fn landed_files(outcome: &LandOutcome) -> Option<&[LandedFile]> {
     match outcome {
-        LandOutcome::Landed(landed) => Some(&landed.files),
+        LandOutcome::Landed(landed) | LandOutcome::Previewed(landed) => Some(&landed.files),
         LandOutcome::Refused { .. } | LandOutcome::Failed { .. } => None,
     }
 }
@@ -231,6 +237,45 @@ fn assert_conflict_shows_both_sides(tree: &RandomTree, outcome: &LandOutcome) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_preview_changes_nothing_and_parts_that_it_shows_can_be_left_out(
+        tree in random_tree(),
+        keep_pattern in any::<u16>(),
+    ) {
+        let scene = LandingScene::from_tree(&tree);
+        let before = scene.read_items();
+        let preview = scene.land_with(true, Vec::new());
+        prop_assert_eq!(&scene.read_items(), &before);
+        let Some(previewed_files) = landed_files(&preview).map(<[LandedFile]>::to_vec) else { return Ok(()) };
+        let parts = previewed_files.iter().flat_map(|file| {
+            file.hunks.iter().map(|hunk| FilePart { path: file.path.clone(), hunk: *hunk })
+        });
+        let dropped: Vec<FilePart> =
+            (0_u16..).zip(parts).filter(|(index, _)| keep_pattern >> (index % 16) & 1 == 0).map(|(_, part)| part).collect();
+        let outcome = scene.land_with(false, dropped.clone());
+        let after = scene.read_items();
+        if landed_files(&outcome).is_none() {
+            prop_assert_eq!(&after, &before);
+            return Ok(());
+        }
+        for file in &previewed_files {
+            let dropped_hunks: Vec<Hunk> =
+                dropped.iter().filter(|part| part.path == file.path).map(|part| part.hunk).collect();
+            let text_of = |items: &DiskItems| match items.get(&file.path) {
+                Some(DiskItem::File(bytes, _)) => Some(String::from_utf8(bytes.clone()).unwrap()),
+                _ => None,
+            };
+            match text_of(&before) {
+                None if !dropped_hunks.is_empty() => prop_assert_eq!(text_of(&after), None),
+                None => prop_assert_eq!(text_of(&after), Some(file.text.clone())),
+                Some(old_text) => {
+                    let expected = merge_without(&old_text, &file.text, &dropped_hunks);
+                    prop_assert_eq!(text_of(&after), expected);
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_lands_is_both_sides_and_what_does_not_leaves_no_trace(tree in random_tree()) {

@@ -1,0 +1,282 @@
+//! Asks a judge whether a change repairs the findings that it was made for, and only those.
+//!
+//! The judge is of another provider than the fixer where one is configured. It sees the findings and the parts of the change,
+//! but not what the fixer says about them. It is asked at most once for each patch, and only about what the
+//! [rules](super::landing_impact) cannot decide. Only a clear yes counts: a finding about which the judge is in doubt stays
+//! open.
+
+use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec::Vec};
+
+use crate::{
+    engine::{
+        files::{FilePart, FrozenFile, LandedFile},
+        host::ParkedRun,
+        ids::{AgentName, FindingId, Key},
+        limits::AgentUsage,
+    },
+    review::{
+        ReviewState,
+        challenge::find_ruling_problem,
+        event::ReviewEvent,
+        finding::Finding,
+        frozen_copy::freeze_subject,
+        landing_impact::LandingImpact,
+        level::AgentRole,
+        review_host::ReviewHost,
+        run_stage::StageExit,
+        seat_plan::{PartToJudge, SeatPlan},
+    },
+    tasks::{
+        asking::consult_agent,
+        brief::{AgentTask, AnswerContent, AssignedFinding, ReviewBrief, WorkspaceKind},
+        claims::{ChallengeVerdict, ChallengerRuling, PartRuling},
+        fault::{Fault, FaultKind},
+        selection,
+    },
+    text::truncate_chars,
+};
+
+/// The most parts of a change that a judge sees, and the most characters of each text.
+const MAX_PARTS: usize = 60;
+const MAX_PART_CHARS: usize = 3_000;
+/// The most characters of a judge's reason that are repeated to a fixer.
+const MAX_REASON_CHARS: usize = 300;
+
+/// A change to be judged.
+pub(super) struct ChangeToJudge<'c> {
+    /// The key of the task that made the change; the judge's keys are below it.
+    pub task_key: &'c Key,
+    /// The agent that made it; `None` for a session of the user.
+    pub made_by: Option<&'c AgentName>,
+    /// The findings that the rules leave open.
+    pub finding_ids: Vec<FindingId>,
+    pub landed_files: &'c [LandedFile],
+    /// The files before the change, if they are not the current ones.
+    pub files_before: Option<&'c [FrozenFile]>,
+}
+
+/// What became of the judge's task.
+pub(super) enum JudgeOutcome {
+    Judged(Judgement),
+    /// No judge gave an answer that could be read, or none could be asked.
+    Unheard(String),
+    EnvironmentFailed(Fault),
+}
+
+/// What a judge said.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    rulings: Vec<ChallengerRuling>,
+    /// By the index of the part.
+    parts: BTreeMap<usize, PartRuling>,
+}
+
+impl Judgement {
+    /// Returns why a finding does not count as repaired; `None` if it does.
+    pub fn find_objection(&self, finding_id: FindingId) -> Option<String> {
+        let reason_text = |note: &str| match note {
+            "" => String::new(),
+            note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
+        };
+        match self.rulings.iter().rev().find(|ruling| ruling.id == finding_id) {
+            Some(ruling) if ruling.holds == ChallengeVerdict::Valid => None,
+            Some(ruling) if ruling.holds == ChallengeVerdict::Invalid => {
+                Some(format!("the judge says that it is not repaired{}", reason_text(&ruling.note)))
+            }
+            Some(ruling) => {
+                Some(format!("the judge could not tell whether it is repaired{}", reason_text(&ruling.note)))
+            }
+            None => Some("the judge said nothing about it".to_owned()),
+        }
+    }
+
+    pub fn part_verdict(&self, part_index: usize) -> Option<ChallengeVerdict> {
+        self.parts.get(&part_index).map(|part_ruling| part_ruling.holds)
+    }
+
+    fn part_note(&self, part_index: usize) -> &str {
+        self.parts.get(&part_index).map_or("", |part_ruling| part_ruling.note.as_str())
+    }
+}
+
+/// What a change repairs, by the rules and a judge.
+#[derive(Debug, Default)]
+pub(super) struct RepairVerdict {
+    /// The findings that it repairs.
+    pub repaired: Vec<FindingId>,
+    /// The other findings that it was made for, with the reason.
+    pub unrepaired: Vec<(FindingId, String)>,
+    /// The parts that repair none of them.
+    pub unrelated: Vec<FilePart>,
+}
+
+impl RepairVerdict {
+    /// Combines what the judge says about findings and about parts. A part counts if it is at the evidence of a repaired
+    /// finding, or if the judge says that it is needed. A finding is not repaired if its part also changes something that no
+    /// finding asks for.
+    pub fn combine(
+        state: &ReviewState,
+        impact: &LandingImpact<'_>,
+        judgement: &Judgement,
+        (open_ids, checked_ids): (&[FindingId], &[FindingId]),
+    ) -> RepairVerdict {
+        let parts = impact.all_parts();
+        let is_at = |part: &FilePart, finding_id: FindingId| {
+            state.find_finding(finding_id).is_some_and(|finding| impact.is_part_at(part, finding))
+        };
+        let mut verdict = RepairVerdict { repaired: checked_ids.to_vec(), ..RepairVerdict::default() };
+        for finding_id in open_ids {
+            let excess_part = parts.iter().enumerate().find(|(part_index, part)| {
+                judgement.part_verdict(*part_index) == Some(ChallengeVerdict::Invalid) && is_at(part, *finding_id)
+            });
+            let objection = judgement.find_objection(*finding_id).or_else(|| {
+                let (part_index, part) = excess_part?;
+                let note = truncate_chars(judgement.part_note(part_index), MAX_REASON_CHARS);
+                Some(format!("the judge says that the change at {part} does more than repair it: {note}"))
+            });
+            match objection {
+                None => verdict.repaired.push(*finding_id),
+                Some(reason) => verdict.unrepaired.push((*finding_id, reason)),
+            }
+        }
+        let is_related = |(part_index, part): (usize, &FilePart)| match judgement.part_verdict(part_index) {
+            Some(ChallengeVerdict::Valid) => true,
+            Some(ChallengeVerdict::Invalid) => false,
+            Some(ChallengeVerdict::Ambiguous) | None => verdict.repaired.iter().any(|id| is_at(part, *id)),
+        };
+        // A check fails or passes for the whole change, so all of it may be what repairs it.
+        if checked_ids.is_empty() {
+            verdict.unrelated =
+                parts.iter().enumerate().filter(|part| !is_related(*part)).map(|(_, part)| part.clone()).collect();
+        }
+        verdict
+    }
+}
+
+/// Asks a judge about a change.
+pub(super) async fn judge_change(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    change: ChangeToJudge<'_>,
+) -> Result<JudgeOutcome, ParkedRun> {
+    let judge_key = change.task_key.judge_key();
+    if state.check_limits(host).is_some() {
+        return Ok(JudgeOutcome::Unheard("a limit of the run is reached".to_owned()));
+    }
+    let frozen = match freeze_subject(host, state, judge_key.freeze_key()).await {
+        Ok(frozen) => frozen,
+        Err(StageExit::Parked(parked)) => return Err(parked),
+        Err(StageExit::Ended(ending)) => {
+            return Ok(JudgeOutcome::EnvironmentFailed(Fault::new(FaultKind::World, ending.detail)));
+        }
+    };
+    let current_files = match host.order.subject.file_path() {
+        Some(path) => [FrozenFile { path: path.into(), text: frozen.subject_text }].to_vec(),
+        None => frozen.frozen_files,
+    };
+    let files_before = change.files_before.unwrap_or(&current_files);
+    let impact = LandingImpact::new(&host.order.subject, change.landed_files);
+    let findings: Vec<&Finding> =
+        change.finding_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).collect();
+    let parts = list_parts(&impact, &findings, change.landed_files, files_before);
+    let brief = ReviewBrief {
+        assigned: findings.iter().map(|finding| finding_to_judge(finding)).collect(),
+        plan: SeatPlan::Judgement { parts },
+        said: state.dialog.remark_lines(),
+        surroundings: state.task_background(host.settings()),
+        ..ReviewBrief::new(AgentRole::Judge, state.reviewed_subject(host.order), state.round)
+    };
+    let agent = selection::choose_judge(host.settings(), change.made_by, &state.spent.failing);
+    let workspace = WorkspaceKind::Frozen { by: judge_key.freeze_key() };
+    let timeout_ms = host.order.panel.reviewer_timeout_ms;
+    let task = AgentTask::for_review(agent.clone(), brief, workspace, timeout_ms);
+    // Other fixers may be at work, and each has its share of the budget.
+    let parallel_tasks = host.order.fixers.max_concurrent.max(1) as usize;
+    let request = host.new_consultation(&judge_key, task, &state.spent, parallel_tasks);
+    let finding_ids = &change.finding_ids;
+    let consultation =
+        consult_agent(host.run_host(), request, |content| find_ruling_problem(content, finding_ids)).await?;
+    let mut judgement: Option<Judgement> = None;
+    for content in consultation.replies.iter().map(|answered| &answered.reply.content) {
+        if let AnswerContent::Rulings { rulings, parts, .. } = content {
+            let judgement = judgement.get_or_insert_default();
+            // If a judge was asked once more, its later answer counts.
+            judgement.rulings.extend(rulings.iter().cloned());
+            judgement
+                .parts
+                .extend(parts.iter().filter(|part| part.part > 0).map(|part| (part.part as usize - 1, part.clone())));
+        }
+    }
+    let agent = consultation.last_agent().cloned().unwrap_or(agent);
+    let fault = match &judgement {
+        Some(_) => None,
+        None => Some(
+            consultation
+                .fault
+                .clone()
+                .unwrap_or_else(|| Fault::new(FaultKind::Malformed, format!("{agent} returned no verdicts"))),
+        ),
+    };
+    let verdict = judgement
+        .as_ref()
+        .map(|judgement| RepairVerdict::combine(state, &impact, judgement, (finding_ids, &[])))
+        .unwrap_or_default();
+    host.note_review(ReviewEvent::JudgeAnswered {
+        key: judge_key.clone(),
+        agent,
+        findings: finding_ids.clone(),
+        repaired: verdict.repaired,
+        unrelated: if fault.is_none() { verdict.unrelated } else { Vec::new() },
+        usage: consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with),
+        fault: fault.clone(),
+    });
+    state.record_result(host, &consultation, judgement.is_some());
+    state.dialog.ask_about_strays(host.run_host(), &judge_key, &consultation.strayed).await?;
+    Ok(match (judgement, fault) {
+        (Some(judgement), _) => JudgeOutcome::Judged(judgement),
+        (None, Some(fault)) if fault.is_environment() => JudgeOutcome::EnvironmentFailed(fault),
+        (None, fault) => JudgeOutcome::Unheard(fault.map_or_else(String::new, |fault| fault.detail)),
+    })
+}
+
+fn finding_to_judge(finding: &Finding) -> AssignedFinding {
+    AssignedFinding {
+        id: finding.id,
+        severity: finding.severity,
+        description: finding.description.clone(),
+        evidence: finding.evidence.clone(),
+        place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
+        suggested_fix: finding.suggested_fix.clone(),
+        last_try: String::new(),
+    }
+}
+
+/// Lists the parts of a change with their texts.
+fn list_parts(
+    impact: &LandingImpact<'_>,
+    findings: &[&Finding],
+    landed_files: &[LandedFile],
+    files_before: &[FrozenFile],
+) -> Vec<PartToJudge> {
+    let mut parts = Vec::new();
+    for (index, part) in impact.all_parts().into_iter().enumerate().take(MAX_PARTS) {
+        let text_before = files_before.iter().find(|file| file.path == part.path).map_or("", |file| file.text.as_str());
+        let Some(landed_file) = landed_files.iter().find(|file| file.path == part.path) else { continue };
+        let earlier_hunks = landed_file.hunks.iter().filter(|hunk| hunk.old_start < part.hunk.old_start);
+        let moved_by: i64 = earlier_hunks.map(|hunk| i64::from(hunk.new_len) - i64::from(hunk.old_len)).sum();
+        let new_start = u32::try_from(i64::from(part.hunk.old_start) + moved_by).unwrap_or(1);
+        parts.push(PartToJudge {
+            id: format!("C{}", index + 1),
+            place: format!("{part}"),
+            before: take_lines(text_before, part.hunk.old_start, part.hunk.old_len),
+            after: take_lines(&landed_file.text, new_start, part.hunk.new_len),
+            is_elsewhere: !findings.iter().any(|finding| impact.is_part_at(&part, finding)),
+        });
+    }
+    parts
+}
+
+fn take_lines(text: &str, first_line: u32, line_count: u32) -> String {
+    let lines = text.lines().skip(first_line.saturating_sub(1) as usize).take(line_count as usize);
+    truncate_chars(&lines.collect::<Vec<_>>().join("\n"), MAX_PART_CHARS)
+}
