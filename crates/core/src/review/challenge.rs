@@ -19,7 +19,7 @@ use crate::{
     review::{
         ReviewState,
         challenge_rules::{
-            ChallengeResult, ChallengerVoice, MAX_VOICES, VOICES_AT_ONCE, decide_result, describe_doubt,
+            ChallengeResult, ChallengerVoice, MAX_VOICES, OpenProviders, VOICES_AT_ONCE, decide_result, describe_doubt,
             describe_voices, is_settled, lower_severity, needs_challenge, refuting_providers,
         },
         event::ReviewEvent,
@@ -135,9 +135,13 @@ fn has_enough_voices(
 ) -> bool {
     let Some(finding) = state.find_finding(finding_id) else { return true };
     let refuting = refuting_providers(voices);
-    let can_ask_provider = selection::working_challengers(host.settings(), &state.spent.failing)
-        .any(|agent_spec| !refuting.contains(agent_spec.provider_name()));
-    is_settled(voices, finding.severity, can_ask_provider)
+    let is_heard = |provider: &str| voices.iter().any(|voice| voice.provider_name() == provider);
+    let mut open_providers = OpenProviders::default();
+    for agent_spec in selection::working_challengers(host.settings(), &state.spent.failing) {
+        open_providers.unheard |= !is_heard(agent_spec.provider_name());
+        open_providers.unrefuting |= !refuting.contains(agent_spec.provider_name());
+    }
+    is_settled(voices, finding.severity, open_providers)
 }
 
 /// Checks the limits that concern challenges. The number of findings is checked after the challenge, which dismisses some.

@@ -7,6 +7,7 @@
 //! | --- | --- | --- | --- |
 //! | 2 or 3 | | | valid |
 //! | | 2 or 3 | | invalid: dismissed, with the reason; see below |
+//! | | 1 | 1 | a third provider is asked; if there is none, invalid for medium and low severities |
 //! | | | 2 or 3 | ambiguous: one severity down, critical asks the user |
 //! | 1 | 1 | 1 | ambiguous |
 //! | 1 | 0 | 0 | valid: no other challenger answered |
@@ -14,8 +15,8 @@
 //! | 0 | 0 | 0 | unheard: the finding stays as it was raised |
 //!
 //! Answers of one provider are one voice, because the same model repeats its own mistakes. One voice never dismisses a
-//! finding of high or critical severity: as long as only one provider calls it invalid, it is ambiguous. No single answer
-//! dismisses a finding of any severity: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
+//! finding of high or critical severity: as long as only one provider calls it invalid, it is ambiguous. It dismisses other
+//! findings only if all of its answers say so. No single answer dismisses a finding of any severity: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::fmt;
@@ -106,18 +107,47 @@ fn is_corroborated(finding: &Finding, settings: &Settings, evidence_overlaps: bo
     })
 }
 
-/// Whether the voices are enough, so that no further one is needed. `can_ask_provider`: a provider that was not heard, or that
-/// did not call the finding invalid, can be asked.
-pub fn is_settled(voices: &[ChallengerVoice], severity: Severity, can_ask_provider: bool) -> bool {
+/// Which providers can still be asked about a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenProviders {
+    /// One that was not heard.
+    pub unheard: bool,
+    /// One that was not heard, or that did not call the finding invalid.
+    pub unrefuting: bool,
+}
+
+/// Whether the voices are enough, so that no further one is needed.
+pub fn is_settled(voices: &[ChallengerVoice], severity: Severity, open_providers: OpenProviders) -> bool {
     let two_agree_on = |verdict: ChallengeVerdict| voices.iter().filter(|voice| voice.holds == verdict).count() > 1;
     two_agree_on(ChallengeVerdict::Valid)
         || two_agree_on(ChallengeVerdict::Ambiguous)
-        || (two_agree_on(ChallengeVerdict::Invalid) && (can_dismiss(voices, severity) || !can_ask_provider))
+        || (is_minor_refuted(voices, severity) && !open_providers.unheard)
+        || (two_agree_on(ChallengeVerdict::Invalid) && (can_dismiss(voices, severity) || !open_providers.unrefuting))
 }
 
-/// Whether those who call a finding invalid may dismiss it, if they are in the majority.
+/// Whether a finding of medium or low severity is refuted although only one of two challengers calls it invalid: the other one
+/// does not believe it either.
+fn is_minor_refuted(voices: &[ChallengerVoice], severity: Severity) -> bool {
+    let has_verdict = |verdict: ChallengeVerdict| voices.iter().any(|voice| voice.holds == verdict);
+    matches!(severity, Severity::Medium | Severity::Low)
+        && count_providers(voices) > 1
+        && has_verdict(ChallengeVerdict::Invalid)
+        && has_verdict(ChallengeVerdict::Ambiguous)
+        && !has_verdict(ChallengeVerdict::Valid)
+}
+
+/// Whether those who call a finding invalid may dismiss it, if they are in the majority. One provider alone may dismiss only
+/// what is medium or low, and only if all of its answers agree.
 fn can_dismiss(voices: &[ChallengerVoice], severity: Severity) -> bool {
-    !matches!(severity, Severity::High | Severity::Critical) || refuting_providers(voices).len() > 1
+    let is_unanimous = || voices.iter().all(|voice| voice.holds == ChallengeVerdict::Invalid);
+    match severity {
+        Severity::High | Severity::Critical => refuting_providers(voices).len() > 1,
+        Severity::Medium | Severity::Low => count_providers(voices) > 1 || is_unanimous(),
+    }
+}
+
+fn count_providers(voices: &[ChallengerVoice]) -> usize {
+    voices.iter().map(ChallengerVoice::provider_name).collect::<BTreeSet<_>>().len()
 }
 
 /// Returns the providers that call a finding invalid.
@@ -132,6 +162,7 @@ pub fn decide_result(voices: &[ChallengerVoice], severity: Severity) -> Challeng
     match (count_verdict(ChallengeVerdict::Valid), count_verdict(ChallengeVerdict::Invalid), voices.len()) {
         (_, _, 0) => ChallengeResult::Unheard,
         (_, 2.., _) if can_dismiss(voices, severity) => ChallengeResult::Invalid,
+        _ if is_minor_refuted(voices, severity) => ChallengeResult::Invalid,
         // Invalid needs two voices, valid only a majority: dismissing a real issue is worse than repairing a doubtful one.
         (valid, _, total) if valid * 2 > total => ChallengeResult::Valid,
         _ => ChallengeResult::Ambiguous,
@@ -216,6 +247,8 @@ mod tests {
     use crate::review::finding::{DismissalReason, StatusTransition, TransitionCause};
     use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
+    const NO_PROVIDER: OpenProviders = OpenProviders { unheard: false, unrefuting: false };
+
     fn voices_with(verdicts: &[ChallengeVerdict]) -> Vec<ChallengerVoice> {
         voices_of(verdicts, |index| AgentName::new(format!("c{index}")))
     }
@@ -259,9 +292,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_minor_is_dismissed_if_two_providers_do_not_believe_it() {
+        for (severity, expected) in [
+            (Severity::Low, ChallengeResult::Invalid),
+            (Severity::Medium, ChallengeResult::Invalid),
+            (Severity::High, ChallengeResult::Ambiguous),
+        ] {
+            let voices = voices_with(&[Invalid, Ambiguous]);
+            assert_eq!(decide_result(&voices, severity), expected);
+            assert_eq!(is_settled(&voices, severity, NO_PROVIDER), expected == ChallengeResult::Invalid);
+            assert!(!is_settled(&voices, severity, OpenProviders { unheard: true, unrefuting: true }));
+            let one_provider = voices_of(&[Invalid, Ambiguous], |_| AgentName::new("c"));
+            assert_eq!(decide_result(&one_provider, severity), ChallengeResult::Ambiguous);
+        }
+    }
+
+    #[test]
     fn one_provider_never_dismisses_a_high_or_critical_finding() {
         let same_agent = |_| AgentName::new("c");
-        for verdicts in [vec![Invalid, Invalid], vec![Invalid, Invalid, Invalid], vec![Invalid, Valid, Invalid]] {
+        let split_voices = voices_of(&[Invalid, Valid, Invalid], same_agent);
+        assert_eq!(decide_result(&split_voices, Severity::Low), ChallengeResult::Ambiguous, "it is not sure itself");
+        for verdicts in [vec![Invalid, Invalid], vec![Invalid, Invalid, Invalid]] {
             let voices = voices_of(&verdicts, same_agent);
             for (severity, expected) in [
                 (Severity::Low, ChallengeResult::Invalid),
@@ -271,8 +322,13 @@ mod tests {
             ] {
                 assert_eq!(decide_result(&voices, severity), expected, "{severity} {verdicts:?}");
             }
-            assert!(!is_settled(&voices, Severity::High, true), "another provider is asked");
-            assert!(is_settled(&voices, Severity::High, false) && is_settled(&voices, Severity::Medium, true));
+            assert!(
+                !is_settled(&voices, Severity::High, OpenProviders { unheard: true, unrefuting: true }),
+                "another provider is asked"
+            );
+            assert!(
+                is_settled(&voices, Severity::High, NO_PROVIDER) && is_settled(&voices, Severity::Medium, NO_PROVIDER)
+            );
         }
         // Two agents of one provider are one voice as well.
         let mut voices = voices_of(&[Invalid, Invalid], |index| AgentName::new(format!("c{index}")));
@@ -295,7 +351,9 @@ mod tests {
             wanted_result: ChallengeResult,
         ) -> u64 {
             let heard = voices_with(voiced);
-            if is_settled(&heard, Severity::Medium, true) || heard.len() == MAX_VOICES as usize {
+            if is_settled(&heard, Severity::Medium, OpenProviders { unheard: true, unrefuting: true })
+                || heard.len() == MAX_VOICES as usize
+            {
                 let left = MAX_VOICES as usize - heard.len();
                 return if decide_result(&heard, Severity::Medium) == wanted_result {
                     case_weight * 1000_u64.pow(left as u32)

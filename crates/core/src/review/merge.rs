@@ -18,7 +18,7 @@ use crate::{
     review::{
         dismissed_finding::DismissedFinding,
         finding::{
-            DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, Severity,
+            DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, QuoteMatch, Severity,
             StatusTransition, TransitionCause,
         },
         ground::{EvidenceScope, GroundedEvidence},
@@ -184,14 +184,24 @@ pub(super) fn is_same_claim(earlier: &RaisedFinding, later: &RaisedFinding) -> b
         && compare_meaning(&earlier.evidence, &earlier.description, &later.description) == ClaimLikeness::Same
 }
 
+fn has_several_places(quote_match: Option<QuoteMatch>) -> bool {
+    quote_match.is_some_and(|quote_match| quote_match.places > 1)
+}
+
 fn compare_claim(finding: &Finding, grounded_claim: &GroundedClaim) -> ClaimLikeness {
     match (&finding.place, &grounded_claim.grounding) {
         (Some(finding_place), Ok(grounded)) => compare_claims(
-            ComparedClaim { place: finding_place, evidence: &finding.evidence, description: &finding.description },
+            ComparedClaim {
+                place: finding_place,
+                evidence: &finding.evidence,
+                description: &finding.description,
+                is_ambiguous: has_several_places(finding.found),
+            },
             ComparedClaim {
                 place: &grounded.place,
                 evidence: &grounded_claim.raised.evidence,
                 description: &grounded_claim.raised.description,
+                is_ambiguous: has_several_places(grounded.quote_match),
             },
         ),
         // Without a place only identical claims are the same.
@@ -211,8 +221,13 @@ pub(super) fn is_claim_about(finding: &Finding, dismissed: &DismissedFinding) ->
     let Some(place) = &finding.place else { return false };
     // Lines move between two runs. With the same evidence both claims are about the place where it is now.
     let likeness = compare_claims(
-        ComparedClaim { place, evidence: &finding.evidence, description: &finding.description },
-        ComparedClaim { place, evidence: &dismissed.evidence, description: &dismissed.description },
+        ComparedClaim { place, evidence: &finding.evidence, description: &finding.description, is_ambiguous: false },
+        ComparedClaim {
+            place,
+            evidence: &dismissed.evidence,
+            description: &dismissed.description,
+            is_ambiguous: false,
+        },
     );
     likeness == ClaimLikeness::Same
 }

@@ -8,7 +8,7 @@ use tribunal_core::{review::ground::EvidenceFinder, tasks::claims::ChallengeVerd
 use super::{
     derive_seed,
     document::PROVIDERS,
-    world::{ClaimTruth, Courtroom},
+    world::{ClaimTruth, Courtroom, truth_key},
 };
 
 /// The measured shares, in percent.
@@ -60,7 +60,7 @@ fn look_at_document(world: &mut Courtroom, counts: &mut CalibrationCounts) {
     let mut found = BTreeSet::new();
     for provider in 0..PROVIDERS {
         for claim in world.look_once(provider) {
-            let truth = world.truths.get(&claim.description).copied();
+            let truth = world.truths.get(&truth_key(&claim.description, &claim.evidence)).copied();
             let truth_index = usize::from(matches!(truth, Some(ClaimTruth::Defect(_))));
             if let Some(ClaimTruth::Defect(defect_id)) = truth {
                 found.insert(defect_id);
@@ -69,7 +69,7 @@ fn look_at_document(world: &mut Courtroom, counts: &mut CalibrationCounts) {
             counts.claims[truth_index][0] += 1;
             counts.claims[truth_index][1] += u64::from(!is_grounded);
             if is_grounded {
-                let verdict = world.judge_claim(&claim.description);
+                let verdict = world.judge_claim(&truth_key(&claim.description, &claim.evidence));
                 counts.verdicts[truth_index][0] += 1;
                 counts.verdicts[truth_index][1] += u64::from(verdict == ChallengeVerdict::Invalid);
                 counts.verdicts[truth_index][2] += u64::from(verdict == ChallengeVerdict::Ambiguous);

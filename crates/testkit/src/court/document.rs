@@ -10,6 +10,9 @@ use crate::dice::Dice;
 /// The number of providers, whether they are asked or not.
 pub(super) const PROVIDERS: usize = 4;
 
+/// The percentage of flaws that come in pairs from one template.
+const TEMPLATED_PERCENT: usize = 25;
+
 /// The index of a defect in [`CourtDocument::defects`].
 pub(super) type DefectId = usize;
 
@@ -40,6 +43,8 @@ pub(super) struct PlantedDefect {
     pub last_looks: [Option<bool>; PROVIDERS],
     /// All the wordings in which it was ever raised.
     pub descriptions: BTreeSet<String>,
+    /// A line next to it has the same flaw, and reviewers use the same words for both.
+    pub is_templated: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +66,8 @@ pub(super) struct CourtDocument {
 }
 
 impl CourtDocument {
-    /// Creates a document of seven sections with 4 to 14 defects, a quarter of them gaps. In three of ten documents only one
-    /// section is under review.
+    /// Creates a document of seven sections with 4 to 14 defects, a quarter of them gaps. Four of ten flaws come in pairs on
+    /// neighbouring lines, from one template. In three of ten documents only one section is under review.
     pub fn new(dice: &mut Dice) -> CourtDocument {
         let section = dice.roll_percent(30).then(|| pick_word(dice, HEADINGS));
         let title = DocumentLine { text: "# Plan".into(), line_kind: LineKind::Plain };
@@ -78,7 +83,8 @@ impl CourtDocument {
                 document.push_line(&text, LineKind::Innocent(thing));
             }
         }
-        for _ in 0..4 + dice.roll(11) {
+        let defect_count = 4 + dice.roll(11);
+        while document.defects.len() < defect_count {
             let heading = section.unwrap_or_else(|| pick_word(dice, HEADINGS));
             if !dice.roll_percent(25) || !document.plant_gap(dice, heading) {
                 document.plant_flaw(dice, heading);
@@ -129,7 +135,27 @@ impl CourtDocument {
     fn plant_flaw(&mut self, dice: &mut Dice, heading: &'static str) {
         let (first, last) = self.lines_under(heading);
         let line = self.new_flaw(dice);
-        self.lines.insert(first + dice.roll(last - first + 1), line);
+        let line_index = first + dice.roll(last - first + 1);
+        self.lines.insert(line_index, line);
+        if dice.roll_percent(TEMPLATED_PERCENT) {
+            self.plant_twin(dice, line_index + 1);
+        }
+    }
+
+    /// Plants the flaw of the last defect once more, about another thing.
+    fn plant_twin(&mut self, dice: &mut Dice, line_index: usize) {
+        let Some(DefectKind::Flaw(flaw_index, _)) = self.defects.last().map(|defect| defect.kind) else { return };
+        let thing = pick_word(dice, THINGS);
+        if !self.used_lines.insert((flaw_index, thing)) {
+            return;
+        }
+        self.defects.push(PlantedDefect::new(dice, DefectKind::Flaw(flaw_index, thing)));
+        let twin_id = self.defects.len() - 1;
+        for defect in &mut self.defects[twin_id - 1..] {
+            defect.is_templated = true;
+        }
+        let text = format!("- {}", fill_template(FLAWS[flaw_index].line, thing));
+        self.lines.insert(line_index, DocumentLine { text, line_kind: LineKind::Defect(twin_id) });
     }
 
     /// Creates a line with a new defect in it.
@@ -157,29 +183,39 @@ impl CourtDocument {
         self.section.map_or((0, self.lines.len()), |heading| self.lines_under(heading))
     }
 
+    /// Whether what a gap misses is still missing.
+    pub fn is_gap_open(&self, defect: DefectId) -> bool {
+        match self.defects[defect].kind {
+            DefectKind::Flaw(..) => false,
+            DefectKind::Gap(gap, _) => {
+                let supplied_text = format!("- {}", GAPS[gap].supplied);
+                !self.lines.iter().any(|line| line.text == supplied_text)
+            }
+        }
+    }
+
     pub fn find_defect_line(&self, defect: DefectId) -> Option<usize> {
         self.lines.iter().position(|line| line.line_kind == LineKind::Defect(defect))
     }
 
-    /// Applies all edits at once; they name lines by their old indices.
-    pub fn apply_edits(&mut self, edits: LineEdits) -> Vec<Hunk> {
-        let mut hunks = Vec::new();
-        for (line_index, edit) in &edits.0 {
-            let old_len = u32::from(edit.replacement.is_some());
-            hunks.push(Hunk {
-                old_start: *line_index as u32 + 1,
-                old_len,
-                new_len: old_len + edit.inserted_lines.len() as u32,
-            });
-        }
+    /// Applies the edits except for some hunks; they name lines by their old indices. Returns the hunks of the others.
+    pub fn apply_edits(&mut self, edits: &LineEdits, without: &[Hunk]) -> Vec<Hunk> {
+        let kept_edits: Vec<(usize, &LineEdit)> = edits
+            .0
+            .iter()
+            .map(|(index, edit)| (*index, edit))
+            .filter(|(index, edit)| !without.contains(&edit.hunk_at(*index)))
+            .collect();
         // From the end to the start, so that insertions do not move the lines that are still to be changed.
-        for (line_index, edit) in edits.0.into_iter().rev() {
-            if let Some(line) = edit.replacement {
-                self.lines[line_index] = line;
+        for (line_index, edit) in kept_edits.iter().rev() {
+            match &edit.change {
+                LineChange::None => {}
+                LineChange::Replace(line) => self.lines[*line_index] = line.clone(),
+                LineChange::Delete => drop(self.lines.remove(*line_index)),
             }
-            self.lines.splice(line_index..line_index, edit.inserted_lines);
+            self.lines.splice(line_index..line_index, edit.inserted_lines.iter().cloned());
         }
-        hunks
+        kept_edits.iter().map(|(line_index, edit)| edit.hunk_at(*line_index)).collect()
     }
 }
 
@@ -193,6 +229,7 @@ impl PlantedDefect {
             seen_by: roll_finders(dice),
             last_looks: [None; PROVIDERS],
             descriptions: BTreeSet::new(),
+            is_templated: false,
         }
     }
 }
@@ -223,13 +260,35 @@ fn roll_finders(dice: &mut Dice) -> [bool; PROVIDERS] {
 }
 
 /// Edits of lines, by index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LineEdits(BTreeMap<usize, LineEdit>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LineEdit {
     inserted_lines: Vec<DocumentLine>,
-    replacement: Option<DocumentLine>,
+    change: LineChange,
+    /// No finding asks for it.
+    is_off_task: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+enum LineChange {
+    #[default]
+    None,
+    Replace(DocumentLine),
+    Delete,
+}
+
+impl LineEdit {
+    fn hunk_at(&self, line_index: usize) -> Hunk {
+        let inserted_count = self.inserted_lines.len() as u32;
+        let (old_len, new_len) = match self.change {
+            LineChange::None => (0, inserted_count),
+            LineChange::Replace(_) => (1, inserted_count + 1),
+            LineChange::Delete => (1, inserted_count),
+        };
+        Hunk { old_start: line_index as u32 + 1, old_len, new_len }
+    }
 }
 
 impl LineEdits {
@@ -237,8 +296,42 @@ impl LineEdits {
         self.0.entry(line_index).or_default().inserted_lines.push(line);
     }
 
-    /// Replaces a line. The first replacement of a line counts, later ones are ignored.
+    /// Replaces a line. The first change of a line counts, later ones are ignored.
     pub fn replace_line(&mut self, line_index: usize, line: DocumentLine) {
-        self.0.entry(line_index).or_default().replacement.get_or_insert(line);
+        self.change_line(line_index, LineChange::Replace(line));
+    }
+
+    pub fn delete_line(&mut self, line_index: usize) {
+        self.change_line(line_index, LineChange::Delete);
+    }
+
+    /// Replaces a line that no finding is about, unless it is changed already.
+    pub fn replace_off_task(&mut self, line_index: usize, line: DocumentLine) {
+        if !self.0.contains_key(&line_index) {
+            self.replace_line(line_index, line);
+            self.0.entry(line_index).or_default().is_off_task = true;
+        }
+    }
+
+    fn change_line(&mut self, line_index: usize, change: LineChange) {
+        let edit = self.0.entry(line_index).or_default();
+        if matches!(edit.change, LineChange::None) {
+            edit.change = change;
+        }
+    }
+
+    /// The hunks of all edits, in order.
+    pub fn all_hunks(&self) -> Vec<Hunk> {
+        self.0.iter().map(|(line_index, edit)| edit.hunk_at(*line_index)).collect()
+    }
+
+    /// Whether each hunk is one that no finding asks for, in the order of the hunks.
+    pub fn off_task_flags(&self) -> Vec<bool> {
+        self.0.values().map(|edit| edit.is_off_task).collect()
+    }
+
+    /// Whether a line is changed, and not only one before it inserted.
+    pub fn changes_line(&self, line_index: usize) -> bool {
+        self.0.get(&line_index).is_some_and(|edit| !matches!(edit.change, LineChange::None))
     }
 }

@@ -2,8 +2,8 @@
 
 use tribunal_core::{
     engine::{
-        effect::{LandOutcome, Reply},
-        files::PatchRefusal,
+        effect::{Land, LandOutcome, Reply},
+        files::{Hunk, PatchRefusal},
     },
     review::finding::Evidence,
     tasks::{
@@ -15,14 +15,20 @@ use tribunal_core::{
 use super::{
     document::{DefectId, DefectKind, DocumentLine, LineEdits, LineKind},
     vocabulary::{GAPS, fill_template},
-    world::{ClaimTruth, Courtroom},
+    world::{ClaimTruth, Courtroom, truth_key},
 };
 use crate::samples;
 
-/// The rate of successful fixes per thousand findings. A visible failure changes nothing, a silent one adds a line near the
-/// defect.
-const SUCCESS_PER_THOUSAND: usize = 850;
-const VISIBLE_FAILURE_PER_THOUSAND: usize = 75;
+/// What a fixer does about a true finding, per thousand; the rest are repairs. A visible failure changes nothing.
+const VISIBLE_FAILURE: usize = 75;
+/// It edits the line after the defect.
+const NEIGHBOUR: usize = 100;
+/// It deletes the line with the defect.
+const DELETION: usize = 100;
+/// It changes the line, and the defect remains.
+const LIE: usize = 100;
+/// It repairs the defect and changes another line as well.
+const RIDE_ALONG: usize = 100;
 /// The percentage of fixes that add a new defect.
 const BREAK_PERCENT: usize = 5;
 
@@ -32,15 +38,34 @@ pub(super) struct FixerWork {
     steps: Vec<FixStep>,
     /// Whether the checks fail with it.
     is_refused: bool,
+    /// The edits, once they were looked at.
+    edits: Option<LineEdits>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum FixStep {
     Repair(DefectId),
-    /// A change near the defect, which remains.
+    RepairAndMore(DefectId),
+    EditNeighbour(DefectId),
+    Delete(DefectId),
+    /// A change at the defect, which remains.
     Touch(DefectId),
     /// A change for a false finding, at this line.
     Please(Evidence, usize),
+}
+
+impl FixerWork {
+    /// Whether the work repairs a defect.
+    pub fn repairs_defect(&self, defect_id: DefectId) -> bool {
+        self.steps.iter().any(|step| {
+            matches!(step, FixStep::Repair(repaired) | FixStep::RepairAndMore(repaired) if *repaired == defect_id)
+        })
+    }
+
+    /// Whether each part of the change is one that no finding asks for.
+    pub fn off_task_flags(&self) -> Vec<bool> {
+        self.edits.as_ref().map(LineEdits::off_task_flags).unwrap_or_default()
+    }
 }
 
 impl Courtroom {
@@ -58,7 +83,8 @@ impl Courtroom {
 
     /// Tries to fix one finding. `None` means that the fixer does not mention it.
     fn try_fix(&mut self, assigned: &AssignedFinding, work: &mut FixerWork) -> Option<ClaimStatus> {
-        let Some(ClaimTruth::Defect(defect_id)) = self.truths.get(&assigned.description).copied() else {
+        let truth = self.truths.get(&truth_key(&assigned.description, &assigned.evidence)).copied();
+        let Some(ClaimTruth::Defect(defect_id)) = truth else {
             let line_number = assigned.place.rsplit(':').next().and_then(|number_text| number_text.parse().ok());
             work.steps.push(FixStep::Please(assigned.evidence.clone(), line_number.unwrap_or(0)));
             return Some(ClaimStatus::Fixed);
@@ -67,90 +93,167 @@ impl Courtroom {
             // Another fix has repaired it already, so there is nothing to change.
             return Some(ClaimStatus::Fixed);
         }
-        match self.dice.roll(1000) {
-            roll if roll < SUCCESS_PER_THOUSAND => work.steps.push(FixStep::Repair(defect_id)),
-            roll if roll < SUCCESS_PER_THOUSAND + VISIBLE_FAILURE_PER_THOUSAND => {
-                return match self.dice.roll(5) {
-                    0 => Some(ClaimStatus::Blocked),
-                    1 => {
-                        work.is_refused = true;
-                        work.steps.push(FixStep::Touch(defect_id));
-                        Some(ClaimStatus::Fixed)
-                    }
-                    2 => None,
-                    _ => Some(ClaimStatus::Fixed),
-                };
-            }
-            _ => work.steps.push(FixStep::Touch(defect_id)),
+        let mut roll = self.dice.roll(1000);
+        let mut is_below = |rate: usize| {
+            let is_chosen = roll < rate;
+            roll = roll.saturating_sub(rate);
+            // What was chosen is not asked for again.
+            is_chosen
+        };
+        if is_below(VISIBLE_FAILURE) {
+            return match self.dice.roll(5) {
+                0 => Some(ClaimStatus::Blocked),
+                1 => {
+                    work.is_refused = true;
+                    work.steps.push(FixStep::Touch(defect_id));
+                    Some(ClaimStatus::Fixed)
+                }
+                2 => None,
+                _ => Some(ClaimStatus::Fixed),
+            };
         }
+        work.steps.push(if is_below(NEIGHBOUR) {
+            FixStep::EditNeighbour(defect_id)
+        } else if is_below(DELETION) {
+            FixStep::Delete(defect_id)
+        } else if is_below(LIE) {
+            FixStep::Touch(defect_id)
+        } else if is_below(RIDE_ALONG) {
+            FixStep::RepairAndMore(defect_id)
+        } else {
+            FixStep::Repair(defect_id)
+        });
         Some(ClaimStatus::Fixed)
     }
 
-    pub(super) fn land_work(&mut self, fixer_key: &str) -> Reply {
-        let work = self.pending_work.remove(fixer_key).unwrap_or_default();
+    pub(super) fn land_work(&mut self, landing: &Land) -> Reply {
+        let fixer_key = landing.by.as_str();
+        let mut work = self.pending_work.remove(fixer_key).unwrap_or_default();
+        if work.edits.is_none() {
+            work.edits = Some(self.prepare_edits(&work.steps));
+        }
+        let edits = work.edits.clone().unwrap_or_default();
+        if landing.preview {
+            let mut previewed = self.document.clone();
+            let hunks = previewed.apply_edits(&edits, &[]);
+            self.pending_work.insert(fixer_key.to_string(), work);
+            return samples::preview_of(samples::landed_reply(&previewed.full_text(), hunks));
+        }
         if work.is_refused {
             let why = PatchRefusal::Check { command: "check".into(), output: "no".into() };
             return Reply::Land(LandOutcome::Refused { why });
         }
+        let dropped_hunks: Vec<Hunk> = landing.without.iter().map(|part| part.hunk).collect();
+        let off_task_flags = work.off_task_flags();
+        let hunks = self.document.apply_edits(&edits, &dropped_hunks);
+        // A flag is about the hunk at the same place in the whole patch.
+        let all_hunks = edits.all_hunks();
+        let is_landed_off_task = |(hunk, is_off_task): (&Hunk, &bool)| *is_off_task && !dropped_hunks.contains(hunk);
+        self.landed_off_task +=
+            all_hunks.iter().zip(&off_task_flags).filter(|pair| is_landed_off_task(*pair)).count() as u64;
+        for defect_id in 0..self.document.defects.len() {
+            // A defect whose line was not changed after all is still there.
+            if work.repairs_defect(defect_id) {
+                self.document.defects[defect_id].is_present =
+                    self.document.find_defect_line(defect_id).is_some() || self.document.is_gap_open(defect_id);
+            }
+        }
+        samples::landed_reply(&self.document.full_text(), hunks)
+    }
+
+    fn prepare_edits(&mut self, steps: &[FixStep]) -> LineEdits {
         let mut edits = LineEdits::default();
-        for step in work.steps {
+        for step in steps {
             let Some(changed_line) = self.apply_step(&mut edits, step) else { continue };
             if self.dice.roll_percent(BREAK_PERCENT) {
                 let new_flaw_line = self.document.new_flaw(&mut self.dice);
                 edits.insert_before(changed_line, new_flaw_line);
             }
         }
-        let hunks = self.document.apply_edits(edits);
-        samples::landed_reply(&self.document.full_text(), hunks)
+        edits
     }
 
     /// Applies one step and returns the index after the changed line. `None` means that there was nothing to change.
-    fn apply_step(&mut self, edits: &mut LineEdits, step: FixStep) -> Option<usize> {
+    fn apply_step(&mut self, edits: &mut LineEdits, step: &FixStep) -> Option<usize> {
         match step {
-            FixStep::Repair(defect_id) | FixStep::Touch(defect_id) if !self.document.defects[defect_id].is_present => {
-                None
+            FixStep::Repair(defect_id) => self.repair_defect(edits, *defect_id),
+            FixStep::RepairAndMore(defect_id) => {
+                let changed_line = self.repair_defect(edits, *defect_id);
+                self.change_other_line(edits);
+                changed_line
             }
-            FixStep::Repair(defect_id) => {
-                self.document.defects[defect_id].is_present = false;
-                let plain_line = |text: String| DocumentLine { text, line_kind: LineKind::Plain };
-                match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
-                    (Some(line_index), DefectKind::Flaw(_, thing)) => {
-                        let text = format!("- Rule {defect_id} for the {thing} is agreed, written down and tested.");
-                        edits.replace_line(line_index, plain_line(text));
-                        Some(line_index + 1)
-                    }
-                    (Some(line_index), DefectKind::Gap(gap, _)) => {
-                        edits.replace_line(line_index, plain_line(format!("- {}", GAPS[gap].supplied)));
-                        Some(line_index + 1)
-                    }
-                    (None, DefectKind::Gap(gap, heading)) => {
-                        let (first_line, _) = self.document.lines_under(heading);
-                        edits.insert_before(first_line, plain_line(format!("- {}", GAPS[gap].supplied)));
-                        Some(first_line)
-                    }
-                    (None, DefectKind::Flaw(..)) => None,
+            FixStep::EditNeighbour(defect_id) => {
+                let next_line = self.document.find_defect_line(*defect_id)? + 1;
+                let DocumentLine { text, line_kind } = self.document.lines.get(next_line)?.clone();
+                let is_free = matches!(line_kind, LineKind::Innocent(_)) && !edits.changes_line(next_line);
+                if is_free {
+                    edits.replace_off_task(next_line, DocumentLine { text: format!("{text} See above."), line_kind });
                 }
+                is_free.then_some(next_line + 1)
             }
-            FixStep::Touch(defect_id) => {
-                let nearby_line = |line_kind| {
-                    let text = format!("- Point {defect_id} of the list is looked at in the next meeting.");
-                    DocumentLine { text, line_kind }
-                };
-                match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
-                    (Some(line_index), _) => {
-                        edits.insert_before(line_index + 1, nearby_line(LineKind::Plain));
-                        Some(line_index + 1)
-                    }
-                    (None, DefectKind::Gap(gap, heading)) => {
-                        let (first_line, _) = self.document.lines_under(heading);
-                        let text = format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
-                        edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Defect(defect_id) });
-                        Some(first_line)
-                    }
-                    (None, DefectKind::Flaw(..)) => None,
-                }
+            FixStep::Delete(defect_id) => {
+                let line_index = self.document.find_defect_line(*defect_id)?;
+                edits.delete_line(line_index);
+                Some(line_index + 1)
             }
-            FixStep::Please(evidence, line_number) => self.satisfy_false_finding(edits, &evidence, line_number),
+            FixStep::Touch(defect_id) => self.touch_defect(edits, *defect_id),
+            FixStep::Please(evidence, line_number) => self.satisfy_false_finding(edits, evidence, *line_number),
+        }
+    }
+
+    fn repair_defect(&mut self, edits: &mut LineEdits, defect_id: DefectId) -> Option<usize> {
+        let plain_line = |text: String| DocumentLine { text, line_kind: LineKind::Plain };
+        match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
+            (Some(line_index), DefectKind::Flaw(_, thing)) => {
+                let text = format!("- Rule {defect_id} for the {thing} is agreed, written down and tested.");
+                edits.replace_line(line_index, plain_line(text));
+                Some(line_index + 1)
+            }
+            (Some(line_index), DefectKind::Gap(gap, _)) => {
+                edits.replace_line(line_index, plain_line(format!("- {}", GAPS[gap].supplied)));
+                Some(line_index + 1)
+            }
+            (None, DefectKind::Gap(gap, heading)) => {
+                let (first_line, _) = self.document.lines_under(heading);
+                edits.insert_before(first_line, plain_line(format!("- {}", GAPS[gap].supplied)));
+                Some(first_line)
+            }
+            (None, DefectKind::Flaw(..)) => None,
+        }
+    }
+
+    /// Changes an innocent line that no finding is about.
+    fn change_other_line(&mut self, edits: &mut LineEdits) {
+        let innocent = self.document.lines.iter().enumerate();
+        let innocent: Vec<usize> = innocent
+            .filter(|(_, line)| matches!(line.line_kind, LineKind::Innocent(_)))
+            .map(|(index, _)| index)
+            .collect();
+        if !innocent.is_empty() {
+            let line_index = *self.dice.pick(&innocent);
+            let DocumentLine { text, line_kind } = self.document.lines[line_index].clone();
+            edits.replace_off_task(
+                line_index,
+                DocumentLine { text: format!("{text} Anybody may change it."), line_kind },
+            );
+        }
+    }
+
+    /// Changes the text at a defect so that the defect remains.
+    fn touch_defect(&mut self, edits: &mut LineEdits, defect_id: DefectId) -> Option<usize> {
+        match (self.document.find_defect_line(defect_id), self.document.defects[defect_id].kind) {
+            (Some(line_index), _) => {
+                let text = format!("{} As agreed in point {defect_id}.", self.document.lines[line_index].text);
+                edits.replace_line(line_index, DocumentLine { text, line_kind: LineKind::Defect(defect_id) });
+                Some(line_index + 1)
+            }
+            (None, DefectKind::Gap(gap, heading)) => {
+                let (first_line, _) = self.document.lines_under(heading);
+                let text = format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
+                edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Defect(defect_id) });
+                Some(first_line)
+            }
+            (None, DefectKind::Flaw(..)) => None,
         }
     }
 

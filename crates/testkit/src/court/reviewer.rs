@@ -9,12 +9,12 @@ use tribunal_core::{
 };
 
 use super::{
-    document::{DefectId, DefectKind, LineKind, roll_severity},
+    document::{DefectId, DefectKind, LineKind, PlantedDefect, roll_severity},
     vocabulary::{
         FALSE_OBJECTIONS, FLAWS, GAP_WORDINGS, GAPS, HEADINGS, INVENTED, NEEDLESS_TOPICS, THINGS, fill_template,
         pick_word,
     },
-    world::{ClaimTruth, Courtroom, RecordedClaim},
+    world::{ClaimTruth, Courtroom, RecordedClaim, truth_key},
 };
 use crate::dice::Dice;
 
@@ -22,6 +22,8 @@ use crate::dice::Dice;
 const FRESH_LOOK_PERCENT: usize = 25;
 /// The percentage of defects that one independent look finds.
 const FIND_PERCENT: usize = 34;
+/// The percentage of answers that a reviewer gives twice.
+const REPETITION_PERCENT: usize = 10;
 /// The percentage of known defects that are raised again.
 const REPEAT_PERCENT: usize = 10;
 /// The number of false claims owed for a thousand true ones, so that about 35 % of all claims are false. Those that are still
@@ -44,7 +46,10 @@ impl Courtroom {
     pub(super) fn review_document(&mut self, seat: CourtSeat, brief: &ReviewBrief) -> Vec<RaisedFinding> {
         let mut raised = Vec::new();
         for defect_id in 0..self.document.defects.len() {
-            if !self.document.defects[defect_id].is_present || !self.sees_defect(seat.provider, defect_id) {
+            let is_deleted = matches!(self.document.defects[defect_id].kind, DefectKind::Flaw(..))
+                && self.document.find_defect_line(defect_id).is_none();
+            if !self.document.defects[defect_id].is_present || is_deleted || !self.sees_defect(seat.provider, defect_id)
+            {
                 continue;
             }
             if self.is_known_defect(defect_id, &brief.known) && !self.dice.roll_percent(REPEAT_PERCENT) {
@@ -71,10 +76,17 @@ impl Courtroom {
             }
         }
         for (raised_claim, truth) in &raised {
-            self.claims.push(RecordedClaim { seat, description: raised_claim.description.clone(), truth: *truth });
-            self.truths.entry(raised_claim.description.clone()).or_insert(*truth);
+            let (description, evidence) = (raised_claim.description.clone(), raised_claim.evidence.clone());
+            self.truths.entry(truth_key(&description, &evidence)).or_insert(*truth);
+            self.claims.push(RecordedClaim { seat, description, evidence, truth: *truth });
         }
-        raised.into_iter().map(|(raised_claim, _)| raised_claim).collect()
+        let mut answer: Vec<RaisedFinding> = raised.into_iter().map(|(raised_claim, _)| raised_claim).collect();
+        if self.dice.roll_percent(REPETITION_PERCENT) {
+            // Some clients print their answer twice.
+            let repeated = answer.clone();
+            answer.extend(repeated);
+        }
+        answer
     }
 
     fn sees_defect(&mut self, provider: usize, defect_id: DefectId) -> bool {
@@ -90,8 +102,14 @@ impl Courtroom {
 
     /// Whether the brief lists the defect. A reviewer may raise a defect again that is listed as fixed but is not.
     fn is_known_defect(&self, defect_id: DefectId, known_lines: &[String]) -> bool {
-        let descriptions = &self.document.defects[defect_id].descriptions;
-        let unfixed_lines = known_lines.iter().filter(|known_line| !known_line.ends_with("[fixed]"));
+        let PlantedDefect { descriptions, is_templated, .. } = &self.document.defects[defect_id];
+        // Only the place tells flaws from one template apart.
+        let line_number = self.document.find_defect_line(defect_id).map_or(0, |line_index| line_index + 1);
+        let place_text = format!(" plan.md:{line_number}: ");
+        let unfixed_lines = known_lines
+            .iter()
+            .filter(|known_line| !known_line.ends_with("[fixed]"))
+            .filter(|known_line| !is_templated || known_line.contains(&place_text));
         unfixed_lines
             .into_iter()
             .any(|known_line| descriptions.iter().any(|description| known_line.contains(description.as_str())))
@@ -104,10 +122,16 @@ impl Courtroom {
         let defect = &self.document.defects[defect_id];
         let severity = vary_severity(&mut style, defect.severity);
         let line_index = self.document.find_defect_line(defect_id);
-        let quote_text = line_index.map(|line_index| quote_line(&mut style, &self.document.lines[line_index].text));
+        let is_templated = defect.is_templated;
+        let quote_text = line_index.map(|line_index| match &self.document.lines[line_index].text {
+            // A part of the line could be that of its neighbour.
+            text if is_templated => text.trim_start_matches("- ").to_string(),
+            text => quote_line(&mut style, text),
+        });
         let (evidence, description) = match (defect.kind, quote_text) {
             (DefectKind::Flaw(flaw, thing), quote_text) => {
                 let quote = Evidence::Quote { text: quote_text.unwrap_or_default() };
+                let thing = if is_templated { "feature" } else { thing };
                 (quote, fill_template(pick_word(&mut style, &FLAWS[flaw].wordings), thing))
             }
             (DefectKind::Gap(gap, heading), quote_text) => {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use tribunal_core::engine::reason::RunOutcome;
 
-use super::{CourtCalibration, CourtTally, CourtVariant, calibration::percent};
+use super::{AgentCalls, CourtCalibration, CourtTally, CourtVariant, calibration::percent};
 
 /// A condition that must hold, and whether it does.
 #[derive(Clone, Debug)]
@@ -26,24 +26,35 @@ pub struct AllowedRates {
     pub to_fixer: f64,
     /// The true findings that are lost, in percent.
     pub lost: f64,
+    /// The findings that ended as fixed although their defect is still there, in percent.
+    pub unrepaired: f64,
     pub rounds: u64,
 }
 
 /// The values that the documentation promises.
-pub const ALLOWED_RATES: AllowedRates = AllowedRates { to_fixer: 5.0, lost: 2.0, rounds: 3 };
+pub const ALLOWED_RATES: AllowedRates = AllowedRates { to_fixer: 5.0, lost: 1.0, unrepaired: 2.0, rounds: 3 };
 
 /// Checks every bar for rows as in [`super::VARIANTS`]. The error rates of the first one, at tier 0, are only for comparison.
 pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) -> Vec<CourtBar> {
-    let AllowedRates { to_fixer: most_to_fixer, lost: most_lost, rounds: most_rounds } = allowed;
+    let AllowedRates { to_fixer: most_to_fixer, lost: most_lost, unrepaired: most_unrepaired, rounds: most_rounds } =
+        allowed;
     let mut checked_bars = Vec::new();
     let mut push_bar = |holds: bool, statement: String| checked_bars.push(CourtBar { holds, statement });
     for (variant, tally) in rows.iter().filter(|(variant, _)| variant.tier > 0) {
         let variant_name = variant.name;
         let to_fixer = percent(tally.false_ones.to_fixer, tally.false_ones.raised);
         let lost = percent(tally.true_ones.lost, tally.true_ones.raised);
+        // The challengers of a single provider are one voice, which dismisses nothing of high severity.
+        if variant.providers > 1 {
+            push_bar(
+                to_fixer <= most_to_fixer,
+                format!("{variant_name}: {to_fixer:.2} % of false findings reach a fixer (limit {most_to_fixer} %)"),
+            );
+        }
+        let unrepaired = percent(tally.repairs.unrepaired, tally.repairs.fixed);
         push_bar(
-            to_fixer <= most_to_fixer,
-            format!("{variant_name}: {to_fixer:.2} % of false findings reach a fixer (limit {most_to_fixer} %)"),
+            unrepaired <= most_unrepaired,
+            format!("{variant_name}: {unrepaired:.2} % of fixed findings are not repaired (limit {most_unrepaired} %)"),
         );
         push_bar(
             lost <= most_lost,
@@ -56,6 +67,9 @@ pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) ->
             longest_run <= most_rounds,
             format!("{variant_name}: at most {longest_run} rounds (limit {most_rounds})"),
         );
+        let (misjoined, over_budget) = (tally.misjoined, tally.over_budget);
+        push_bar(misjoined == 0, format!("{variant_name}: {misjoined} distinct claims merged away (limit 0)"));
+        push_bar(over_budget == 0, format!("{variant_name}: {over_budget} runs over budget (limit 0)"));
         let endless: Vec<String> = tally.endless.iter().take(5).map(u64::to_string).collect();
         let seeds = if endless.is_empty() { "none".into() } else { format!("seeds {}", endless.join(", ")) };
         push_bar(endless.is_empty(), format!("{variant_name}: {} runs never end ({seeds})", tally.endless.len()));
@@ -108,13 +122,20 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
     write_row("  found, %", &|sums| format_share(sums.defects.found, sums.defects.before));
     write_row("  added by fixes, %", &|sums| format_share(sums.defects.added, sums.defects.before));
     write_row("  left, %", &|sums| format_share(sums.defects.left, sums.defects.before));
+    write_row("fixed findings a run", &|sums| format_mean(sums.repairs.fixed, sums.runs));
+    write_row("  not repaired, %", &|sums| format_share(sums.repairs.unrepaired, sums.repairs.fixed));
+    write_row("unwanted changes landed, a run", &|sums| {
+        format!("{:.3}", sums.repairs.off_task as f64 / sums.runs.max(1) as f64)
+    });
     write_row("rounds, mean (most)", &|sums| format!("{} ({})", format_mean(sums.rounds, sums.runs), sums.max_rounds));
     write_row("agent calls", &|sums| {
-        format_mean(sums.calls.reviewers + sums.calls.challengers + sums.calls.fixers, sums.runs)
+        let AgentCalls { reviewers, challengers, fixers, judges } = sums.calls;
+        format_mean(reviewers + challengers + fixers + judges, sums.runs)
     });
     write_row("  reviewers", &|sums| format_mean(sums.calls.reviewers, sums.runs));
     write_row("  challengers", &|sums| format_mean(sums.calls.challengers, sums.runs));
     write_row("  fixers", &|sums| format_mean(sums.calls.fixers, sums.runs));
+    write_row("  judges", &|sums| format_mean(sums.calls.judges, sums.runs));
     for outcome in [RunOutcome::Resolved, RunOutcome::Waiting, RunOutcome::Halted, RunOutcome::Failed] {
         write_row(&format!("{outcome}, %"), &|sums| format_share(sums.count_ended(outcome), sums.runs));
         let run_ends = rows.iter().flat_map(|(_, tally)| tally.ends.keys());
@@ -127,6 +148,7 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
             write_row(&format!("  {reason}"), &|sums| format_share(runs(sums), sums.runs));
         }
     }
+    write_row("runs over budget", &|sums| sums.over_budget.to_string());
     write_row("claims joined wrongly, a run", &|sums| {
         format!("{:.3}", sums.misjoined as f64 / sums.runs.max(1) as f64)
     });

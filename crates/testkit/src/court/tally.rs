@@ -6,6 +6,7 @@ use tribunal_core::{
     engine::{
         event::JournalEntry,
         ids::FindingId,
+        limits::Cost,
         reason::{RunOutcome, RunReason},
     },
     review::{
@@ -17,8 +18,11 @@ use tribunal_core::{
 
 use super::{
     document::DefectId,
-    world::{AGENTS, AgentCalls, ClaimTruth, Courtroom},
+    world::{AGENTS, AgentCalls, ClaimTruth, Courtroom, REQUEST_CENTS, truth_key},
 };
+
+/// The limit of a run, and one request more for each of three tasks at the same time.
+const MOST_COST: Cost = Cost(5_000_000 + 3 * REQUEST_CENTS * 10_000);
 
 /// Sums over runs; they can be added in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +43,19 @@ pub struct CourtTally {
     pub endless: BTreeSet<u64>,
     /// The number of claims that were joined to a finding about something else.
     pub misjoined: u64,
+    pub repairs: RepairCounts,
+    /// The number of runs that cost more than their limit and one request for each task at the same time.
+    pub over_budget: u64,
+}
+
+/// The numbers of findings about true defects that ended as fixed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairCounts {
+    pub fixed: u64,
+    /// Of these: the defect is still there.
+    pub unrepaired: u64,
+    /// The landed changes that no finding asked for.
+    pub off_task: u64,
 }
 
 /// The numbers of distinct false findings.
@@ -101,9 +118,14 @@ impl CourtTally {
         self.calls.reviewers += second.calls.reviewers;
         self.calls.challengers += second.calls.challengers;
         self.calls.fixers += second.calls.fixers;
+        self.calls.judges += second.calls.judges;
         self.claims += second.claims;
         self.false_claims += second.false_claims;
         self.misjoined += second.misjoined;
+        self.repairs.fixed += second.repairs.fixed;
+        self.repairs.unrepaired += second.repairs.unrepaired;
+        self.repairs.off_task += second.repairs.off_task;
+        self.over_budget += second.over_budget;
         for (end, runs) in second.ends {
             *self.ends.entry(end).or_default() += runs;
         }
@@ -146,6 +168,8 @@ pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason:
         claims: world.claims.len() as u64,
         false_claims: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count() as u64,
         misjoined: misjoined_defects.len() as u64,
+        repairs: count_repairs(world, &fates),
+        over_budget: u64::from(world.spent > MOST_COST),
         ..CourtTally::default()
     };
     match end_reason {
@@ -165,7 +189,7 @@ fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingI
     for entry in journal {
         match entry.event.review_event() {
             Some(ReviewEvent::FindingRaised { finding }) => {
-                let known_truth = world.truths.get(&finding.description).copied();
+                let known_truth = world.truths.get(&truth_key(&finding.description, &finding.evidence)).copied();
                 let truth = known_truth.unwrap_or(ClaimTruth::False { groundless: true });
                 let fate = FindingFate { truth, status: finding.status.clone(), ruled: None, reached_fixer: false };
                 fates.insert(finding.id, fate);
@@ -203,6 +227,17 @@ fn count_false_findings(fates: &BTreeMap<FindingId, FindingFate>) -> FalseFindin
             sum.upheld += u64::from(matches!(fate.ruled, Some(ChallengeResult::Valid)));
             sum.in_doubt +=
                 u64::from(matches!(fate.ruled, Some(ChallengeResult::Ambiguous | ChallengeResult::Unheard)));
+        }
+    }
+    sum
+}
+
+fn count_repairs(world: &Courtroom, fates: &BTreeMap<FindingId, FindingFate>) -> RepairCounts {
+    let mut sum = RepairCounts { off_task: world.landed_off_task, ..RepairCounts::default() };
+    for fate in fates.values().filter(|fate| fate.status == FindingStatus::Fixed) {
+        if let ClaimTruth::Defect(defect_id) = fate.truth {
+            sum.fixed += 1;
+            sum.unrepaired += u64::from(world.document.defects[defect_id].is_present);
         }
     }
     sum
@@ -263,7 +298,7 @@ fn find_misjoined(
     fates: &BTreeMap<FindingId, FindingFate>,
 ) -> Vec<DefectId> {
     let mut joins: Vec<(&FindingRaiser, ClaimTruth)> = Vec::new();
-    let mut own_findings: BTreeSet<(u32, usize, &str)> = BTreeSet::new();
+    let mut own_findings: BTreeSet<(u32, usize, String)> = BTreeSet::new();
     for entry in journal {
         match entry.event.review_event() {
             Some(ReviewEvent::FindingJoined { finding: finding_id, raiser, .. }) => {
@@ -271,7 +306,8 @@ fn find_misjoined(
             }
             Some(ReviewEvent::FindingRaised { finding }) => {
                 let first_raiser = &finding.raisers[0];
-                own_findings.insert((first_raiser.round, first_raiser.role as usize, finding.description.as_str()));
+                let key = truth_key(&finding.description, &finding.evidence);
+                own_findings.insert((first_raiser.round, first_raiser.role as usize, key));
             }
             _ => {}
         }
@@ -279,7 +315,8 @@ fn find_misjoined(
     let mut misjoined_defects = Vec::new();
     for claim in &world.claims {
         let (seat, Some(defect_id)) = (claim.seat, defect_of_truth(claim.truth)) else { continue };
-        if own_findings.contains(&(seat.round, seat.role as usize, claim.description.as_str())) {
+        let key = truth_key(&claim.description, &claim.evidence);
+        if own_findings.contains(&(seat.round, seat.role as usize, key)) {
             continue;
         }
         let is_same_seat = |raiser: &FindingRaiser| {

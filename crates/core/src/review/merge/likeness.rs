@@ -4,7 +4,8 @@
 //! of the quote itself count little, since everything that can be said about a line uses them; the remaining words
 //! distinguish two issues of one line. Two claims are the same only if their evidence overlaps: requirements that were
 //! written from one template have the same flaws side by side, in the same words. Claims that are near each other may be
-//! the same; how much they must share for that depends on how near they are.
+//! the same; how much they must share for that depends on how near they are. A quote that occurs several times may be meant
+//! at any of these places, so claims about it are the same only in the same words.
 //!
 //! Word forms and synonyms are known for English only; in other languages the same words must be used. No agent is asked
 //! and nothing is remembered: the same two claims always get the same answer.
@@ -25,6 +26,8 @@ pub(super) struct ComparedClaim<'a> {
     pub place: &'a FindingPlace,
     pub evidence: &'a Evidence,
     pub description: &'a str,
+    /// The quote occurs at several places, so that it is not certain which one is meant.
+    pub is_ambiguous: bool,
 }
 
 /// How similar two claims are.
@@ -45,7 +48,12 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
     let distance = evidence_closeness(left, right);
     let likeness =
         compare_descriptions((left.evidence, left.description), (right.evidence, right.description), distance);
-    if distance == EvidenceCloseness::Overlap { likeness } else { likeness.min(ClaimLikeness::Unsure) }
+    let is_certain = !(left.is_ambiguous || right.is_ambiguous)
+        || fold_case_and_spaces(left.description) == fold_case_and_spaces(right.description);
+    match distance {
+        EvidenceCloseness::Overlap if is_certain => likeness,
+        _ => likeness.min(ClaimLikeness::Unsure),
+    }
 }
 
 /// Compares two descriptions of the same evidence.
