@@ -10,6 +10,10 @@ if "/review/" in task:
     for number, line in enumerate(blocks["subject"].split("\n"), start=1):
         if DOUBLED.search(line):
             items.append({"severity": "low", "description": "A word is doubled.", "quote": line, "line": number})
+elif "/judge" in task:
+    for part in json.loads(blocks.get("proposed", "[]")) + json.loads(blocks["findings"]):
+        verdict = "INVALID" if DOUBLED.search(part.get("after", "")) else "VALID"
+        items.append({"id": part["id"], "verdict": verdict, "reason": "I searched the new text for a doubled word."})
 elif "/challenge/" in task:
     for finding in json.loads(blocks["disputed"]):
         verdict = "VALID" if DOUBLED.search(finding.get("text", "")) else "AMBIGUOUS"
@@ -22,4 +26,5 @@ else:
         items.append({"id": finding["id"], "status": "FIXED" if can_fix else "BLOCKED",
                       "fix_description": "Removed the doubled word." if can_fix else "I only fix doubled words."})
 
-print(json.dumps({"findings" if "/review/" in task else "verdicts" if "/challenge/" in task else "fixes": items}))
+is_verdict = "/challenge/" in task or "/judge" in task
+print(json.dumps({"findings" if "/review/" in task else "verdicts" if is_verdict else "fixes": items}))

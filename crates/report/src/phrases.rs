@@ -206,7 +206,7 @@ pub(crate) fn describe_usage_so_far(spent: &RunUsage) -> String {
 pub(crate) fn describe_wait(wait: &AwaitReset, now_ms: u64) -> String {
     match wait.cause {
         WaitCause::UsageLimit => describe_usage_limit(&wait.agent, wait.until_ms, now_ms),
-        WaitCause::CallsPerHour | WaitCause::CircuitBreaker => {
+        WaitCause::CallsPerHour | WaitCause::CircuitBreaker | WaitCause::Overload => {
             format!("{}; {}", clean_line(&wait.why), describe_time(wait.until_ms, now_ms))
         }
     }

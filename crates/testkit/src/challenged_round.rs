@@ -53,7 +53,7 @@ pub fn challenged_journal() -> Vec<JournalEntry> {
     builder.record_answer("3/1", "third", &third_opinion);
     disputed.iter().for_each(|finding| builder.record_ruling(finding));
     let counts = builder.current_view().finding_counts();
-    builder.record_review(ReviewEvent::RoundEnded { round: 1, new: 8, dry: false, counts });
+    builder.record_review(ReviewEvent::RoundEnded { round: 1, new: 8, dry: false, counts, unbelieved: 0 });
     builder.entries
 }
 

@@ -102,6 +102,12 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     if is_default("limits.max_tokens") {
         limits.tokens = loop_limits.tokens;
     }
+    if is_default("limits.task_tokens") {
+        limits.task_tokens = loop_limits.task_tokens;
+    }
+    if is_default("limits.task_turns") {
+        limits.task_turns = loop_limits.task_turns;
+    }
     Ok(ResolvedLoop { settings: resolved.with_order(order), choices: typed_settings.loop_choices, effective })
 }
 
@@ -133,6 +139,12 @@ impl ResolvedLoop {
         }
         if !is_set("limits.max_tokens") {
             limits.tokens = pinned_limits.tokens;
+        }
+        if !is_set("limits.task_tokens") {
+            limits.task_tokens = pinned_limits.task_tokens;
+        }
+        if !is_set("limits.task_turns") {
+            limits.task_turns = pinned_limits.task_turns;
         }
         if !is_set("checks") && !is_set("verify") {
             settings.checks = pinned_settings.checks;

@@ -5,7 +5,7 @@ use std::{
     process::Stdio,
 };
 
-use crate::common::{PRD, Sandbox, scripted_agent_path};
+use crate::common::{CONFIRM_REPAIRS, PRD, Sandbox, scripted_agent_path};
 
 #[test]
 fn any_command_line_can_be_an_agent() {
@@ -259,7 +259,7 @@ fn a_fix_that_is_not_text_is_refused_and_is_not_an_environment_fault() {
 fn sandbox_with_shell_fixer(fixer_commands: &str) -> Sandbox {
     let sandbox = Sandbox::with_script("tasks: []\n");
     let script = format!(
-        "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n\
+        "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n{CONFIRM_REPAIRS}\n\
          */fix/*)\n{fixer_commands}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
          *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
     );
@@ -357,6 +357,8 @@ fn a_reviewer_does_not_read_what_an_earlier_one_wrote() {
         "tribunal.yaml",
         &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent_path}]}}}}\n"),
     );
+    // Only a long text has findings that are required.
+    sandbox.write_file("plan.md", &format!("# Plan\n\n{}", "One more line.\n".repeat(40)));
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     assert_eq!(sandbox.read_file("../spy"), sandbox.read_file("plan.md"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{CommandOutput, Sandbox};
+use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox};
 
 /// A project whose agent counts its calls, finds one flaw and repairs it.
 fn sandbox_with_checks(checks_yaml: &str) -> Sandbox {
@@ -11,7 +11,7 @@ fn sandbox_with_checks(checks_yaml: &str) -> Sandbox {
     sandbox.write_file(
         "agent.sh",
         &format!(
-            "cat >/dev/null\necho call >>{calls_path:?}\ncase $TRIBUNAL_TASK in\n\
+            "cat >/dev/null\necho call >>{calls_path:?}\ncase $TRIBUNAL_TASK in\n{CONFIRM_REPAIRS}\n\
              */fix/*) sed -i s/fast/quick/ plan.md; echo '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
              *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \
              \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
@@ -50,7 +50,7 @@ fn a_red_check_keeps_every_agent_from_being_asked_until_it_is_repaired() {
     assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(3), 0), "{}", output.stderr);
     sandbox.write_file("Makefile", "all:\n");
     let output = sandbox.run_tribunal(&["resume"]);
-    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 2), "{}", output.stderr);
+    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 3), "{}", output.stderr);
     assert!(output.stderr.contains("checks pass on the untouched project (1 check, "), "{}", output.stderr);
 }
 
@@ -59,7 +59,7 @@ fn the_suggested_command_goes_on_without_the_checks() {
     let sandbox = sandbox_with_checks("verify: [grep -q quick plan.md]");
     assert_eq!(review(&sandbox, &[]).exit_code, Some(3));
     let output = sandbox.run_tribunal(&["resume", "--reload", "--set", "baseline=false"]);
-    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 2), "{}", output.stderr);
+    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 3), "{}", output.stderr);
     assert!(sandbox.read_file("plan.md").contains("quick"));
 }
 
@@ -76,9 +76,9 @@ fn the_checks_are_skipped_where_they_are_not_wanted() {
     let red_check = "verify: [\"grep -q quick plan.md\"]";
     let sandbox = sandbox_with_checks(red_check);
     let output = review(&sandbox, &["--skip-baseline"]);
-    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 2), "{}", output.stderr);
+    assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(0), 3), "{}", output.stderr);
     let sandbox = sandbox_with_checks(&format!("{red_check}\nbaseline: false"));
-    assert_eq!((review(&sandbox, &[]).exit_code, count_calls(&sandbox)), (Some(0), 2));
+    assert_eq!((review(&sandbox, &[]).exit_code, count_calls(&sandbox)), (Some(0), 3));
     let sandbox = sandbox_with_checks(red_check);
     let output = review(&sandbox, &["--no-fix"]);
     assert_eq!((output.exit_code, count_calls(&sandbox)), (Some(3), 1), "{}", output.stderr);

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use serde_json::Value;
 
-use crate::common::{CommandOutput, Sandbox};
+use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox};
 
 const FILE_A: &str = "fn a() {\n    one();\n    todo_a();\n    three();\n}\n";
 const FILE_B: &str = "fn b() {\n    one();\n    todo_b();\n    three();\n}\n";
@@ -29,7 +29,9 @@ fn repository_with_change(fix_commands: &str) -> Sandbox {
     sandbox.write_file("src/other.rs", "fn other() {}\n");
     write_agent(
         &sandbox,
-        &format!("case $TRIBUNAL_TASK in {REVIEW_SCRIPT} */fix/*) {fix_commands}\necho '{FIXES_ANSWER}';; esac"),
+        &format!(
+            "case $TRIBUNAL_TASK in {REVIEW_SCRIPT} {CONFIRM_REPAIRS} */fix/*) {fix_commands}\necho '{FIXES_ANSWER}';; esac"
+        ),
     );
     let path = sandbox.path_of("../agent.sh");
     sandbox.write_file(

@@ -1,17 +1,17 @@
 //! Checks of the user with what follows from their failure: a warning, a refused patch, or a finding.
 
-use crate::common::{CommandOutput, Sandbox};
+use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox};
 
 /// The first fixer repairs the finding of the reviewer, and the second one what the check complains about.
 fn sandbox_with_checks(checks_yaml: &str) -> Sandbox {
-    let sandbox = Sandbox::with_shell_agent(
-        "cat >/dev/null\ncase $TRIBUNAL_TASK in\n\
+    let sandbox = Sandbox::with_shell_agent(&format!(
+        "cat >/dev/null\ncase $TRIBUNAL_TASK in\n{CONFIRM_REPAIRS}\n\
          */fix-1/*) sed -i 's/It shall be fast/It answers in 200 ms/' plan.md; finding=F1;;\n\
          */fix-2/*) sed -i 's/in 200 ms/at once/' plan.md; finding=F2;;\n\
-         *) echo '{\"findings\": [{\"severity\": \"high\", \"description\": \"vague\", \
-         \"quote\": \"It shall be fast.\"}]}'; exit;;\nesac\n\
-         echo \"{\\\"fixes\\\": [{\\\"id\\\": \\\"$finding\\\", \\\"status\\\": \\\"FIXED\\\"}]}\"\n",
-    );
+         *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \
+         \"quote\": \"It shall be fast.\"}}]}}'; exit;;\nesac\n\
+         echo \"{{\\\"fixes\\\": [{{\\\"id\\\": \\\"$finding\\\", \\\"status\\\": \\\"FIXED\\\"}}]}}\"\n"
+    ));
     sandbox.append_setting(&format!("checks:\n{checks_yaml}"));
     sandbox
 }

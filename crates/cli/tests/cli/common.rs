@@ -11,6 +11,12 @@ use std::{
 use serde_json::Value;
 use tribunal_core::engine::ids::Hash;
 
+/// The case of a shell script that confirms every repair as a judge. What it says about others is ignored.
+pub const CONFIRM_REPAIRS: &str = r#"*/judge*) echo '{"verdicts": [
+    {"id": "F1", "verdict": "VALID"}, {"id": "F2", "verdict": "VALID"}, {"id": "F3", "verdict": "VALID"},
+    {"id": "C1", "verdict": "VALID"}, {"id": "C2", "verdict": "VALID"}, {"id": "C3", "verdict": "VALID"}
+]}'; exit;;"#;
+
 pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 

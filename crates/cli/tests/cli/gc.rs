@@ -136,7 +136,7 @@ fn removed_things_are_listed() {
     let lines: Vec<&str> = lines.map(|line| line.split(" KB in total").next().unwrap()).collect();
     insta::assert_snapshot!(lines[..4].join("\n"), @"
     would remove 1 workspace directory
-    would remove 4 unreferenced texts
+    would remove 6 unreferenced texts
     would remove 1 run
       [run]
     ");

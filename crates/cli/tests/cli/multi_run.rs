@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tribunal_core::engine::ids::Hash;
 
-use crate::common::{CommandOutput, Sandbox};
+use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox};
 
 pub const ANSWER_NOTHING: &str = "echo 'findings: []'\n";
 const SIX_FILES: [&str; 6] = ["one.md", "two.md", "three.md", "four.md", "five.md", "six.md"];
@@ -148,8 +148,8 @@ fn the_limit_of_one_agent_holds_for_all_runs_together() {
 fn changes_landed_by_one_run_are_not_stray_changes_for_another() {
     let sandbox = sandbox_with_documents(&["one.md", "two.md"], "");
     let agent_script = format!(
-        "cat >/dev/null\ncase $TRIBUNAL_TASK in */fix/*)\n\
-         echo 'In 20 ms.' >>one.md; echo 'fixes: [{{id: F1, status: FIXED, fix_description: done}}]'; exit;; esac\n\
+        "cat >/dev/null\ncase $TRIBUNAL_TASK in {CONFIRM_REPAIRS} */fix/*)\n\
+         sed -i 's/fast/fast: 20 ms/' one.md; echo 'fixes: [{{id: F1, status: FIXED, fix_description: done}}]'; exit;; esac\n\
          case $TRIBUNAL_RUN in\n\
          one-*) echo 'findings: [{{severity: high, description: vague, quote: It shall be fast.}}]';;\n\
          *) until grep -q 20 '{}'; do sleep 0.02; done; {ANSWER_NOTHING} ;; esac\n",
@@ -160,7 +160,7 @@ fn changes_landed_by_one_run_are_not_stray_changes_for_another() {
         assert!(sandbox.isolated_command("git").args(args).status().unwrap().success());
     }
     let output = sandbox.run_tribunal(&["review", "two.md", "one.md", "--json"]);
-    assert!(sandbox.read_file("one.md").contains("In 20 ms."), "{}", output.stderr);
+    assert!(sandbox.read_file("one.md").contains("fast: 20 ms"), "{}", output.stderr);
     let posted_decisions: Vec<_> =
         output.parse_events().into_iter().filter(|event| event["kind"] == "decision_posted").collect();
     assert_eq!(posted_decisions, [] as [serde_json::Value; 0]);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tribunal_core::engine::ids::RunId;
 use tribunal_store::{EntryBatch, Store};
 
-use crate::common::{CommandOutput, Sandbox, hold_run_lock};
+use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox, hold_run_lock};
 
 /// Runs the review and returns the suggested command that contains `part`.
 fn suggested_command(sandbox: &Sandbox, part: &str) -> Vec<String> {
@@ -62,11 +62,11 @@ fn a_timeout_leads_to_its_setting() {
 
 #[test]
 fn a_red_check_leads_to_its_output() {
-    let sandbox = Sandbox::with_shell_agent(
-        "cat >/dev/null\ncase $TRIBUNAL_TASK in\n\
-         */fix/*) sed -i s/fast/quick/ plan.md; echo '{\"fixes\": [{\"id\": \"F1\", \"status\": \"FIXED\"}]}';;\n\
-         *) echo '{\"findings\": [{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}]}';;\nesac\n",
-    );
+    let sandbox = Sandbox::with_shell_agent(&format!(
+        "cat >/dev/null\ncase $TRIBUNAL_TASK in\n{CONFIRM_REPAIRS}\n\
+         */fix/*) sed -i s/fast/quick/ plan.md; echo '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
+         *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
+    ));
     sandbox.append_setting("verify: [\"echo first line; echo second line; grep -q slow plan.md\"]\nbaseline: false");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);

@@ -160,6 +160,8 @@ fn the_settings_in_force_read_well() {
       max_cost                 5.00           default                  an amount in dollars, more than 0
       calls_per_hour           100            default                  a whole number from 1 to 100000
       max_tokens               1000000        default                  a whole number from 1 to 1000000000
+      task_tokens              500000         default                  a whole number from 1000 to 1000000000
+      task_turns               200            default                  a whole number from 1 to 100000
     tasks:
       required_issues          3              default                  a whole number from 0 to 20
       max_concurrent_fixers    3              default                  a whole number from 1 to 16

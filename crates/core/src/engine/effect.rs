@@ -251,6 +251,8 @@ pub enum WaitCause {
     CallsPerHour,
     /// The circuit breaker of a loop.
     CircuitBreaker,
+    /// The provider has a problem of its own.
+    Overload,
 }
 
 /// Reads the project records of one kind whose keys begin with a prefix.

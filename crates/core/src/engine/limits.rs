@@ -117,6 +117,12 @@ pub struct RunLimits {
     pub cost: Cost,
     /// The most weighted tokens, counted for calls whose cost was not reported or that a subscription paid.
     pub tokens: u64,
+    /// The most weighted tokens of one task, estimated while it works.
+    #[serde(default = "default_task_tokens")]
+    pub task_tokens: u64,
+    /// The most turns of one task: messages of the model and calls of tools.
+    #[serde(default = "default_task_turns")]
+    pub task_turns: u32,
     pub waits: WaitLimits,
     /// What the parent of a child run lets it use. The user's grants do not raise it: only the parent does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +152,14 @@ impl Default for WaitLimits {
     }
 }
 
+fn default_task_tokens() -> u64 {
+    500_000
+}
+
+fn default_task_turns() -> u32 {
+    200
+}
+
 impl Default for RunLimits {
     fn default() -> Self {
         RunLimits {
@@ -153,6 +167,8 @@ impl Default for RunLimits {
             runtime_ms: 2 * 3_600_000,
             cost: Cost(5_000_000),
             tokens: 1_000_000,
+            task_tokens: default_task_tokens(),
+            task_turns: default_task_turns(),
             waits: WaitLimits::default(),
             share: None,
         }
@@ -162,7 +178,14 @@ impl Default for RunLimits {
 impl RunLimits {
     /// The defaults of runs that develop: a story or a loop takes longer than a review.
     pub fn for_development() -> RunLimits {
-        RunLimits { runtime_ms: 4 * 3_600_000, cost: Cost(10_000_000), tokens: 2_000_000, ..RunLimits::default() }
+        RunLimits {
+            runtime_ms: 4 * 3_600_000,
+            cost: Cost(10_000_000),
+            tokens: 2_000_000,
+            task_tokens: 1_000_000,
+            task_turns: 500,
+            ..RunLimits::default()
+        }
     }
 }
 
@@ -349,7 +372,7 @@ impl RemainingLimits {
             failures: limits.failures.saturating_sub(run_usage.failures_in_a_row),
             seconds: remaining_runtime_ms(limits, run_usage, awake_ms) / 1000,
             cost: remaining_cost(limits, run_usage),
-            tokens: token_limit(limits, run_usage).saturating_sub(run_usage.uncosted_tokens),
+            tokens: remaining_tokens(limits, run_usage),
             counts: BTreeMap::new(),
         }
     }
@@ -367,12 +390,17 @@ pub fn remaining_cost(limits: &RunLimits, run_usage: &RunUsage) -> Cost {
     Cost(cost_limit(limits, run_usage).0.saturating_sub(run_usage.paid_cost().0))
 }
 
+/// Returns the weighted tokens that may still be used by calls whose cost is not reported or that a subscription pays.
+pub fn remaining_tokens(limits: &RunLimits, run_usage: &RunUsage) -> u64 {
+    token_limit(limits, run_usage).saturating_sub(run_usage.uncosted_tokens)
+}
+
 /// Returns what is left of the limits that a run can pass on to a child.
 pub fn remaining_share(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> LimitShare {
     LimitShare {
         runtime_ms: remaining_runtime_ms(limits, run_usage, awake_ms),
         cost: remaining_cost(limits, run_usage),
-        tokens: token_limit(limits, run_usage).saturating_sub(run_usage.uncosted_tokens),
+        tokens: remaining_tokens(limits, run_usage),
     }
 }
 

@@ -142,6 +142,9 @@ pub enum ReviewEvent {
         new: u32,
         dry: bool,
         counts: FindingCounts,
+        /// The number of claims that were not believed.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        unbelieved: u32,
     },
     ConfidenceCalculated {
         round: u32,
@@ -152,6 +155,11 @@ pub enum ReviewEvent {
         file: OwnFile,
         path: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_zero(counter: &u32) -> bool {
+    *counter == 0
 }
 
 impl KindEvent for ReviewEvent {

@@ -49,7 +49,6 @@ pub enum AgentRole {
     Elicitation,
     Fixer,
     Challenger,
-    /// Says whether a change repairs the findings that it was made for, and only those.
     Judge,
 }
 

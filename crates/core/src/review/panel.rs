@@ -109,6 +109,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
         new: new_count,
         dry: state.last_pass.dry,
         counts: finding_counts,
+        unbelieved: stats.unbelieved,
     });
     state.calculate_confidence(host, &answering_seats(&panel_seats, round), party_agreement(&panel_seats));
     state.publish_tracker(host, &round_key).await?;
@@ -172,7 +173,7 @@ async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: 
     let last_text = state.last_pass.text.take();
     state.last_pass = PanelPass { dry: true, sound: true, text: last_text, ..PanelPass::default() };
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_review(ReviewEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts });
+    host.note_review(ReviewEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts, unbelieved: 0 });
     state.publish_tracker(host, &Key::for_round(round)).await?;
     Ok(())
 }
@@ -218,9 +219,12 @@ fn check_panel_quality(host: &ReviewHost<'_>, state: &mut ReviewState, stats: Ro
     if state.degraded > 1 {
         return Err(RunEnding::new(RunReason::PanelDegraded, degradation));
     }
-    host.note_event(RunEvent::Warned {
-        text: format!("the panel may be unreliable: {degradation}; trying one more round with another panel"),
-    });
+    // At tier 0 and without fixing there is no other round.
+    let next_step = match host.order.fix && host.settings().tier.number() > 0 {
+        true => "; trying one more round with another panel",
+        false => "",
+    };
+    host.note_event(RunEvent::Warned { text: format!("the panel may be unreliable: {degradation}{next_step}") });
     Ok(())
 }
 

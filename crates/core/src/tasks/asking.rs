@@ -3,7 +3,8 @@
 //!
 //! An unreadable or too short answer is requested once more with a correction, in the same session if the client kept it.
 //! The [`FaultPolicy`] of a fault says what follows from it: one retry after a pause, a wait until a usage limit is reset,
-//! another agent, or nothing. An agent that fails at once, twice in the same way, counts as a broken environment. A task may
+//! another agent, or nothing. If a provider is overloaded and there is no other agent, the task waits longer and longer, as
+//! long as the run may wait. An agent that fails at once, twice in the same way, counts as a broken environment. A task may
 //! continue a session; one that has expired or that the client has lost is replaced by a new one with the complete prompt.
 //!
 //! The caller chooses the agent ([`crate::tasks::selection`]), and records the outcome ([`crate::tasks::consult_outcome`]).
@@ -16,7 +17,9 @@ use crate::{
         event::RunEvent,
         host::{Host, ParkedRun},
         ids::{AgentName, Key},
-        limits::{AttemptOutcome, Cost, RunUsage, backoff_ms, check_budget, remaining_cost, task_timeout_ms},
+        limits::{
+            AttemptOutcome, Cost, RunUsage, backoff_ms, check_budget, remaining_cost, remaining_tokens, task_timeout_ms,
+        },
         timestamp::Timestamp,
     },
     tasks::{
@@ -70,6 +73,8 @@ pub async fn consult_agent(
     let own_timeout_ms = task.timeout_ms;
     let limits = &host.settings().limits;
     let cost_at_start = remaining_cost(limits, run_usage);
+    let share_of_tokens = remaining_tokens(limits, run_usage) / parallel_tasks.max(1) as u64;
+    let tokens_at_start = run_usage.uncosted_tokens;
     let mut state = ConsultState {
         host,
         task_key,
@@ -78,6 +83,7 @@ pub async fn consult_agent(
         asked_again: false,
         asked_instead: Vec::new(),
         wait_count: 0,
+        overload_waits: 0,
         has_lost_session: false,
         booking: None,
         escalated_size,
@@ -91,13 +97,17 @@ pub async fn consult_agent(
         let budget = Cost((cost_at_start.0 / parallel_tasks.max(1) as u64).saturating_sub(spent));
         // A further attempt needs budget like any other step; the first one was checked by the caller.
         let is_further_try = !state.outcome.usages.is_empty();
-        if is_further_try && (budget.is_zero() || check_budget(limits, &state.run_usage).is_some()) {
+        let used_tokens = state.run_usage.uncosted_tokens.saturating_sub(tokens_at_start);
+        let left_tokens = share_of_tokens.saturating_sub(used_tokens);
+        if is_further_try && (budget.is_zero() || left_tokens == 0 || check_budget(limits, &state.run_usage).is_some())
+        {
             break;
         }
         // Time and budget are computed anew for each attempt: earlier ones have used some of both.
         state.task.timeout_ms =
             task_timeout_ms(own_timeout_ms, limits, &state.run_usage, host.last_timestamp().awake_ms);
         state.task.budget = Some(budget);
+        state.task.max_tokens = Some(left_tokens.min(limits.task_tokens).max(1));
         state.drop_expired_session();
         let ask_agent = AskAgent { task: state.task.clone(), booking: state.booking.take() };
         next_ask = match host.perform(ask_key.clone(), ask_agent).await? {
@@ -123,6 +133,20 @@ const CLOCK_MARGIN_MS: u64 = 2_000;
 const MIN_WAIT_MS: u64 = 60_000;
 const MAX_WAIT_MS: u64 = 3_600_000;
 
+/// The waits for an overloaded provider.
+const MIN_OVERLOAD_WAIT_MS: u64 = 1_000;
+const MAX_OVERLOAD_WAIT_MS: u64 = 300_000;
+
+/// Returns a number below a limit that differs between tasks, so that they do not all come back at the same moment. It is the
+/// same in a replay.
+fn scatter(task_key: &Key, wait_number: u32, limit: u64) -> u64 {
+    let seed = task_key
+        .as_str()
+        .bytes()
+        .fold(u64::from(wait_number), |sum, byte| sum.wrapping_mul(0x0100_0000_01b3).wrapping_add(u64::from(byte)));
+    (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % limit.max(1)
+}
+
 struct ConsultState<'a> {
     host: &'a dyn Host,
     task_key: &'a Key,
@@ -133,6 +157,8 @@ struct ConsultState<'a> {
     /// The agents that were asked instead of others.
     asked_instead: Vec<AgentName>,
     wait_count: u32,
+    /// How many of the waits were for an overloaded provider.
+    overload_waits: u32,
     has_lost_session: bool,
     /// The call that the next attempt has booked.
     booking: Option<CallBooking>,
@@ -208,6 +234,8 @@ impl ConsultState<'_> {
         let agent_name = self.task.agent.clone();
         let attempt = match fault.policy() {
             FaultPolicy::Wait => AttemptOutcome::Limited,
+            // An outage passes; the agent itself works.
+            _ if fault.kind == FaultKind::Overloaded && self.asked_again => AttemptOutcome::Limited,
             // This counts as two failures, so that other tasks do not ask this agent in vain.
             FaultPolicy::FallBack | FaultPolicy::Stop if fault.is_environment() => AttemptOutcome::CannotWork,
             _ => AttemptOutcome::Failed,
@@ -230,6 +258,8 @@ impl ConsultState<'_> {
         let previous_fault = self.outcome.fault.as_ref()?;
         let is_same_agent = self.outcome.last_agent() == Some(&self.task.agent);
         let is_same_fault = fault.instant && previous_fault == fault && is_same_agent && !fault.is_environment();
+        // An outage ends by itself.
+        let is_same_fault = is_same_fault && fault.kind != FaultKind::Overloaded;
         is_same_fault.then(|| {
             Fault::new(FaultKind::CannotStart, format!("{} (failed twice, each time immediately)", fault.detail))
         })
@@ -325,8 +355,27 @@ impl ConsultState<'_> {
         });
         match reset_times.min() {
             Some((until_ms, agent)) => self.wait_for_agent(agent, until_ms, fault).await,
+            None if fault.kind == FaultKind::Overloaded => self.wait_out_overload(fault).await,
             None => Ok(NextAsk::Done),
         }
+    }
+
+    /// Waits until the provider may work again: twice as long each time, at most five minutes.
+    async fn wait_out_overload(&mut self, fault: &Fault) -> Result<NextAsk, ParkedRun> {
+        let longest_ms = (MIN_OVERLOAD_WAIT_MS << self.overload_waits.min(20)).min(MAX_OVERLOAD_WAIT_MS);
+        let wait_ms = longest_ms - scatter(self.task_key, self.overload_waits, longest_ms / 4);
+        let until_ms = self.host.last_timestamp().wall_ms.saturating_add(wait_ms);
+        if !self.has_wait_time(until_ms) {
+            return Ok(NextAsk::Done);
+        }
+        self.overload_waits += 1;
+        let wait = AwaitReset {
+            agent: self.task.agent.clone(),
+            until_ms,
+            why: truncate_chars(&fault.detail, 200),
+            cause: WaitCause::Overload,
+        };
+        self.perform_wait(wait).await.map(NextAsk::AskUnder)
     }
 
     async fn wait_for_agent(
@@ -378,9 +427,13 @@ impl ConsultState<'_> {
 
     /// Whether the run may wait: neither the configured total nor the number of waits is exceeded by it.
     fn may_wait_until(&self, until_ms: u64) -> bool {
+        self.has_wait_time(until_ms) && self.wait_count - self.overload_waits < MAX_WAITS
+    }
+
+    fn has_wait_time(&self, until_ms: u64) -> bool {
         let needed_ms = until_ms.saturating_sub(self.host.last_timestamp().wall_ms);
         let allowed_ms = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.run_usage.waited.ms);
-        needed_ms <= allowed_ms && self.wait_count < MAX_WAITS
+        needed_ms <= allowed_ms
     }
 
     /// Waits, and returns the key under which the task is asked after that.

@@ -223,6 +223,9 @@ pub struct AgentTask {
     /// The most that the task may cost, for clients that accept a budget: run limits are only checked between tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Cost>,
+    /// The most weighted tokens that the task may use. They are counted while it works, for clients that accept no budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
     /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<AgentSession>>,
@@ -250,6 +253,7 @@ impl AgentTask {
             recent: Vec::new(),
             size: None,
             budget: None,
+            max_tokens: None,
             session: None,
             collect: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply},
+        effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply, WaitCause},
         event::RunEvent,
         ids::AgentName,
         limits::{RunLimits, WaitLimits},
@@ -257,6 +257,45 @@ fn a_failing_provider_is_asked_twice_and_then_another_agent() {
         assert_eq!(seat_calls(&trial), [" a", "/again a", "/other-1 b"]);
         assert_eq!(ending.reason, RunReason::ReviewOnly);
     }
+}
+
+/// The waits for an overloaded provider, in milliseconds.
+fn overload_waits(trial: &TrialRun<ScriptedWorld>) -> Vec<u64> {
+    let waits = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::EffectStarted { effect: Effect::AwaitReset(wait), .. } if wait.cause == WaitCause::Overload => {
+            Some(wait.until_ms - entry.at.wall_ms)
+        }
+        _ => None,
+    });
+    waits.collect()
+}
+
+#[test]
+fn an_outage_is_waited_out_by_a_single_agent() {
+    let overloaded = || failed_task_reply(FaultKind::Overloaded);
+    let world_after = |failed_waits: u32| {
+        let script =
+            frozen_world().reply_on(SEAT_KEY, overloaded()).reply_on(&format!("{SEAT_KEY}/again"), overloaded());
+        let script = (1..=failed_waits)
+            .fold(script, |script, number| script.reply_on(&format!("{SEAT_KEY}/then-{number}"), overloaded()));
+        script.reply_on(&format!("{SEAT_KEY}/then-{}", failed_waits + 1), one_finding())
+    };
+    // About an hour: one second, two seconds and so on, then five minutes each.
+    let (ending, _, trial) = run_first_review(single_agent_plan(), world_after(20));
+    assert_eq!(ending.reason, RunReason::ReviewOnly, "{}", ending.detail);
+    let waits = overload_waits(&trial);
+    assert_eq!(waits.len(), 21);
+    for (number, wait_ms) in waits.iter().enumerate() {
+        let longest_ms = (1_000_u64 << number).min(300_000);
+        assert!((longest_ms * 3 / 4..=longest_ms).contains(wait_ms), "{number}: {wait_ms}");
+    }
+    assert!(waits.iter().sum::<u64>() > 3_000_000, "{waits:?}");
+    assert_eq!(last_state(&trial).spent.failures_in_a_row, 0);
+
+    let plan = single_agent_plan().with_change(|plan| plan.settings.limits.waits.at_most_ms = 1_500);
+    let (ending, _, trial) = run_first_review(plan, world_after(20));
+    assert_eq!((ending.reason, overload_waits(&trial).len()), (RunReason::Environment, 1));
+    assert!(ending.detail.starts_with("no reviewer answered: "), "{}", ending.detail);
 }
 
 #[test]

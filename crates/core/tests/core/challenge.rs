@@ -133,8 +133,10 @@ fn two_challengers_that_agree_decide_and_a_third_is_asked_where_they_differ() {
         (&[Valid, Invalid, Invalid], ChallengeResult::Invalid, 3),
         (&[Valid, Invalid, Ambiguous], ChallengeResult::Ambiguous, 3),
     ] {
-        let review =
-            run_review(single_reviewer_plan(), add_challenger_verdicts(world_raising_one(Severity::Medium), verdicts));
+        let plan = single_reviewer_plan().with_change(|plan| {
+            plan.settings.agents = ["a", "b", "c"].map(|name| agent_of_provider(name, "")).to_vec();
+        });
+        let review = run_review(plan, add_challenger_verdicts(world_raising_one(Severity::Medium), verdicts));
         assert_eq!(
             (review.first_ruling(), review.challenge_keys().len()),
             (Some(expected_ruling), challenge_count),

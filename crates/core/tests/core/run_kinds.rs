@@ -165,7 +165,7 @@ fn sample_events() -> Vec<ReviewEvent> {
             fault: None,
         },
         ReviewEvent::PatchRefused { key, findings: vec![F1], why: samples::conflict_refusal(3) },
-        ReviewEvent::RoundEnded { round: 1, new: 1, dry: false, counts },
+        ReviewEvent::RoundEnded { round: 1, new: 1, dry: false, counts, unbelieved: 2 },
         ReviewEvent::ConfidenceCalculated { round: 1, confidence: samples::sample_confidence() },
         ReviewEvent::FileWritten { file: OwnFile::Metrics { unix_seconds: 1 }, path: "metrics.json".into() },
     ]

@@ -128,7 +128,7 @@ impl LiveBoard {
             Effect::AwaitReset(wait) => {
                 worker.state = match wait.cause {
                     WaitCause::UsageLimit => WorkerState::WaitingForReset,
-                    WaitCause::CallsPerHour | WaitCause::CircuitBreaker => {
+                    WaitCause::CallsPerHour | WaitCause::CircuitBreaker | WaitCause::Overload => {
                         WorkerState::WaitingForCall { message: phrases::describe_wait(wait, wall_ms) }
                     }
                 };

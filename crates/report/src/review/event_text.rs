@@ -25,8 +25,13 @@ pub(super) fn describe_event(event: &ReviewEvent) -> String {
         ReviewEvent::JudgeAnswered { agent: agent_name, usage, .. } => {
             format!("{agent_name}: {}{}", phrases::describe_judgement(event), describe_call_usage(usage))
         }
-        ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
-            let round_text = phrases::describe_round(*new_findings, *is_dry, counts);
+        ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, unbelieved, .. } => {
+            let round_text = phrases::describe_round(phrases::RoundResult {
+                new_findings: *new_findings,
+                is_dry: *is_dry,
+                unbelieved: *unbelieved,
+                counts,
+            });
             format!("{round_text} · {}", phrases::describe_counts(counts))
         }
         ReviewEvent::ConfidenceCalculated { confidence, .. } => phrases::describe_confidence(confidence),

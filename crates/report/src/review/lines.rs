@@ -101,9 +101,14 @@ impl KindLines<ReviewReporter> for ReviewLines {
                 self.fix_tally.write_result(run_view, lines);
             }
             _ => match run_event.review_event() {
-                Some(ReviewEvent::RoundEnded { round, new, dry, counts }) => {
+                Some(ReviewEvent::RoundEnded { round, new, dry, counts, unbelieved }) => {
                     self.challenge_progress.write_result(*round, lines);
-                    let result_text = phrases::describe_round(*new, *dry, counts);
+                    let result_text = phrases::describe_round(phrases::RoundResult {
+                        new_findings: *new,
+                        is_dry: *dry,
+                        unbelieved: *unbelieved,
+                        counts,
+                    });
                     lines.write_wrapped(2, TextStyle::Plain, &format!("round {round}: {result_text}"));
                 }
                 Some(ReviewEvent::BaselineChecked { report }) => baseline::write_failures(report, lines),
@@ -150,10 +155,15 @@ impl ReviewLines {
             ReviewEvent::SeatIncomplete { role, fault, .. } => {
                 lines.write_worker_line(LineMark::FAILED, role.as_str(), &format!("failed: {fault}"));
             }
-            ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, .. } => {
+            ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, unbelieved, .. } => {
                 // Upheld findings are collected during the round and written in one line before its result.
                 self.challenge_progress.write_upheld_findings(lines);
-                let line_text = phrases::describe_round(*new_findings, *is_dry, counts);
+                let line_text = phrases::describe_round(phrases::RoundResult {
+                    new_findings: *new_findings,
+                    is_dry: *is_dry,
+                    unbelieved: *unbelieved,
+                    counts,
+                });
                 lines.write_wrapped(2, TextStyle::Bold, &line_text);
             }
             // `tribunal status` shows how the score came about.

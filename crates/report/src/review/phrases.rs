@@ -58,9 +58,26 @@ pub(crate) fn describe_statuses(counts: &FindingCounts) -> String {
     if status_parts.is_empty() { "no findings".to_string() } else { status_parts.join(", ") }
 }
 
+/// The result of a review round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundResult<'c> {
+    pub new_findings: u32,
+    pub is_dry: bool,
+    /// The number of claims that were not believed.
+    pub unbelieved: u32,
+    pub counts: &'c FindingCounts,
+}
+
 /// Describes the result of a review round.
-pub(crate) fn describe_round(new_findings: u32, is_dry: bool, counts: &FindingCounts) -> String {
+pub(crate) fn describe_round(round_result: RoundResult<'_>) -> String {
+    let RoundResult { new_findings, is_dry, unbelieved, counts } = round_result;
     match (new_findings, is_dry) {
+        (0, true) if unbelieved > 0 => format!("{} raised and dismissed", format_count(unbelieved, "claim")),
+        (0, false) if unbelieved > 0 => format!(
+            "{} raised and dismissed: too few valid answers to be sure; {}",
+            format_count(unbelieved, "claim"),
+            describe_open_findings(counts)
+        ),
         (0, true) => "no new findings".to_string(),
         // A pass with findings of low severity alone still counts as dry.
         (_, true) => format!("no new findings except {new_findings} of low severity"),

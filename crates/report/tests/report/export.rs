@@ -221,7 +221,7 @@ fn dismissed_and_deferred_findings_are_suppressed_with_the_reason() {
         format!("{}: {justification}", sarif_result["properties"]["finding"].as_str().unwrap())
     };
     insta::assert_snapshot!(suppressed.map(render_suppression).collect::<Vec<_>>().join("\n"), @"
-    F2: dismissed (invalid): 2 of 3 challengers: the line under Out of Scope
+    F2: dismissed (invalid): 2 of 3 challengers (first, third): the line und
     F10: dismissed (evidence not found): quote not found in prd.md
     ");
 }

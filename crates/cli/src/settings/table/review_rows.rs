@@ -114,13 +114,17 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
             other_kind("review_loop.limits.max_runtime_seconds", TIMEOUT_KIND),
         ]),
     field_row("limits.max_wait", ValueKind::Seconds { minimum: 0 }, field!(Seconds, run.limits.waits.at_most_ms),
-        "Maximum total time a run waits for usage limits; it does not count as working time"),
+        "Maximum total time a run waits for usage limits and overloaded providers; it does not count as working time"),
     field_row("limits.max_cost", ValueKind::Cost, field!(Plain, run.limits.cost),
         "Maximum cost of a run, as far as agents report it"),
     field_row("limits.calls_per_hour", ValueKind::Whole { minimum: 1, maximum: 100_000 }, field!(Plain, share.calls),
         "Maximum number of agent calls per hour, by all your runs on this machine"),
     field_row("limits.max_tokens", ValueKind::Whole { minimum: 1, maximum: 1_000_000_000 }, field!(Plain, run.limits.tokens),
         "Maximum number of weighted tokens per run"),
+    field_row("limits.task_tokens", ValueKind::Whole { minimum: 1_000, maximum: 1_000_000_000 }, field!(Plain, run.limits.task_tokens),
+        "Maximum number of weighted tokens per task, estimated while it works"),
+    field_row("limits.task_turns", ValueKind::Whole { minimum: 1, maximum: 100_000 }, field!(Plain, run.limits.task_turns),
+        "Maximum number of turns per task: messages of the model and calls of tools"),
 
     // Single tasks: how much they get and how long they may take.
     field_row("tasks.required_issues", ValueKind::Whole { minimum: 0, maximum: 20 }, field!(Plain, review.panel.required_issues),

@@ -27,7 +27,10 @@ use tribunal_core::{
 };
 use tribunal_supervise::{ExitReason, OutputLimits, ProcessOutcome};
 
-use super::{AgentWorkspace, choose_conversation, questions};
+use super::{
+    AgentWorkspace, choose_conversation, questions,
+    usage_meter::{PassedLimit, UsageMeter},
+};
 use crate::{
     effects::{EffectContext, PerformedEffect, current_wall_ms},
     landing::merging,
@@ -46,7 +49,7 @@ const MAX_DENIALS: usize = 20;
 pub(super) struct AgentRequest<'a> {
     pub agent: &'a DrivenAgent,
     pub task: &'a AgentTask,
-    pub prompt_bytes: usize,
+    pub usage_meter: &'a UsageMeter,
     /// How often the agent was asked before and never finished.
     pub unfinished_attempts: u32,
 }
@@ -73,7 +76,7 @@ pub(super) fn read_agent_result(
     let decoded = decode_process_output(request, exit_code, &stdout_text, &stderr_text);
     let stderr_text = context.masker.mask(&stderr_text).into_owned();
     let fault = detect_fault(context, request, &process_end, &stderr_text, &decoded);
-    let usage = calculate_usage(request, &decoded, fault.as_ref(), stdout_text.len());
+    let usage = calculate_usage(request, &decoded, fault.as_ref());
     // What the agent left in its workspace counts whether or not it succeeded.
     let development = read_development_state(context, request, agent_workspace);
     let (workspace_state, workspace_fault) = match development {
@@ -183,19 +186,18 @@ fn decode_process_output(
 }
 
 /// Returns what the client says it has used, or an estimate.
-fn calculate_usage(
-    request: AgentRequest<'_>,
-    decoded: &DecodedOutput,
-    fault: Option<&Fault>,
-    stdout_bytes: usize,
-) -> AgentUsage {
+fn calculate_usage(request: AgentRequest<'_>, decoded: &DecodedOutput, fault: Option<&Fault>) -> AgentUsage {
     // An agent that could not even begin was paid nothing.
     let is_environment_fault = fault.is_some_and(Fault::is_environment);
     let did_nothing =
         !decoded.did_work && fault.is_some() && (is_environment_fault || request.agent.client().is_some());
-    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
-    if decoded.usage == AgentUsage::default() && !did_nothing {
-        return AgentUsage::estimate_from_bytes(request.prompt_bytes, stdout_bytes);
+    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed. So does one that was ended
+    // before it could report what it has used.
+    let estimated_usage = request.usage_meter.estimate_usage();
+    let is_incomplete = request.usage_meter.passed_limit().is_some()
+        && estimated_usage.weighted_tokens() > decoded.usage.weighted_tokens();
+    if (decoded.usage == AgentUsage::default() && !did_nothing) || is_incomplete {
+        return estimated_usage;
     }
     decoded.usage
 }
@@ -231,6 +233,18 @@ fn detect_fault(
     decoded: &DecodedOutput,
 ) -> Option<Fault> {
     let driven_agent = request.agent;
+    if let Some(passed_limit) = request.usage_meter.passed_limit().filter(|_| !decoded.is_finished) {
+        let limit_text = match passed_limit {
+            PassedLimit::Tokens { used, limit } => {
+                format!(
+                    "used about {used} tokens, more than its share of {limit} (`limits.task_tokens`, `limits.max_tokens`)"
+                )
+            }
+            PassedLimit::Turns { limit } => format!("took more than {limit} turns (`limits.task_turns`)"),
+        };
+        let detail = format!("agent `{}` {limit_text} and was stopped", driven_agent.agent_spec.name);
+        return Some(Fault::new(FaultKind::Curtailed, detail));
+    }
     if decoded.answer_text.len() > context.settings.tasks.max_answer_bytes() {
         let detail = format!("agent `{}` {}", driven_agent.agent_spec.name, describe_long_answer(context));
         return Some(Fault::new(FaultKind::Flood, detail));
@@ -264,7 +278,13 @@ fn detect_fault(
         ExitReason::Flooded => FaultKind::Flood,
         ExitReason::Lost | ExitReason::Stopped => FaultKind::Killed { signal: 9 },
     };
-    let detail = describe_failure(context, request, process_end, stderr_text);
+    let is_ended_by_us = matches!(process_end.exit_reason, ExitReason::TimedOut | ExitReason::Silent);
+    // What a client prints to its error output when it is ended is about its end, not about what it was doing.
+    let last_words = match driven_agent.client() {
+        Some(_) if is_ended_by_us => decoded.answer_text.as_str(),
+        _ => stderr_text,
+    };
+    let detail = describe_failure(context, request, process_end, last_words);
     let remedy = find_fault_remedy(context, request, &fault_kind);
     Some(Fault {
         instant: !decoded.did_work && matches!(process_end.exit_reason, ExitReason::Exited(_)),
@@ -366,7 +386,7 @@ fn describe_failure(
     context: &EffectContext,
     request: AgentRequest<'_>,
     process_end: &ProcessOutcome,
-    stderr_text: &str,
+    last_words: &str,
 ) -> String {
     let AgentRequest { agent: driven_agent, task: agent_task, .. } = request;
     let ending_text = match process_end.exit_reason {
@@ -389,8 +409,8 @@ fn describe_failure(
         }
         ExitReason::Lost | ExitReason::Stopped => "was lost: its supervisor process was killed".to_string(),
     };
-    // The last line of an error output usually is the one that says what went wrong.
-    let last_line = stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    // The last line usually is the one that says what went wrong.
+    let last_line = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let stderr_suffix =
         if last_line.is_empty() { String::new() } else { format!(": {}", truncate_chars(last_line.trim(), 200)) };
     let survivor_suffix = describe_unkillable_processes(process_end.survivors)

@@ -10,6 +10,7 @@ mod recent_outputs;
 mod start_faults;
 #[cfg(test)]
 mod tests;
+mod usage_meter;
 
 use std::{
     env, fs, io,
@@ -53,6 +54,8 @@ use crate::{
     workspaces::{TaskWorkspace, WorkspaceSource},
 };
 use agent_result::AgentTraces;
+
+use usage_meter::{TaskShare, UsageMeter};
 
 pub(crate) use recent_outputs::RecentOutputs;
 
@@ -115,7 +118,18 @@ async fn run_task(
     // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = context.masker.mask(&prompt).into_owned();
     let conversation = choose_conversation(&agent_task, unfinished_attempts);
-    let agent_call = AgentInvocation { task_key: &task_key, task: &agent_task, prompt, conversation };
+    let share = TaskShare {
+        tokens: agent_task.max_tokens.unwrap_or(context.settings.limits.task_tokens),
+        turns: context.settings.limits.task_turns,
+    };
+    let usage_meter = Arc::new(UsageMeter::new(prompt_bytes, share));
+    let agent_call = AgentInvocation {
+        task_key: &task_key,
+        task: &agent_task,
+        prompt,
+        conversation,
+        usage_meter: usage_meter.clone(),
+    };
     let (command, private_tmp) = build_command(&context, &driven_agent, &agent_workspace, agent_call)
         .map_err(|cause| environment_fault(format!("could not write the files for the agent: {cause}")))?;
     let process_end = tribunal_supervise::run_process(command).await;
@@ -129,8 +143,12 @@ async fn run_task(
         return Err(AskFailure::Stopped);
     }
     let read_result = move || {
-        let request =
-            agent_result::AgentRequest { agent: &driven_agent, task: &agent_task, prompt_bytes, unfinished_attempts };
+        let request = agent_result::AgentRequest {
+            agent: &driven_agent,
+            task: &agent_task,
+            usage_meter: &usage_meter,
+            unfinished_attempts,
+        };
         // This comes before git is used: it puts back what git would obey.
         let guard_remarks = agent_workspace.put_back_guarded_files();
         // Edits of the user's project are looked for whether or not the agent succeeded.
@@ -394,6 +412,7 @@ struct AgentInvocation<'c> {
     task: &'c AgentTask,
     prompt: String,
     conversation: SessionMode<'c>,
+    usage_meter: Arc<UsageMeter>,
 }
 
 fn build_command(
@@ -402,7 +421,7 @@ fn build_command(
     agent_workspace: &AgentWorkspace,
     agent_call: AgentInvocation<'_>,
 ) -> io::Result<(ProcessCommand, Option<PrivateTmp>)> {
-    let AgentInvocation { task_key, task: agent_task, prompt, conversation } = agent_call;
+    let AgentInvocation { task_key, task: agent_task, prompt, conversation, usage_meter } = agent_call;
     let directory = agent_workspace.directory();
     let scratch_dir = scratch_dir(context, task_key);
     let secret_variables = find_secret_variables(&context.masker, text_variables());
@@ -438,7 +457,8 @@ fn build_command(
         idle: Duration::from_millis(context.settings.tasks.idle_timeout_ms),
         ..command.deadlines
     };
-    command.output_limits.on_stdout = Some(progress_lines::watch_output(context, driven_agent, task_key, &directory));
+    command.output_limits.on_stdout =
+        Some(progress_lines::watch_output(context, driven_agent, task_key, &directory, usage_meter));
     let purpose = SandboxPurpose::Agent {
         access: agent_task.workspace_access(),
         workspace: &agent_workspace.writable_dir(),

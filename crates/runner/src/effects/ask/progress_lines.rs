@@ -4,7 +4,7 @@ use std::{
     ops::ControlFlow,
     path::Path,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -13,17 +13,20 @@ use tribunal_agents::driver::{AgentEvent, DrivenAgent};
 use tribunal_core::engine::{ids::Key, progress::AgentProgress};
 use tribunal_supervise::OutputCallback;
 
+use super::usage_meter::UsageMeter;
 use crate::effects::EffectContext;
 
 /// The longest line that is kept of what an agent prints while it works.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Watches the output of an agent: passes on its progress, and ends it when its answer is too long.
+/// Watches the output of an agent: passes on its progress, and ends it when its answer is too long or it has used more than its
+/// share.
 pub(super) fn watch_output(
     context: &EffectContext,
     driven_agent: &DrivenAgent,
     task_key: &Key,
     workspace_path: &Path,
+    usage_meter: Arc<UsageMeter>,
 ) -> OutputCallback {
     let max_answer_bytes = context.settings.tasks.max_answer_bytes();
     let answer_bytes = AtomicUsize::new(0);
@@ -33,21 +36,38 @@ pub(super) fn watch_output(
     };
     if driven_agent.shows_progress() {
         let read_events = watch_progress(context, driven_agent, task_key, workspace_path);
-        Box::new(move |bytes| count_answer(read_events(bytes)))
+        Box::new(move |bytes| {
+            let SeenOutput { text_bytes, turns } = read_events(bytes);
+            match usage_meter.add_output(bytes.len(), turns, text_bytes) {
+                Some(_) => ControlFlow::Break(()),
+                None => count_answer(text_bytes),
+            }
+        })
     } else {
         // All that such an agent prints is its answer.
-        Box::new(move |bytes| count_answer(bytes.len()))
+        Box::new(move |bytes| match usage_meter.add_output(bytes.len(), 0, bytes.len()) {
+            Some(_) => ControlFlow::Break(()),
+            None => count_answer(bytes.len()),
+        })
     }
 }
 
-/// Passes on the agent's progress messages line by line, masked also across the borders of chunks. Returns the length of the
-/// texts that the agent wrote itself: a client also prints what its tools return.
+/// What was seen in a piece of an agent's output.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeenOutput {
+    /// The length of the texts that the agent wrote itself: a client also prints what its tools return.
+    text_bytes: usize,
+    /// The number of messages of the model and of calls of tools.
+    turns: u32,
+}
+
+/// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
 fn watch_progress(
     context: &EffectContext,
     driven_agent: &DrivenAgent,
     task_key: &Key,
     workspace_path: &Path,
-) -> impl Fn(&[u8]) -> usize + Send + Sync + use<> {
+) -> impl Fn(&[u8]) -> SeenOutput + Send + Sync + use<> {
     // The path of a workspace is an internal detail, so messages show paths relative to it.
     let workspace_prefix = format!("{}/", workspace_path.display());
     let progress_sender = context.progress.clone();
@@ -65,20 +85,25 @@ fn watch_progress(
             if unfinished_line.len() > MAX_LINE_BYTES {
                 unfinished_line.clear();
             }
-            return 0;
+            return SeenOutput::default();
         };
         let agent_events =
             unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
-        let mut text_bytes = 0;
+        let mut seen = SeenOutput::default();
         for agent_event in agent_events {
-            if let AgentEvent::Text { text } = &agent_event {
-                text_bytes += text.len();
+            match &agent_event {
+                AgentEvent::Text { text } => {
+                    seen.text_bytes += text.len();
+                    seen.turns += 1;
+                }
+                AgentEvent::ToolUsed { .. } => seen.turns += 1,
+                _ => {}
             }
             let Some(progress_text) = agent_event.progress_line() else { continue };
             let progress_text = progress_text.replace(&workspace_prefix, "");
             let _ = progress_sender.send(AgentProgress { task_key: task_key.clone(), activity: progress_text });
         }
         unfinished_line.drain(..=last_newline);
-        text_bytes
+        seen
     }
 }
