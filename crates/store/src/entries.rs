@@ -193,7 +193,7 @@ impl Store {
 
     /// Reads the end of a run for a hook, and checks that the last entry is what was recorded and that the run does not end too
     /// early. It takes the same time however long the run is.
-    pub fn read_run_end(&self, run_id: &RunId, kind: &str) -> Result<RunEnd, StoreError> {
+    pub fn read_run_end(&self, run_id: &RunId, kind: &str) -> Result<LastEntries, StoreError> {
         // The head is read first: what it names was recorded before.
         let head = read_head(self.directory(), run_id);
         let select_sql = format!("{} WHERE e.run = ?1 ORDER BY e.seq DESC LIMIT 2", self.select_raw());
@@ -211,13 +211,13 @@ impl Store {
         if !is_at_head {
             self.check_head(run_id)?;
         }
-        let Some(last_entry) = last_entry else { return Ok(RunEnd::default()) };
+        let Some(last_entry) = last_entry else { return Ok(LastEntries::default()) };
         self.check_link(run_id, previous_entry.as_ref(), &last_entry)?;
         let is_wanted = last_entry.kind == kind;
         let last_entry = self.decode_entry(run_id, last_entry)?;
         let last_time = Some(last_entry.at);
         let last_of_kind = if is_wanted { Some(last_entry) } else { self.last_entry_of(run_id, &[kind])? };
-        Ok(RunEnd { last_of_kind, last_time })
+        Ok(LastEntries { last_of_kind, last_time })
     }
 
     fn check_link(
@@ -314,7 +314,7 @@ impl Store {
 
 /// The end of a run, as a hook needs it.
 #[derive(Clone, Debug, Default)]
-pub struct RunEnd {
+pub struct LastEntries {
     /// The last entry of the wanted kind.
     pub last_of_kind: Option<JournalEntry>,
     /// When the last entry of any kind was recorded.

@@ -26,7 +26,7 @@ mod sync_mode;
 mod writer;
 
 pub use damage::{DamagedRun, EntryProblem, GoodEntry, JournalDamage};
-pub use entries::RunEnd;
+pub use entries::LastEntries;
 pub use error::StoreError;
 pub use inbox::{RequestStatus, StoredRequest};
 pub use rebuild::{DamagedJournal, InspectedRun, JournalInspection, RebuildOutcome, rebuild_journal};

@@ -30,7 +30,7 @@ use tribunal_core::{
 
 pub use calibration::{CourtCalibration, calibrate};
 pub use table::{ALLOWED_RATES, AllowedRates, CourtBar, check_bars, render_table};
-pub use tally::{CourtTally, DefectCounts, FalseFindings, RepairCounts, TrueFindings};
+pub use tally::{ClaimCounts, CourtTally, DefectCounts, FalseFindings, RepairCounts, TrueFindings};
 
 use crate::{
     dice::Dice,

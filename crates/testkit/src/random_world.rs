@@ -199,9 +199,7 @@ impl RandomWorld {
     fn judge_change(&mut self, brief: &ReviewBrief) -> Reply {
         let verdicts =
             [ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Valid, ChallengeVerdict::Invalid];
-        let mut ids: Vec<FindingId> = brief.assigned.iter().map(|finding| finding.id).collect();
-        ids.retain(|_| !self.dice.roll_percent(5));
-        let rulings = ids.into_iter().map(|id| (id, *self.dice.pick(&verdicts))).collect();
+        let rulings = brief.assigned.iter().map(|finding| (finding.id, *self.dice.pick(&verdicts))).collect();
         let mut reply = samples::rulings_reply(rulings);
         samples::add_part_verdicts(&mut reply, &brief.clone().into(), |_| *self.dice.pick(&verdicts));
         reply

@@ -123,11 +123,15 @@ fn the_settings_of_loops_read_well() {
 const SHORT_SETTINGS: &str = "tier: 1\nagents: {scripted: {driver: replay, script: script.yaml}}\nverify: [make test]\n\
                               progress_display: {mode: quiet, sound_alerts: true}\n";
 
-#[test]
-fn the_settings_in_force_read_well() {
+fn sandbox_with_short_settings() -> Sandbox {
     let sandbox = Sandbox::with_script(NO_FINDINGS_SCRIPT);
     sandbox.write_file("tribunal.yaml", SHORT_SETTINGS);
-    insta::assert_snapshot!(without_loop_section(&inspect_settings(&sandbox)), @"
+    sandbox
+}
+
+#[test]
+fn the_settings_in_force_read_well() {
+    insta::assert_snapshot!(without_loop_section(&inspect_settings(&sandbox_with_short_settings())), @"
     * tier                     1              tribunal.yaml:1          a whole number from 0 to 4
       level                    -              not set                  one of minimal, dual, full
       goal                     zero-open      default                  one of zero-open, critical-only

@@ -10,23 +10,22 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use crate::{
     engine::{
         event::RunEvent,
-        files::Patch,
         host::ParkedRun,
         ids::{AgentName, FindingId, Hash, Key},
         limits::RunUsage,
     },
     review::{
-        FixLogEntry, ReviewState,
+        ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
         checks::describe_checks,
         event::ReviewEvent,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
-        judge::{ChangeToJudge, JudgeOutcome, judge_change},
         land::{ProposedPatch, land_approved, land_or_ask},
         level::AgentRole,
         next_stage::fix_trigger,
+        repairs::{AnsweredPatch, accept_fixes_along},
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
         user_requests,
@@ -362,14 +361,6 @@ fn handle_missing_answer(host: &ReviewHost<'_>, state: &mut ReviewState, fixer_r
     }
 }
 
-/// What a fixer has changed.
-#[derive(Clone, Copy)]
-struct AnsweredPatch<'p> {
-    reply_key: &'p Key,
-    agent: &'p AgentName,
-    patch: Option<&'p Patch>,
-}
-
 /// Lands the patch behind the claims. Without a patch only claims are accepted for which nothing is left to change.
 async fn settle_fixed_claims(
     host: &ReviewHost<'_>,
@@ -395,49 +386,6 @@ async fn settle_fixed_claims(
             Ok(work_result)
         }
     }
-}
-
-/// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them, if a judge
-/// agrees.
-async fn accept_fixes_along(
-    host: &ReviewHost<'_>,
-    state: &mut ReviewState,
-    answered_patch: AnsweredPatch<'_>,
-    fixed_claims: &[FixClaim],
-) -> Result<WorkResult, ParkedRun> {
-    let AnsweredPatch { reply_key, agent, .. } = answered_patch;
-    let is_gone = |claim: &&FixClaim| state.tries.gone.contains(&claim.id);
-    let finding_ids: Vec<FindingId> = fixed_claims.iter().filter(is_gone).map(|claim| claim.id).collect();
-    if finding_ids.is_empty() {
-        return Ok(WorkResult::Done);
-    }
-    let change = ChangeToJudge {
-        task_key: reply_key,
-        made_by: Some(agent),
-        finding_ids: finding_ids.clone(),
-        landed_files: &[],
-        files_before: None,
-    };
-    let judgement = match judge_change(host, state, change).await? {
-        JudgeOutcome::Judged(judgement) => judgement,
-        JudgeOutcome::Unheard(_) => return Ok(WorkResult::Done),
-        JudgeOutcome::EnvironmentFailed(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
-    };
-    for claim in fixed_claims.iter().filter(|claim| finding_ids.contains(&claim.id)) {
-        if let Some(objection) = judgement.find_objection(claim.id) {
-            let note_text = format!("claimed as fixed by another fix, but {objection}");
-            state.reopen_assigned(host, &[claim.id], TransitionCause::NotBorneOut, &note_text);
-            continue;
-        }
-        let note_text = format!("{} (already resolved by another fix)", claim.note);
-        state.transition_finding(
-            host,
-            claim.id,
-            StatusTransition::new(FindingStatus::Fixed, TransitionCause::RepairedAlong, note_text.clone()),
-        );
-        state.fixes.push(FixLogEntry { finding: claim.id, key: reply_key.clone(), note: note_text });
-    }
-    Ok(WorkResult::Done)
 }
 
 fn summarize_claims(claims: &[FixClaim]) -> String {

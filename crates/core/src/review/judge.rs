@@ -30,6 +30,7 @@ use crate::{
         asking::consult_agent,
         brief::{AgentTask, AnswerContent, AssignedFinding, ReviewBrief, WorkspaceKind},
         claims::{ChallengeVerdict, ChallengerRuling, PartRuling},
+        consult_outcome::ConsultOutcome,
         fault::{Fault, FaultKind},
         selection,
     },
@@ -99,6 +100,15 @@ impl Judgement {
     }
 }
 
+/// The findings that a change was made for and that the rules have not rejected.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedFindings<'f> {
+    /// Those that a judge decides about.
+    pub open_ids: &'f [FindingId],
+    /// Those that a check decides about.
+    pub checked_ids: &'f [FindingId],
+}
+
 /// What a change repairs, by the rules and a judge.
 #[derive(Debug, Default)]
 pub(super) struct RepairVerdict {
@@ -114,12 +124,13 @@ impl RepairVerdict {
     /// Combines what the judge says about findings and about parts. A part counts if it is at the evidence of a repaired
     /// finding, or if the judge says that it is needed. A finding is not repaired if its part also changes something that no
     /// finding asks for.
-    pub fn combine(
+    pub fn combine_verdicts(
         state: &ReviewState,
         impact: &LandingImpact<'_>,
         judgement: &Judgement,
-        (open_ids, checked_ids): (&[FindingId], &[FindingId]),
+        findings: JudgedFindings<'_>,
     ) -> RepairVerdict {
+        let JudgedFindings { open_ids, checked_ids } = findings;
         let parts = impact.all_parts();
         let is_at = |part: &FilePart, finding_id: FindingId| {
             state.find_finding(finding_id).is_some_and(|finding| impact.is_part_at(part, finding))
@@ -196,17 +207,7 @@ pub(super) async fn judge_change(
     let finding_ids = &change.finding_ids;
     let consultation =
         consult_agent(host.run_host(), request, |content| find_ruling_problem(content, finding_ids)).await?;
-    let mut judgement: Option<Judgement> = None;
-    for content in consultation.replies.iter().map(|answered| &answered.reply.content) {
-        if let AnswerContent::Rulings { rulings, parts, .. } = content {
-            let judgement = judgement.get_or_insert_default();
-            // If a judge was asked once more, its later answer counts.
-            judgement.rulings.extend(rulings.iter().cloned());
-            judgement
-                .parts
-                .extend(parts.iter().filter(|part| part.part > 0).map(|part| (part.part as usize - 1, part.clone())));
-        }
-    }
+    let judgement = read_judgement(&consultation);
     let agent = consultation.last_agent().cloned().unwrap_or(agent);
     let fault = match &judgement {
         Some(_) => None,
@@ -219,7 +220,10 @@ pub(super) async fn judge_change(
     };
     let verdict = judgement
         .as_ref()
-        .map(|judgement| RepairVerdict::combine(state, &impact, judgement, (finding_ids, &[])))
+        .map(|judgement| {
+            let findings = JudgedFindings { open_ids: finding_ids, checked_ids: &[] };
+            RepairVerdict::combine_verdicts(state, &impact, judgement, findings)
+        })
         .unwrap_or_default();
     host.note_review(ReviewEvent::JudgeAnswered {
         key: judge_key.clone(),
@@ -237,6 +241,20 @@ pub(super) async fn judge_change(
         (None, Some(fault)) if fault.is_environment() => JudgeOutcome::EnvironmentFailed(fault),
         (None, fault) => JudgeOutcome::Unheard(fault.map_or_else(String::new, |fault| fault.detail)),
     })
+}
+
+/// Reads the answers of a judge. If it was asked once more, what it said later counts.
+fn read_judgement(consultation: &ConsultOutcome) -> Option<Judgement> {
+    let mut judgement: Option<Judgement> = None;
+    for content in consultation.replies.iter().map(|answered| &answered.reply.content) {
+        if let AnswerContent::Rulings { rulings, parts, .. } = content {
+            let judgement = judgement.get_or_insert_default();
+            judgement.rulings.extend(rulings.iter().cloned());
+            let numbered_parts = parts.iter().filter(|part| part.part > 0);
+            judgement.parts.extend(numbered_parts.map(|part| (part.part as usize - 1, part.clone())));
+        }
+    }
+    judgement
 }
 
 fn finding_to_judge(finding: &Finding) -> AssignedFinding {

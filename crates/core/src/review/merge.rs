@@ -2,10 +2,10 @@
 //!
 //! Claims are sorted by place, raiser and ordinal; ids are given after the sort and never change. A claim joins the first
 //! finding whose evidence overlaps its own and that means the same ([`likeness`]), unless the same reviewer raised both in
-//! one answer: then it meant two things, except where it repeats itself word for word. A claim is compared with the finding as it was first raised, so that joining cannot drift. Fixed
-//! findings are never joined, and findings that the user has settled only by a claim of the same category. Everything else
-//! is new; where merging cannot be sure, the new finding names the one that it may repeat. Two findings too many are better
-//! than one lost.
+//! one answer: then it meant two things, except where it repeats itself word for word. A claim is compared with the finding
+//! as it was first raised, so that joining cannot drift. Fixed findings are never joined, and findings that the user has
+//! settled only by a claim of the same category. Everything else is new; where merging cannot be sure, the new finding names
+//! the one that it may repeat. Two findings too many are better than one lost.
 
 use alloc::{
     string::{String, ToString},

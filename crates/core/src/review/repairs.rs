@@ -4,16 +4,17 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
-        files::LandedFile,
+        files::{LandedFile, Patch},
         host::ParkedRun,
-        ids::{FindingId, Key},
+        ids::{AgentName, FindingId, Key},
     },
     review::{
         FixLogEntry, ReviewState,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
-        judge::{ChangeToJudge, JudgeOutcome, Judgement, RepairVerdict, judge_change},
+        judge::{ChangeToJudge, JudgeOutcome, JudgedFindings, Judgement, RepairVerdict, judge_change},
         landing_impact::{LandingImpact, RepairSign},
         review_host::ReviewHost,
+        run_stage::WorkResult,
     },
     tasks::{claims::FixClaim, fault::Fault},
 };
@@ -52,7 +53,12 @@ pub(super) async fn judge_repairs(
             }
         }
     };
-    let mut verdict = RepairVerdict::combine(state, &impact, &judgement, (&open_ids, &checked_ids));
+    let mut verdict = RepairVerdict::combine_verdicts(
+        state,
+        &impact,
+        &judgement,
+        JudgedFindings { open_ids: &open_ids, checked_ids: &checked_ids },
+    );
     verdict.unrepaired.extend(unrepaired);
     Ok(Ok(verdict))
 }
@@ -133,4 +139,55 @@ pub(super) fn shift_findings(host: &ReviewHost<'_>, state: &mut ReviewState, lan
             place.shift_lines(impact.hunks_at(place));
         }
     }
+}
+
+/// What a fixer has changed.
+#[derive(Clone, Copy)]
+pub(super) struct AnsweredPatch<'p> {
+    pub reply_key: &'p Key,
+    pub agent: &'p AgentName,
+    pub patch: Option<&'p Patch>,
+}
+
+/// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them, if a judge
+/// agrees.
+pub(super) async fn accept_fixes_along(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    answered_patch: AnsweredPatch<'_>,
+    fixed_claims: &[FixClaim],
+) -> Result<WorkResult, ParkedRun> {
+    let AnsweredPatch { reply_key, agent, .. } = answered_patch;
+    let is_gone = |claim: &&FixClaim| state.tries.gone.contains(&claim.id);
+    let finding_ids: Vec<FindingId> = fixed_claims.iter().filter(is_gone).map(|claim| claim.id).collect();
+    if finding_ids.is_empty() {
+        return Ok(WorkResult::Done);
+    }
+    let change = ChangeToJudge {
+        task_key: reply_key,
+        made_by: Some(agent),
+        finding_ids: finding_ids.clone(),
+        landed_files: &[],
+        files_before: None,
+    };
+    let judgement = match judge_change(host, state, change).await? {
+        JudgeOutcome::Judged(judgement) => judgement,
+        JudgeOutcome::Unheard(_) => return Ok(WorkResult::Done),
+        JudgeOutcome::EnvironmentFailed(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
+    };
+    for claim in fixed_claims.iter().filter(|claim| finding_ids.contains(&claim.id)) {
+        if let Some(objection) = judgement.find_objection(claim.id) {
+            let note_text = format!("claimed as fixed by another fix, but {objection}");
+            state.reopen_assigned(host, &[claim.id], TransitionCause::NotBorneOut, &note_text);
+            continue;
+        }
+        let note_text = format!("{} (already resolved by another fix)", claim.note);
+        state.transition_finding(
+            host,
+            claim.id,
+            StatusTransition::new(FindingStatus::Fixed, TransitionCause::RepairedAlong, note_text.clone()),
+        );
+        state.fixes.push(FixLogEntry { finding: claim.id, key: reply_key.clone(), note: note_text });
+    }
+    Ok(WorkResult::Done)
 }

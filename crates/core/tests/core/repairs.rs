@@ -86,7 +86,8 @@ fn run_review(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> RepairedRevie
 impl RepairedReview {
     fn status_and_note(&self, finding_id: FindingId) -> (FindingStatus, String) {
         let view = RunView::from_entries(&self.trial.journal);
-        let finding = &view.as_review().unwrap().findings[&finding_id];
+        let finding = view.all_findings().find(|finding| finding.id == finding_id);
+        let finding = finding.unwrap_or_else(|| panic!("there is no {finding_id}"));
         (finding.status.clone(), finding.last_note().to_string())
     }
 

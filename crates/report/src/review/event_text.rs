@@ -26,7 +26,7 @@ pub(super) fn describe_event(event: &ReviewEvent) -> String {
             format!("{agent_name}: {}{}", phrases::describe_judgement(event), describe_call_usage(usage))
         }
         ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, unbelieved, .. } => {
-            let round_text = phrases::describe_round(phrases::RoundResult {
+            let round_text = phrases::describe_round(phrases::RoundNumbers {
                 new_findings: *new_findings,
                 is_dry: *is_dry,
                 unbelieved: *unbelieved,

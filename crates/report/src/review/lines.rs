@@ -103,7 +103,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             _ => match run_event.review_event() {
                 Some(ReviewEvent::RoundEnded { round, new, dry, counts, unbelieved }) => {
                     self.challenge_progress.write_result(*round, lines);
-                    let result_text = phrases::describe_round(phrases::RoundResult {
+                    let result_text = phrases::describe_round(phrases::RoundNumbers {
                         new_findings: *new,
                         is_dry: *dry,
                         unbelieved: *unbelieved,
@@ -158,7 +158,7 @@ impl ReviewLines {
             ReviewEvent::RoundEnded { new: new_findings, dry: is_dry, counts, unbelieved, .. } => {
                 // Upheld findings are collected during the round and written in one line before its result.
                 self.challenge_progress.write_upheld_findings(lines);
-                let line_text = phrases::describe_round(phrases::RoundResult {
+                let line_text = phrases::describe_round(phrases::RoundNumbers {
                     new_findings: *new_findings,
                     is_dry: *is_dry,
                     unbelieved: *unbelieved,

@@ -60,7 +60,7 @@ pub(crate) fn describe_statuses(counts: &FindingCounts) -> String {
 
 /// The result of a review round.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RoundResult<'c> {
+pub(crate) struct RoundNumbers<'c> {
     pub new_findings: u32,
     pub is_dry: bool,
     /// The number of claims that were not believed.
@@ -69,8 +69,8 @@ pub(crate) struct RoundResult<'c> {
 }
 
 /// Describes the result of a review round.
-pub(crate) fn describe_round(round_result: RoundResult<'_>) -> String {
-    let RoundResult { new_findings, is_dry, unbelieved, counts } = round_result;
+pub(crate) fn describe_round(round_result: RoundNumbers<'_>) -> String {
+    let RoundNumbers { new_findings, is_dry, unbelieved, counts } = round_result;
     match (new_findings, is_dry) {
         (0, true) if unbelieved > 0 => format!("{} raised and dismissed", format_count(unbelieved, "claim")),
         (0, false) if unbelieved > 0 => format!(

@@ -5,6 +5,7 @@
 //! that a landing can be undone. Checks live in [`super::verify_commands`]; [`candidate`] decides whether a patch may land.
 
 mod candidate;
+mod preview;
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +20,7 @@ use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
     engine::{
         effect::{LandOutcome, LandedChange},
-        files::{FilePart, FileSizeLimit, Hunk, LandedFile, PatchRefusal},
+        files::{Hunk, LandedFile, PatchRefusal},
         ids::Hash,
     },
     text::truncate_chars,
@@ -32,34 +33,22 @@ use super::{
 use crate::{
     engine::{kill_points, locks},
     landing::{
-        checkpoints::{CheckpointChange, CheckpointKey},
+        checkpoints::CheckpointChange,
         landing_repository,
-        merging::{MergeConflict, diff_hunks, merge_or_first_conflict, merge_without},
+        merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
     },
     project::atomic_files::{FileReplacement, write_atomically},
     workspaces::TaskWorkspace,
 };
 
-pub(super) use candidate::{LandingCandidate, detect_gutting, find_patch_workspace};
+pub(super) use candidate::{LandingCandidate, LandingLimits, LandingRequest, detect_gutting, find_patch_workspace};
 use candidate::{PatchedFile, find_candidate};
+use preview::{drop_parts, preview_landing};
 
 /// If the files keep changing while the checks run, the landing gives up after this many attempts.
 const MAX_LANDING_ATTEMPTS: u32 = 3;
 /// The limit for the text that is shown of each side of a conflict.
 const MAX_CONFLICT_CHARS: usize = 600;
-
-pub(super) struct LandingRequest {
-    pub checkpoint_key: CheckpointKey,
-    pub patch: Hash,
-    /// Files that may change; a directory with a `/` at its end allows new files in it.
-    pub allowed: Vec<String>,
-    pub size_limit: FileSizeLimit,
-    pub checks: Vec<CheckSpec>,
-    /// Only tell what would change.
-    pub is_preview: bool,
-    /// Parts of the patch that do not land.
-    pub without: Vec<FilePart>,
-}
 
 /// What is about to land. It is written before the first file is replaced.
 #[derive(Serialize, Deserialize)]
@@ -119,8 +108,10 @@ async fn attempt_landing(
         |cause: io::Error| LandOutcome::from(environment_fault(format!("could not apply the patch: {cause}")));
     let context = effect_context.clone();
     let is_preview = request.is_preview;
-    let search =
-        run_file_work(move || find_candidate(&context, &request, workspace).map(|found| (found, request.checks))).await;
+    let search = run_file_work(move || {
+        find_candidate(&context, &request, workspace).map(|found| (found, request.limits.checks))
+    })
+    .await;
     let (candidate, checks) = match search {
         Ok((Ok(candidate), _)) if is_preview => {
             let context = effect_context.clone();
@@ -142,22 +133,6 @@ async fn attempt_landing(
             Some(partial_outcome.unwrap_or_else(|| landing_fault(cause)))
         }
     }
-}
-
-/// Tells what a patch would change in the files as they are now.
-fn preview_landing(context: &EffectContext, candidate: &LandingCandidate) -> io::Result<LandOutcome> {
-    let mut merged_files = match merge_candidate(context, candidate)? {
-        LandingAttempt::Decided(outcome) => return Ok(*outcome),
-        LandingAttempt::Merged(merged_files) => merged_files,
-    };
-    for merged_file in &mut merged_files {
-        let current_text = merged_file.current_text.as_deref().unwrap_or_default();
-        merged_file.landed_hunks = Some(diff_hunks(current_text, &merged_file.merged_text));
-    }
-    Ok(match landed_outcome(context, &merged_files, Vec::new()) {
-        LandOutcome::Landed(change) => LandOutcome::Previewed(change),
-        other_outcome => other_outcome,
-    })
 }
 
 /// Undoes a landing that broke off. Files that cannot be undone have landed, and are reported as landed.
@@ -274,24 +249,6 @@ fn merge_candidate(context: &EffectContext, candidate: &LandingCandidate) -> io:
         return Ok(LandingAttempt::Decided(Box::new(landed_outcome(context, &merged_files, check_results))));
     }
     Ok(LandingAttempt::Merged(merged_files))
-}
-
-/// Leaves parts out of a change. They were named for the file as a preview has shown it.
-fn drop_parts(
-    relative_path: &str,
-    current_text: Option<&str>,
-    merged_text: String,
-    without: &[FilePart],
-) -> Result<String, PatchRefusal> {
-    let dropped_hunks: Vec<Hunk> =
-        without.iter().filter(|part| part.path == relative_path).map(|part| part.hunk).collect();
-    if dropped_hunks.is_empty() {
-        return Ok(merged_text);
-    }
-    let remaining_text = merge_without(current_text.unwrap_or_default(), &merged_text, &dropped_hunks);
-    remaining_text.ok_or_else(|| PatchRefusal::Lost {
-        detail: format!("{relative_path} was edited while its fix was being judged"),
-    })
 }
 
 /// Removes what an earlier process landed before it was killed between two files, if the remaining files can no longer follow.

@@ -250,15 +250,9 @@ pub(crate) async fn perform_effect(
                 .map(PerformedEffect::into_reply);
         }
         Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
-            let request = land::LandingRequest {
-                checkpoint_key: CheckpointKey { stretch: stretch_number, task_key },
-                patch,
-                allowed,
-                size_limit,
-                checks,
-                is_preview: preview,
-                without,
-            };
+            let checkpoint_key = CheckpointKey { stretch: stretch_number, task_key };
+            let (is_preview, limits) = (preview, land::LandingLimits { allowed, size_limit, checks });
+            let request = land::LandingRequest { checkpoint_key, patch, limits, is_preview, without };
             Reply::Land(land::land_patch(context, request).await?)
         }
         Effect::TakeIn(TakeIn { before: frozen_files, checks }) => {

@@ -14,7 +14,7 @@ use tribunal_core::{
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
 };
-use tribunal_store::{RunEnd, Store, StoreError};
+use tribunal_store::{LastEntries, Store, StoreError};
 
 use super::{
     BoundSession, HOOK_PATIENCE, RELEASED_BEFORE, SessionError, build_batch, format_utc, replace_state_file,
@@ -257,7 +257,7 @@ fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, L
         return Ok(None);
     }
     let store = Store::open_read_only_with_timeout(&project.home_dir(), HOOK_PATIENCE)?;
-    let RunEnd { last_of_kind, last_time } = store.read_run_end(run_id, "session")?;
+    let LastEntries { last_of_kind, last_time } = store.read_run_end(run_id, "session")?;
     let last_time = last_time.unwrap_or_default();
     Ok(last_of_kind.and_then(|entry| match entry.event {
         RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms, last_time })),

@@ -67,7 +67,7 @@ pub fn check_bars(rows: &[(CourtVariant, CourtTally)], allowed: AllowedRates) ->
             longest_run <= most_rounds,
             format!("{variant_name}: at most {longest_run} rounds (limit {most_rounds})"),
         );
-        let (misjoined, over_budget) = (tally.misjoined, tally.over_budget);
+        let (misjoined, over_budget) = (tally.claims.misjoined, tally.over_budget);
         push_bar(misjoined == 0, format!("{variant_name}: {misjoined} distinct claims merged away (limit 0)"));
         push_bar(over_budget == 0, format!("{variant_name}: {over_budget} runs over budget (limit 0)"));
         let endless: Vec<String> = tally.endless.iter().take(5).map(u64::to_string).collect();
@@ -105,7 +105,7 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
     };
     let header_cells: String =
         rows.iter().map(|(variant, _)| format!("{:>17}", variant.name.split(',').next().unwrap_or_default())).collect();
-    write_row("claims that are false, %", &|sums| format_share(sums.false_claims, sums.claims));
+    write_row("claims that are false, %", &|sums| format_share(sums.claims.untrue, sums.claims.raised));
     write_row("false findings a run", &|sums| format_mean(sums.false_ones.raised, sums.runs));
     write_row("  that reach a fixer, %", &|sums| format_share(sums.false_ones.to_fixer, sums.false_ones.raised));
     write_row("    believed without a challenge", &|sums| {
@@ -150,7 +150,7 @@ pub fn render_table(calibration: &CourtCalibration, rows: &[(CourtVariant, Court
     }
     write_row("runs over budget", &|sums| sums.over_budget.to_string());
     write_row("claims joined wrongly, a run", &|sums| {
-        format!("{:.3}", sums.misjoined as f64 / sums.runs.max(1) as f64)
+        format!("{:.3}", sums.claims.misjoined as f64 / sums.runs.max(1) as f64)
     });
     rendered.replacen("\n\n", &format!("\n\n{:<34}{header_cells}\n", ""), 1)
 }

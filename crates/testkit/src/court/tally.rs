@@ -34,18 +34,24 @@ pub struct CourtTally {
     pub rounds: u64,
     pub max_rounds: u64,
     pub calls: AgentCalls,
-    /// The number of claims that reviewers raised; `false_claims` are those that are false.
-    pub claims: u64,
-    pub false_claims: u64,
+    pub claims: ClaimCounts,
     /// The number of runs by outcome and reason.
     pub ends: BTreeMap<(&'static str, &'static str), u64>,
     /// The seeds of runs that did not end.
     pub endless: BTreeSet<u64>,
-    /// The number of claims that were joined to a finding about something else.
-    pub misjoined: u64,
     pub repairs: RepairCounts,
     /// The number of runs that cost more than their limit and one request for each task at the same time.
     pub over_budget: u64,
+}
+
+/// The numbers of claims that reviewers raised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimCounts {
+    pub raised: u64,
+    /// Of these: false.
+    pub untrue: u64,
+    /// Of these: joined to a finding about something else.
+    pub misjoined: u64,
 }
 
 /// The numbers of findings about true defects that ended as fixed.
@@ -119,9 +125,9 @@ impl CourtTally {
         self.calls.challengers += second.calls.challengers;
         self.calls.fixers += second.calls.fixers;
         self.calls.judges += second.calls.judges;
-        self.claims += second.claims;
-        self.false_claims += second.false_claims;
-        self.misjoined += second.misjoined;
+        self.claims.raised += second.claims.raised;
+        self.claims.untrue += second.claims.untrue;
+        self.claims.misjoined += second.claims.misjoined;
         self.repairs.fixed += second.repairs.fixed;
         self.repairs.unrepaired += second.repairs.unrepaired;
         self.repairs.off_task += second.repairs.off_task;
@@ -165,9 +171,11 @@ pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason:
         rounds,
         max_rounds: rounds,
         calls: world.calls,
-        claims: world.claims.len() as u64,
-        false_claims: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count() as u64,
-        misjoined: misjoined_defects.len() as u64,
+        claims: ClaimCounts {
+            raised: world.claims.len() as u64,
+            untrue: world.claims.iter().filter(|claim| defect_of_truth(claim.truth).is_none()).count() as u64,
+            misjoined: misjoined_defects.len() as u64,
+        },
         repairs: count_repairs(world, &fates),
         over_budget: u64::from(world.spent > MOST_COST),
         ..CourtTally::default()

@@ -30,6 +30,12 @@ pub(super) struct ComparedClaim<'a> {
     pub is_ambiguous: bool,
 }
 
+impl<'a> ComparedClaim<'a> {
+    fn claim_text(self) -> ClaimText<'a> {
+        ClaimText { evidence: self.evidence, text: self.description }
+    }
+}
+
 /// How similar two claims are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClaimLikeness {
@@ -46,8 +52,7 @@ const QUOTED_WORD_WEIGHT: u32 = 3;
 
 pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) -> ClaimLikeness {
     let distance = evidence_closeness(left, right);
-    let likeness =
-        compare_descriptions((left.evidence, left.description), (right.evidence, right.description), distance);
+    let likeness = compare_descriptions(left.claim_text(), right.claim_text(), distance);
     let is_certain = !(left.is_ambiguous || right.is_ambiguous)
         || fold_case_and_spaces(left.description) == fold_case_and_spaces(right.description);
     match distance {
@@ -58,14 +63,19 @@ pub(super) fn compare_claims(left: ComparedClaim<'_>, right: ComparedClaim<'_>) 
 
 /// Compares two descriptions of the same evidence.
 pub(super) fn compare_meaning(evidence: &Evidence, left_text: &str, right_text: &str) -> ClaimLikeness {
-    compare_descriptions((evidence, left_text), (evidence, right_text), EvidenceCloseness::Overlap)
+    let (left, right) = (ClaimText { evidence, text: left_text }, ClaimText { evidence, text: right_text });
+    compare_descriptions(left, right, EvidenceCloseness::Overlap)
 }
 
-fn compare_descriptions(
-    (left_evidence, left_text): (&Evidence, &str),
-    (right_evidence, right_text): (&Evidence, &str),
-    distance: EvidenceCloseness,
-) -> ClaimLikeness {
+/// What a claim says about its evidence.
+#[derive(Clone, Copy)]
+struct ClaimText<'c> {
+    evidence: &'c Evidence,
+    text: &'c str,
+}
+
+fn compare_descriptions(left: ClaimText<'_>, right: ClaimText<'_>, distance: EvidenceCloseness) -> ClaimLikeness {
+    let (left_text, right_text) = (left.text, right.text);
     // The share of common meaning, in percent, from which two claims are the same, and from which they may be.
     let (same_percent, unsure_percent) = match distance {
         EvidenceCloseness::Overlap => (30, 25),
@@ -83,7 +93,7 @@ fn compare_descriptions(
         return if distance == EvidenceCloseness::Overlap { ClaimLikeness::Unsure } else { ClaimLikeness::Apart };
     }
     let quoted_concepts: BTreeSet<String> =
-        evidence_concepts(left_evidence).into_iter().chain(evidence_concepts(right_evidence)).collect();
+        evidence_concepts(left.evidence).into_iter().chain(evidence_concepts(right.evidence)).collect();
     let word_weight = |word: &String| if quoted_concepts.contains(word) { QUOTED_WORD_WEIGHT } else { OWN_WORD_WEIGHT };
     let total_weight = |words: &BTreeSet<String>| words.iter().map(word_weight).sum::<u32>();
     let shared_weight: u32 = left_topic.concepts.intersection(&right_topic.concepts).map(word_weight).sum();

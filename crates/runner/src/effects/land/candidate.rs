@@ -8,12 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::{
-    files::{FilePart, FileSizeLimit, PatchRefusal},
-    ids::Hash,
+use tribunal_core::{
+    development::checks::CheckSpec,
+    engine::{
+        files::{FilePart, FileSizeLimit, PatchRefusal},
+        ids::Hash,
+    },
 };
 
-use super::LandingRequest;
 use crate::{
     effects::EffectContext,
     git,
@@ -27,6 +29,25 @@ use crate::{
 
 /// From this many lines on, a patch that leaves less than a third of them is not a fix.
 const MIN_GUTTABLE_LINES: usize = 4;
+
+/// What is to land, and how.
+pub(in crate::effects) struct LandingRequest {
+    pub checkpoint_key: CheckpointKey,
+    pub patch: Hash,
+    pub limits: LandingLimits,
+    /// Only tell what would change.
+    pub is_preview: bool,
+    /// Parts of the patch that do not land.
+    pub without: Vec<FilePart>,
+}
+
+/// What a patch has to comply with.
+pub(in crate::effects) struct LandingLimits {
+    /// Files that may change; a directory with a `/` at its end allows new files in it.
+    pub allowed: Vec<String>,
+    pub size_limit: FileSizeLimit,
+    pub checks: Vec<CheckSpec>,
+}
 
 /// A patch that may land.
 pub(in crate::effects) struct LandingCandidate {
@@ -90,7 +111,8 @@ pub(super) fn find_candidate(
         let is_new = !original_paths.contains(relative_path);
         // All outside paths are collected first, so that the fixer learns about all of them at once.
         if !is_plain_path(relative_path)
-            || !(request.allowed.contains(relative_path) || is_new && may_create_file(relative_path, &request.allowed))
+            || !(request.limits.allowed.contains(relative_path)
+                || is_new && may_create_file(relative_path, &request.limits.allowed))
         {
             outside_paths.push(relative_path.clone());
         }
@@ -114,8 +136,8 @@ pub(super) fn find_candidate(
         // All changed files are ignored ones, so nothing of the patch would land.
         return Ok(Err(PatchRefusal::Lost { detail: "the fix changes only ignored files".to_string() }));
     }
-    if let Some(refusal) =
-        find_oversized_file(&patched_files, request.size_limit).or_else(|| find_added_secret(context, &patched_files))
+    if let Some(refusal) = find_oversized_file(&patched_files, request.limits.size_limit)
+        .or_else(|| find_added_secret(context, &patched_files))
     {
         return Ok(Err(refusal));
     }

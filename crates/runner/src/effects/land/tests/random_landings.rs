@@ -2,7 +2,10 @@ use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
 use proptest::prelude::*;
 use tribunal_core::{
-    engine::{files::FileSizeLimit, ids::Key},
+    engine::{
+        files::{FilePart, FileSizeLimit},
+        ids::Key,
+    },
     review::{
         order::ReviewOrder,
         subject::{ChangedPath, CodeChange as Range, Subject},
@@ -18,6 +21,7 @@ use super::{
 };
 use crate::{
     effects::test_context::new_effect_context,
+    landing::{checkpoints::CheckpointKey, merging::merge_without},
     project::Project,
     workspaces::{WorkspaceSource, hash_changes},
 };
@@ -151,9 +155,11 @@ impl LandingScene {
         let landing = LandingRequest {
             checkpoint_key: checkpoint_key(),
             patch: hash_changes(&changed_files),
-            allowed: allowed_paths(),
-            size_limit: FileSizeLimit::default(),
-            checks: Vec::new(),
+            limits: LandingLimits {
+                allowed: allowed_paths(),
+                size_limit: FileSizeLimit::default(),
+                checks: Vec::new(),
+            },
             is_preview,
             without,
         };
