@@ -268,15 +268,19 @@ impl CommandContext {
         let client_settings =
             crate::clients::installed_clients::all_client_settings(&|variable_name| env::var_os(variable_name));
         let project_root = project.root().to_path_buf();
-        let user_dirs = UserDirs {
-            home: base_directory("HOME", ""),
-            temporary: env::temp_dir(),
-            programs: env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(),
-            cache: base_directory("XDG_CACHE_HOME", ".cache"),
-            cargo: base_directory("CARGO_HOME", ".cargo"),
-            by_client: crate::clients::installed_clients::all_client_dirs(&|variable_name| env::var_os(variable_name)),
-        };
-        Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings, user_dirs })
+        Ok(LaunchEnv { own_program, project_root, settings_by_client: client_settings, user_dirs: find_user_dirs() })
+    }
+}
+
+/// Where the user keeps what agents need.
+pub(crate) fn find_user_dirs() -> UserDirs {
+    UserDirs {
+        home: base_directory("HOME", ""),
+        temporary: env::temp_dir(),
+        programs: env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(),
+        cache: base_directory("XDG_CACHE_HOME", ".cache"),
+        cargo: base_directory("CARGO_HOME", ".cargo"),
+        by_client: crate::clients::installed_clients::all_client_dirs(&|variable_name| env::var_os(variable_name)),
     }
 }
 

@@ -11,7 +11,7 @@ use tribunal_runner::housekeeping::gc::{GcOptions, GcReport, RemovedItem, collec
 use tribunal_store::Store;
 
 use crate::{
-    context::CommandContext,
+    context::{self, CommandContext},
     messages::{
         json_documents::{self, GarbageDocument, RemovedPath},
         user_errors::UserError,
@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &GcArguments, context: &CommandContext) -> Result<u
         let gc_options = GcOptions {
             clones_root: find_clones_root(project.root(), &SettingSources::from_environment()),
             temporary_root: Some(std::env::temp_dir()),
+            user_dirs: context::find_user_dirs(),
             now_ms,
             runs_before_ms: arguments.runs.then_some(cutoff_ms),
             compact: arguments.compact,

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use tribunal_agents::driver::UserDirs;
 use tribunal_core::engine::{
     event::JournalEntry,
     ids::RunId,
@@ -36,7 +37,7 @@ use crate::{
     },
     landing::landing_repository,
     project::{Project, atomic_files},
-    sandbox::remove_leftover_dirs,
+    sandbox::{remove_leftover_dirs, remove_session_dirs},
     session::loop_runs::is_loop_held,
     workspaces::TaskWorkspace,
 };
@@ -51,6 +52,8 @@ pub struct GcOptions {
     pub clones_root: Option<PathBuf>,
     /// The system's directory for temporary files, in which every agent has a private one.
     pub temporary_root: Option<PathBuf>,
+    /// Where clients keep the sessions of agents.
+    pub user_dirs: UserDirs,
     /// The wall time, by which discarded runs are old enough to be removed.
     pub now_ms: u64,
     /// Also removes whole runs that ended well before this wall time.
@@ -173,6 +176,7 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
                 && (report.removed_runs.contains(&workspace.run_id) || is_work_settled(&run_views, &workspace.run_id))
         })
         .collect();
+    remove_client_sessions(project, options, &workspace_dirs, &unwanted_runs);
     let mut remover = ItemRemover { project_root: project.root(), dry_run: options.dry_run, leftovers: Vec::new() };
     report.workspaces = remover.remove_paths(workspace_dirs);
     report.originals = remover.remove_paths(original_dirs);
@@ -186,6 +190,20 @@ pub fn collect_garbage(project: &Project, options: &GcOptions) -> Result<GcRepor
         compact_unless_held(project, options, &mut report)?;
     }
     Ok(report)
+}
+
+/// Removes what clients keep about sessions of removed workspaces and runs.
+fn remove_client_sessions(project: &Project, options: &GcOptions, workspace_dirs: &[PathBuf], unwanted_runs: &[RunId]) {
+    if options.dry_run {
+        return;
+    }
+    // A name that is a path could lead to sessions of the user.
+    let run_names = unwanted_runs.iter().filter(|run_id| discarded_runs::is_directory_name(run_id));
+    // The workspaces of a run that has ended may be gone already, and its sessions are not.
+    let run_dirs = run_names.map(|run_id| project.home_dir().join("work").join(run_id.as_str()));
+    for workspace_dir in workspace_dirs.iter().cloned().chain(run_dirs) {
+        remove_session_dirs(&options.user_dirs, &workspace_dir);
+    }
 }
 
 /// Removes the private temporary directories that killed agents left. Agents of a run that is held may use theirs.

@@ -80,6 +80,27 @@ fn link_entries(client_dir: &Path, private_dir: &Path, unlinked_names: &[&str]) 
     Ok(())
 }
 
+/// Removes what clients keep about sessions in the workspaces below a directory, which is about to be removed itself.
+pub(crate) fn remove_session_dirs(user_dirs: &UserDirs, workspaces_dir: &Path) {
+    let name_start = format!("{}-", session_dir_name(workspaces_dir));
+    for client in AgentClient::all() {
+        let Some(client_dir) = user_dirs.by_client.get(client.id) else { continue };
+        let session_parents = client.facts.client_files.working_files.iter().filter_map(|name| {
+            let (parent, _) = name.split_once("{workspace}")?;
+            Some(client_dir.join(parent))
+        });
+        for session_parent in session_parents {
+            for entry in fs::read_dir(session_parent).into_iter().flatten().flatten() {
+                let is_directory = entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+                if is_directory && entry.file_name().to_string_lossy().starts_with(&name_start) {
+                    // What cannot be removed is only a directory too many.
+                    let _ = fs::remove_dir_all(entry.path());
+                }
+            }
+        }
+    }
+}
+
 /// Returns the name under which Claude Code keeps the sessions of a directory.
 fn session_dir_name(workspace: &Path) -> String {
     let real_path = workspace.canonicalize().unwrap_or_else(|_| workspace.to_path_buf());
@@ -126,5 +147,21 @@ mod tests {
         // What the client writes into the copy does not reach the user's file.
         assert!(link_target(".claude.json").is_none());
         assert_eq!(fs::read_to_string(private_dir.join(".claude.json")).unwrap(), "account");
+    }
+
+    #[test]
+    fn sessions_of_removed_workspaces_are_removed_and_no_others() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (client_dir, work_dir) = (temp_dir.path().join(".claude"), temp_dir.path().join("project/work/plan-1"));
+        let workspace = work_dir.join("round-1/1/tree");
+        fs::create_dir_all(&workspace).unwrap();
+        let session_dir = client_dir.join("projects").join(session_dir_name(&workspace));
+        let other_dir = client_dir.join("projects").join(session_dir_name(temp_dir.path()));
+        fs::create_dir_all(&session_dir).unwrap();
+        fs::create_dir_all(&other_dir).unwrap();
+        fs::write(session_dir.join("x.jsonl"), "{}").unwrap();
+        let by_client = BTreeMap::from([("claude-code", client_dir.clone())]);
+        remove_session_dirs(&UserDirs { by_client, ..UserDirs::default() }, &work_dir);
+        assert!(!session_dir.exists() && other_dir.exists());
     }
 }

@@ -33,6 +33,7 @@ use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSuppo
 use crate::project::Project;
 
 use client_files::prepare_client_files;
+pub(crate) use client_files::remove_session_dirs;
 pub(crate) use private_tmp::{PrivateTmp, SpareTmp, remove_leftover_dirs};
 
 /// Directories of the system that every program needs to read.
