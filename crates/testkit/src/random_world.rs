@@ -209,10 +209,6 @@ impl RandomWorld {
     fn land_or_preview(&mut self, landing: &Land) -> Reply {
         let lines_before = self.lines.clone();
         let mut reply = self.land_patch(landing.by.as_str());
-        if landing.preview {
-            self.lines = lines_before;
-            return samples::preview_of(reply);
-        }
         if let Reply::Land(LandOutcome::Landed(change)) = &mut reply {
             for dropped_hunk in landing.without.iter().map(|part| part.hunk) {
                 let line_index = dropped_hunk.old_start as usize - 1;
@@ -221,6 +217,10 @@ impl RandomWorld {
             }
             change.text = self.current_text();
             change.hash = Hash::digest_of(change.text.as_bytes());
+        }
+        if landing.preview {
+            self.lines = lines_before;
+            reply = samples::preview_of(reply);
         }
         reply
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        effect::{Effect, Elapsed, PostOutcome, Reply, Requests, WriteOutcome},
+        effect::{Effect, Elapsed, LandOutcome, PostOutcome, Reply, Requests, WriteOutcome},
         reason::{RunEnding, RunReason},
         replayer::PendingEffect,
     },
@@ -72,7 +72,13 @@ impl SimulatedWorld for ScriptedWorld {
         match &ask.effect {
             // A preview shows what lands, and a judge sees the text that the round has read.
             Effect::Land(landing) if landing.preview => match self.find_reply(landing.by.landing_key().as_str()) {
-                Some(landing_reply) => EffectResult::Reply(samples::preview_of(landing_reply)),
+                Some(landing_reply) => {
+                    let mut preview_reply = samples::preview_of(landing_reply);
+                    if let Reply::Land(LandOutcome::Previewed(change)) = &mut preview_reply {
+                        change.hunks.retain(|hunk| !landing.without.iter().any(|part| part.hunk == *hunk));
+                    }
+                    EffectResult::Reply(preview_reply)
+                }
                 None => EffectResult::Park(RunEnding::new(
                     RunReason::Environment,
                     format!("no scripted landing for {}", landing.by),

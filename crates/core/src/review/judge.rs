@@ -5,7 +5,7 @@
 //! [rules](super::landing_impact) cannot decide. Only a clear yes counts: a finding about which the judge is in doubt stays
 //! open.
 
-use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec, vec::Vec};
 
 use crate::{
     engine::{
@@ -37,8 +37,8 @@ use crate::{
     text::truncate_chars,
 };
 
-/// The most parts of a change that a judge sees, and the most characters of each text.
-const MAX_PARTS: usize = 60;
+/// The most parts that a judge sees besides those at the evidence of its findings, and the most characters of each text.
+const MAX_OTHER_PARTS: usize = 60;
 const MAX_PART_CHARS: usize = 3_000;
 /// The most characters of a judge's reason that are repeated to a fixer.
 const MAX_REASON_CHARS: usize = 300;
@@ -68,6 +68,8 @@ pub(super) enum JudgeOutcome {
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     rulings: Vec<ChallengerRuling>,
+    /// The findings at whose evidence only the formatting was changed.
+    formatted_ids: Vec<FindingId>,
     /// By the index of the part.
     parts: BTreeMap<usize, PartRuling>,
 }
@@ -79,6 +81,9 @@ impl Judgement {
             "" => String::new(),
             note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
         };
+        if self.formatted_ids.contains(&finding_id) {
+            return Some("only its formatting was changed".to_owned());
+        }
         match self.rulings.iter().rev().find(|ruling| ruling.id == finding_id) {
             Some(ruling) if ruling.holds == ChallengeVerdict::Valid => None,
             Some(ruling) if ruling.holds == ChallengeVerdict::Invalid => {
@@ -142,18 +147,28 @@ impl RepairVerdict {
             });
             let objection = judgement.find_objection(*finding_id).or_else(|| {
                 let (part_index, part) = excess_part?;
-                let note = truncate_chars(judgement.part_note(part_index), MAX_REASON_CHARS);
-                Some(format!("the judge says that the change at {part} does more than repair it: {note}"))
+                let reason = match judgement.part_note(part_index) {
+                    "" => String::new(),
+                    note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
+                };
+                Some(format!("the judge says that the change at {part} does more than repair it{reason}"))
             });
             match objection {
                 None => verdict.repaired.push(*finding_id),
                 Some(reason) => verdict.unrepaired.push((*finding_id, reason)),
             }
         }
+        let is_at_repaired = |part: &FilePart| verdict.repaired.iter().any(|id| is_at(part, *id));
+        let is_at_unrepaired = |part: &FilePart| verdict.unrepaired.iter().any(|(id, _)| is_at(part, *id));
+        let is_within = |part: &FilePart, finding_id: FindingId| {
+            state.find_finding(finding_id).is_some_and(|finding| impact.is_part_within(part, finding))
+        };
         let is_related = |(part_index, part): (usize, &FilePart)| match judgement.part_verdict(part_index) {
-            Some(ChallengeVerdict::Valid) => true,
+            // The judge connects it with a finding that it does not repair.
+            Some(ChallengeVerdict::Valid) => is_at_repaired(part) || !is_at_unrepaired(part),
             Some(ChallengeVerdict::Invalid) => false,
-            Some(ChallengeVerdict::Ambiguous) | None => verdict.repaired.iter().any(|id| is_at(part, *id)),
+            // Without a clear word only the quoted lines themselves may change.
+            Some(ChallengeVerdict::Ambiguous) | None => verdict.repaired.iter().any(|id| is_within(part, *id)),
         };
         // A check fails or passes for the whole change, so all of it may be what repairs it.
         if checked_ids.is_empty() {
@@ -174,40 +189,38 @@ pub(super) async fn judge_change(
     if state.check_limits(host).is_some() {
         return Ok(JudgeOutcome::Unheard("a limit of the run is reached".to_owned()));
     }
-    let frozen = match freeze_subject(host, state, judge_key.freeze_key()).await {
-        Ok(frozen) => frozen,
-        Err(StageExit::Parked(parked)) => return Err(parked),
-        Err(StageExit::Ended(ending)) => {
-            return Ok(JudgeOutcome::EnvironmentFailed(Fault::new(FaultKind::World, ending.detail)));
-        }
-    };
-    let current_files = match host.order.subject.file_path() {
-        Some(path) => [FrozenFile { path: path.into(), text: frozen.subject_text }].to_vec(),
-        None => frozen.frozen_files,
+    let current_files = match read_current_files(host, state, &judge_key).await? {
+        Ok(current_files) => current_files,
+        Err(fault) => return Ok(JudgeOutcome::EnvironmentFailed(fault)),
     };
     let files_before = change.files_before.unwrap_or(&current_files);
     let impact = LandingImpact::new(&host.order.subject, change.landed_files);
     let findings: Vec<&Finding> =
         change.finding_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).collect();
     let parts = list_parts(&impact, &findings, change.landed_files, files_before);
-    let brief = ReviewBrief {
-        assigned: findings.iter().map(|finding| finding_to_judge(finding)).collect(),
-        plan: SeatPlan::Judgement { parts },
-        said: state.dialog.remark_lines(),
-        surroundings: state.task_background(host.settings()),
-        ..ReviewBrief::new(AgentRole::Judge, state.reviewed_subject(host.order), state.round)
-    };
+    let is_formatted = |finding: &&Finding| is_only_formatted(&impact, finding, &parts);
+    let formatted_ids: Vec<FindingId> =
+        findings.iter().copied().filter(is_formatted).map(|finding| finding.id).collect();
+    let finding_ids: Vec<FindingId> =
+        change.finding_ids.iter().copied().filter(|finding_id| !formatted_ids.contains(finding_id)).collect();
+    if finding_ids.is_empty() {
+        return Ok(JudgeOutcome::Judged(Judgement { formatted_ids, ..Judgement::default() }));
+    }
+    let judged_findings = findings.iter().filter(|finding| finding_ids.contains(&finding.id));
+    let assigned = judged_findings.map(|finding| finding_to_judge(finding)).collect();
+    let part_count = parts.len();
     let agent = selection::choose_judge(host.settings(), change.made_by, &state.spent.failing);
+    let brief = ReviewBrief { assigned, plan: SeatPlan::Judgement { parts }, ..new_brief(host, state) };
     let workspace = WorkspaceKind::Frozen { by: judge_key.freeze_key() };
-    let timeout_ms = host.order.panel.reviewer_timeout_ms;
-    let task = AgentTask::for_review(agent.clone(), brief, workspace, timeout_ms);
+    let task = AgentTask::for_review(agent.clone(), brief, workspace, host.order.panel.reviewer_timeout_ms);
     // Other fixers may be at work, and each has its share of the budget.
     let parallel_tasks = host.order.fixers.max_concurrent.max(1) as usize;
     let request = host.new_consultation(&judge_key, task, &state.spent, parallel_tasks);
-    let finding_ids = &change.finding_ids;
-    let consultation =
-        consult_agent(host.run_host(), request, |content| find_ruling_problem(content, finding_ids)).await?;
-    let judgement = read_judgement(&consultation);
+    let find_problem = |content: &AnswerContent| {
+        find_ruling_problem(content, &finding_ids).or_else(|| find_missing_parts(content, part_count))
+    };
+    let consultation = consult_agent(host.run_host(), request, find_problem).await?;
+    let judgement = read_judgement(&consultation).map(|judgement| Judgement { formatted_ids, ..judgement });
     let agent = consultation.last_agent().cloned().unwrap_or(agent);
     let fault = match &judgement {
         Some(_) => None,
@@ -221,14 +234,14 @@ pub(super) async fn judge_change(
     let verdict = judgement
         .as_ref()
         .map(|judgement| {
-            let findings = JudgedFindings { open_ids: finding_ids, checked_ids: &[] };
+            let findings = JudgedFindings { open_ids: &finding_ids, checked_ids: &[] };
             RepairVerdict::combine_verdicts(state, &impact, judgement, findings)
         })
         .unwrap_or_default();
     host.note_review(ReviewEvent::JudgeAnswered {
         key: judge_key.clone(),
         agent,
-        findings: finding_ids.clone(),
+        findings: finding_ids,
         repaired: verdict.repaired,
         unrelated: if fault.is_none() { verdict.unrelated } else { Vec::new() },
         usage: consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with),
@@ -243,6 +256,35 @@ pub(super) async fn judge_change(
     })
 }
 
+/// Finds what is wrong with an answer that says nothing about the parts of the change.
+fn find_missing_parts(content: &AnswerContent, part_count: usize) -> Option<String> {
+    match content {
+        AnswerContent::Rulings { parts, .. } if parts.is_empty() && part_count > 0 => {
+            Some("a verdict is missing for each part of the change, C1 and so on".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Whether all parts at the evidence of a finding change nothing but blanks, line breaks, markup and case.
+fn is_only_formatted(impact: &LandingImpact<'_>, finding: &Finding, parts: &[PartToJudge]) -> bool {
+    let bare_text = |text: &str| {
+        let letters = text.chars().filter(|character| !character.is_whitespace() && !"*_`#>-".contains(*character));
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let own_ids: Vec<String> = impact
+        .all_parts()
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| impact.is_part_at(part, finding))
+        .map(|(index, _)| format!("C{}", index + 1))
+        .collect();
+    let own_parts = || parts.iter().filter(|part| own_ids.contains(&part.id));
+    let is_formatting =
+        |part: &PartToJudge| part.before != part.after && bare_text(&part.before) == bare_text(&part.after);
+    own_parts().next().is_some() && own_parts().all(is_formatting)
+}
+
 /// Reads the answers of a judge. If it was asked once more, what it said later counts.
 fn read_judgement(consultation: &ConsultOutcome) -> Option<Judgement> {
     let mut judgement: Option<Judgement> = None;
@@ -255,6 +297,31 @@ fn read_judgement(consultation: &ConsultOutcome) -> Option<Judgement> {
         }
     }
     judgement
+}
+
+/// Freezes the subject for a judge and returns its files. `Err` if it cannot be read.
+async fn read_current_files(
+    host: &ReviewHost<'_>,
+    state: &ReviewState,
+    judge_key: &Key,
+) -> Result<Result<Vec<FrozenFile>, Fault>, ParkedRun> {
+    match freeze_subject(host, state, judge_key.freeze_key()).await {
+        Ok(frozen) => Ok(Ok(match host.order.subject.file_path() {
+            Some(path) => vec![FrozenFile { path: path.into(), text: frozen.subject_text }],
+            None => frozen.frozen_files,
+        })),
+        Err(StageExit::Parked(parked)) => Err(parked),
+        Err(StageExit::Ended(ending)) => Ok(Err(Fault::new(FaultKind::World, ending.detail))),
+    }
+}
+
+/// Makes the brief of a judge without its findings and the change.
+fn new_brief(host: &ReviewHost<'_>, state: &ReviewState) -> ReviewBrief {
+    ReviewBrief {
+        said: state.dialog.remark_lines(),
+        surroundings: state.task_background(host.settings()),
+        ..ReviewBrief::new(AgentRole::Judge, state.reviewed_subject(host.order), state.round)
+    }
 }
 
 fn finding_to_judge(finding: &Finding) -> AssignedFinding {
@@ -276,8 +343,14 @@ fn list_parts(
     landed_files: &[LandedFile],
     files_before: &[FrozenFile],
 ) -> Vec<PartToJudge> {
-    let mut parts = Vec::new();
-    for (index, part) in impact.all_parts().into_iter().enumerate().take(MAX_PARTS) {
+    let (mut parts, mut other_count) = (Vec::new(), 0);
+    for (index, part) in impact.all_parts().into_iter().enumerate() {
+        let is_elsewhere = !findings.iter().any(|finding| impact.is_part_at(&part, finding));
+        other_count += usize::from(is_elsewhere);
+        // Parts that are not shown do not land.
+        if is_elsewhere && other_count > MAX_OTHER_PARTS {
+            continue;
+        }
         let text_before = files_before.iter().find(|file| file.path == part.path).map_or("", |file| file.text.as_str());
         let Some(landed_file) = landed_files.iter().find(|file| file.path == part.path) else { continue };
         let earlier_hunks = landed_file.hunks.iter().filter(|hunk| hunk.old_start < part.hunk.old_start);
@@ -288,7 +361,7 @@ fn list_parts(
             place: format!("{part}"),
             before: take_lines(text_before, part.hunk.old_start, part.hunk.old_len),
             after: take_lines(&landed_file.text, new_start, part.hunk.new_len),
-            is_elsewhere: !findings.iter().any(|finding| impact.is_part_at(&part, finding)),
+            is_elsewhere,
         });
     }
     parts

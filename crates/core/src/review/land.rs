@@ -20,7 +20,8 @@ use crate::{
         checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
-        judge::ChangeToJudge,
+        judge::{ChangeToJudge, RepairVerdict},
+        landing_impact::{LandingImpact, RepairSign},
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, reopen_untouched, shift_findings},
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
@@ -72,10 +73,12 @@ pub(super) async fn land_or_ask(
         landed_files: &landed_files,
         files_before: None,
     };
-    let verdict = match judge_repairs(host, state, change).await? {
+    let mut verdict = match judge_repairs(host, state, change).await? {
         Ok(verdict) => verdict,
         Err(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
     };
+    claimed_repair.without = verdict.unrelated.clone();
+    reject_remainder(host, state, &claimed_repair, &mut verdict).await?;
     let work_result = if verdict.repaired.is_empty() {
         let findings = verdict.unrepaired.iter().map(|(finding_id, _)| *finding_id).collect();
         let why = PatchRefusal::RepairsNothing;
@@ -83,11 +86,41 @@ pub(super) async fn land_or_ask(
         WorkResult::Done
     } else {
         claimed_repair.fixed_claims.retain(|claim| verdict.repaired.contains(&claim.id));
-        claimed_repair.without = verdict.unrelated.clone();
         land_patch(host, state, &task_key.landing_key(), claimed_repair).await?
     };
     reopen_unrepaired(host, state, &verdict);
     Ok(work_result)
+}
+
+/// Looks at what is left of a patch without its unrelated parts, and rejects all of it if it no longer repairs something: half
+/// of a move is a deletion.
+async fn reject_remainder(
+    host: &ReviewHost<'_>,
+    state: &ReviewState,
+    claimed_repair: &ClaimedRepair<'_>,
+    verdict: &mut RepairVerdict,
+) -> Result<(), ParkedRun> {
+    if claimed_repair.without.is_empty() || verdict.repaired.is_empty() {
+        return Ok(());
+    }
+    let preview_effect = Land { preview: true, checks: Vec::new(), ..land_effect(host, state, claimed_repair) };
+    let preview_key = claimed_repair.task_key.preview_key().child_key("rest");
+    let remaining_files = match host.perform(preview_key, preview_effect).await? {
+        LandOutcome::Previewed(change) | LandOutcome::Landed(change) => changed_files(&host.order.subject, change),
+        // The landing itself meets the same problem, and reports it.
+        LandOutcome::Refused { .. } | LandOutcome::Failed { .. } => return Ok(()),
+    };
+    let impact = LandingImpact::new(&host.order.subject, &remaining_files);
+    let repaired_findings = verdict.repaired.iter().filter_map(|finding_id| state.find_finding(*finding_id));
+    let broken_reason = repaired_findings.map(|finding| impact.check_repair(finding)).find_map(|sign| match sign {
+        RepairSign::NotRepaired(reason) => Some(reason),
+        RepairSign::Open | RepairSign::ByCheck => None,
+    });
+    if let Some(reason) = broken_reason {
+        let reason = format!("without the parts that no finding asks for, {reason}");
+        verdict.unrepaired.extend(verdict.repaired.drain(..).map(|finding_id| (finding_id, reason.clone())));
+    }
+    Ok(())
 }
 
 /// A fixer's patch, and what the fixer says that it repairs.

@@ -148,9 +148,24 @@ impl<'l> LandingImpact<'l> {
         }
         match &finding.evidence {
             Evidence::Quote { .. } => is_hunk_at(&part.hunk, finding_place),
-            Evidence::Absence { heading, .. } => self.is_part_under(part, heading),
+            // What is missing is added. A part that removes lines, such as the next heading, is something else.
+            Evidence::Absence { heading, .. } => {
+                part.hunk.new_len >= part.hunk.old_len && self.is_part_under(part, heading)
+            }
             Evidence::Check { .. } => true,
         }
+    }
+
+    /// Whether a part changes nothing but the evidence of a finding: the quoted lines, or lines added at it.
+    pub fn is_part_within(&self, part: &FilePart, finding: &Finding) -> bool {
+        let is_inside = |place: &FindingPlace| {
+            part.hunk.old_len == 0 || (place.line <= part.hunk.old_start && last_line(&part.hunk) <= place.end_line)
+        };
+        self.is_part_at(part, finding)
+            && match &finding.evidence {
+                Evidence::Quote { .. } => finding.place.as_ref().is_some_and(is_inside),
+                Evidence::Absence { .. } | Evidence::Check { .. } => true,
+            }
     }
 
     /// Whether the new lines of a part are under a heading.

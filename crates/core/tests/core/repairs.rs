@@ -127,6 +127,11 @@ fn judge_reply(verdicts: Vec<(FindingId, ChallengeVerdict)>, parts: &[ChallengeV
 
 const JUDGE_KEY: &str = "round-1/fix-1/fix/1/judge";
 
+/// Lets the judge answer so, also if it is asked once more.
+fn judged_by(world: ScriptedWorld, reply: Reply) -> ScriptedWorld {
+    world.reply_on(JUDGE_KEY, reply.clone()).reply_on(&format!("{JUDGE_KEY}/again"), reply)
+}
+
 #[test]
 fn a_neighbours_change_and_a_deletion_repair_nothing_and_do_not_land() {
     let first_claim = || fast_claims().drain(..1).collect::<Vec<_>>();
@@ -163,7 +168,7 @@ fn a_judge_confirms_a_removal_that_the_finding_asks_for() {
     };
     let review = run_review(single_reviewer_plan(), world());
     assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed);
-    let review = run_review(single_reviewer_plan(), world().reply_on(JUDGE_KEY, rulings_reply(vec![(F1, Invalid)])));
+    let review = run_review(single_reviewer_plan(), judged_by(world(), rulings_reply(vec![(F1, Invalid)])));
     let (status, note) = review.status_and_note(F1);
     assert_eq!(status, FindingStatus::Open);
     assert_eq!(note, "claimed as fixed, but the judge says that it is not repaired: about F1");
@@ -184,9 +189,7 @@ fn only_what_the_judge_confirms_is_fixed_and_lands() {
     ] {
         let mut verdicts = vec![(F1, Valid)];
         verdicts.extend(second_verdict.map(|verdict| (F2, verdict)));
-        let answer = rulings_reply(verdicts);
-        let world = world().reply_on(JUDGE_KEY, answer.clone()).reply_on(&format!("{JUDGE_KEY}/again"), answer);
-        let review = run_review(single_reviewer_plan(), world);
+        let review = run_review(single_reviewer_plan(), judged_by(world(), rulings_reply(verdicts)));
         assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed);
         assert_eq!(review.status_and_note(F2), (FindingStatus::Open, expected_note.to_string()));
         assert_eq!(review.left_out(), Some(vec![part_of_plan(hunks[1])]), "what repairs nothing stays out");
@@ -207,10 +210,10 @@ fn parts_of_a_patch_that_no_finding_asks_for_are_left_out() {
         (&[Valid, Valid, Valid], vec![]),
     ] {
         let reply = judge_reply(all_valid(), part_verdicts);
-        let review = run_review(single_reviewer_plan(), world().reply_on(JUDGE_KEY, reply));
+        let review = run_review(single_reviewer_plan(), judged_by(world(), reply));
         assert_eq!(review.left_out(), Some(left_out), "{part_verdicts:?}");
         assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed);
-        let [judge_task] = review.judge_tasks().try_into().unwrap();
+        let judge_task = review.judge_tasks().remove(0);
         let shown = serde_json::to_value(&judge_task.brief.as_review().unwrap().plan).unwrap();
         assert_eq!(shown["parts"][1]["after"], "- FR2: files are deleted.");
         assert_eq!(
@@ -228,6 +231,53 @@ fn parts_of_a_patch_that_no_finding_asks_for_are_left_out() {
         "claimed as fixed, but the judge says that the change at plan.md:5 does more than repair it: said so"
     );
     assert_eq!(review.left_out(), Some(vec![part_of_plan(hunks[0]), part_of_plan(hunks[1])]));
+}
+
+#[test]
+fn changes_of_the_formatting_alone_are_rejected_without_a_judge() {
+    for new_line in ["-  FR1:  uploads are fast.", "- **FR1**: _uploads_ are fast.", "- FR1: UPLOADS are fast."] {
+        let fixed_text = PLAN.replace("- FR1: uploads are fast.", new_line);
+        let world = world_with_fix(fast_claims().drain(..1).collect(), &fixed_text, vec![changed_line(5)]);
+        let review = run_review(single_reviewer_plan(), world);
+        let expected_note = "claimed as fixed, but only its formatting was changed";
+        assert_eq!(review.status_and_note(F1), (FindingStatus::Open, expected_note.to_string()), "{new_line}");
+        assert_eq!((review.left_out(), review.judge_tasks().len()), (None, 0));
+    }
+}
+
+#[test]
+fn half_of_a_move_does_not_land() {
+    // The quoted line moves to the end, and the judge does not want its new place.
+    let moved_text = PLAN.replace("- FR1: uploads are fast.\n", "") + "- FR1: uploads are fast.\n";
+    let hunks = vec![Hunk { old_start: 5, old_len: 1, new_len: 0 }, Hunk { old_start: 9, old_len: 0, new_len: 1 }];
+    let deleted_text = PLAN.replace("- FR1: uploads are fast.\n", "");
+    let world = world_with_fix(fast_claims().drain(..1).collect(), &moved_text, hunks).reply_on(
+        "round-1/fix-1/fix/1/preview/rest",
+        {
+            let hunk = Hunk { old_start: 5, old_len: 1, new_len: 0 };
+            samples::preview_of(landed_reply(&deleted_text, vec![hunk]))
+        },
+    );
+    let review =
+        run_review(single_reviewer_plan(), judged_by(world, judge_reply(vec![(F1, Valid)], &[Valid, Invalid])));
+    let (status, note) = review.status_and_note(F1);
+    assert_eq!(status, FindingStatus::Open);
+    assert!(note.ends_with("the quoted text was deleted, which does not repair it"), "{note}");
+    assert_eq!(review.left_out(), None);
+}
+
+#[test]
+fn a_part_that_goes_beyond_the_quoted_lines_needs_a_clear_word() {
+    // The repair and the change of the next line are one part.
+    let fixed_text = PLAN.replace("uploads are fast", "uploads take 2 s").replace("files are kept", "files are lost");
+    let hunks = vec![Hunk { old_start: 5, old_len: 2, new_len: 2 }];
+    let world = || world_with_fix(fast_claims().drain(..1).collect(), &fixed_text, hunks.clone());
+    let unchanged = samples::preview_of(landed_reply(PLAN, vec![]));
+    let silent_world = world().reply_on("round-1/fix-1/fix/1/preview/rest", unchanged);
+    let review = run_review(single_reviewer_plan(), judged_by(silent_world, rulings_reply(vec![(F1, Valid)])));
+    assert_eq!((review.status_and_note(F1).0, review.left_out()), (FindingStatus::Open, None));
+    let review = run_review(single_reviewer_plan(), judged_by(world(), judge_reply(vec![(F1, Valid)], &[Valid])));
+    assert_eq!((review.status_and_note(F1).0, review.left_out()), (FindingStatus::Fixed, Some(vec![])));
 }
 
 #[test]
@@ -278,7 +328,8 @@ fn what_a_session_changed_is_judged_as_well() {
         .reply_on("round-1/fix-1/before", frozen_reply(PLAN))
         .reply_on("round-1/fix-1/session", Reply::Wait(Requests { requests: vec![UserRequest::Resume] }))
         .reply_on("round-1/fix-1/take-in", taken_in_reply(&before, &edited_text))
-        .reply_on("round-1/fix-1/session/judge", rulings_reply(vec![(F1, Valid), (F2, Invalid)]));
+        .reply_on("round-1/fix-1/session/judge", rulings_reply(vec![(F1, Valid), (F2, Invalid)]))
+        .reply_on("round-1/fix-1/session/judge/again", rulings_reply(vec![(F1, Valid), (F2, Invalid)]));
     let review = run_review(plan, world);
     assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed);
     assert_eq!(review.status_and_note(F2).0, FindingStatus::Open);

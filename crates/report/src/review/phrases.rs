@@ -138,9 +138,15 @@ pub(crate) fn describe_judgement(event: &ReviewEvent) -> String {
 
 /// Describes the parts of a change that a judge could not connect with any finding.
 pub(crate) fn describe_unrelated(unrelated: &[FilePart]) -> String {
+    /// The most places that are named.
+    const MAX_PLACES: usize = 6;
     let verb = if unrelated.len() == 1 { "repairs" } else { "repair" };
-    let places: Vec<String> = unrelated.iter().map(ToString::to_string).collect();
-    format!("left out {}, which {verb} none of the findings", places.join(", "))
+    let places: Vec<String> = unrelated.iter().take(MAX_PLACES).map(ToString::to_string).collect();
+    let others = match unrelated.len().saturating_sub(MAX_PLACES) {
+        0 => String::new(),
+        other_count => format!(" and {}", format_count(other_count as u32, "other place")),
+    };
+    format!("left out {}{others}, which {verb} none of the findings", places.join(", "))
 }
 
 /// Joins ids: `F1 F3`.

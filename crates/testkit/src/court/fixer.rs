@@ -133,9 +133,10 @@ impl Courtroom {
             work.edits = Some(self.prepare_edits(&work.steps));
         }
         let edits = work.edits.clone().unwrap_or_default();
+        let dropped_hunks: Vec<Hunk> = landing.without.iter().map(|part| part.hunk).collect();
         if landing.preview {
             let mut previewed = self.document.clone();
-            let hunks = previewed.apply_edits(&edits, &[]);
+            let hunks = previewed.apply_edits(&edits, &dropped_hunks);
             self.pending_work.insert(fixer_key.to_string(), work);
             return samples::preview_of(samples::landed_reply(&previewed.full_text(), hunks));
         }
@@ -143,7 +144,6 @@ impl Courtroom {
             let why = PatchRefusal::Check { command: "check".into(), output: "no".into() };
             return Reply::Land(LandOutcome::Refused { why });
         }
-        let dropped_hunks: Vec<Hunk> = landing.without.iter().map(|part| part.hunk).collect();
         let off_task_flags = work.off_task_flags();
         let hunks = self.document.apply_edits(&edits, &dropped_hunks);
         // A flag is about the hunk at the same place in the whole patch.

@@ -45,7 +45,10 @@ impl ChallengeProgress {
             RunEvent::EffectStarted {
                 key: task_key, effect: Effect::Ask(AskAgent { task, .. }), ..
                 // A second try belongs to the challenger of the first one and gets no number of its own.
-            } if task.job == JobKind::Challenge && self.challenger_number(task_key).is_none() => {
+            } if task.job == JobKind::Challenge
+                && task_key.judged_task().is_none()
+                && self.challenger_number(task_key).is_none() =>
+            {
                 self.asked_tasks.push((task_key.task_key(), task.brief.finding_ids()));
             }
             _ => self.track_review_event(run_event.review_event()),
