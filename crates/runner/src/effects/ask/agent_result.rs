@@ -233,6 +233,10 @@ fn detect_fault(
     decoded: &DecodedOutput,
 ) -> Option<Fault> {
     let driven_agent = request.agent;
+    if decoded.answer_text.len() > context.settings.tasks.max_answer_bytes() {
+        let detail = format!("agent `{}` {}", driven_agent.agent_spec.name, describe_long_answer(context));
+        return Some(Fault::new(FaultKind::Flood, detail));
+    }
     if let Some(passed_limit) = request.usage_meter.passed_limit().filter(|_| !decoded.is_finished) {
         let limit_text = match passed_limit {
             PassedLimit::Tokens { used, limit } => {
@@ -244,10 +248,6 @@ fn detect_fault(
         };
         let detail = format!("agent `{}` {limit_text} and was stopped", driven_agent.agent_spec.name);
         return Some(Fault::new(FaultKind::Curtailed, detail));
-    }
-    if decoded.answer_text.len() > context.settings.tasks.max_answer_bytes() {
-        let detail = format!("agent `{}` {}", driven_agent.agent_spec.name, describe_long_answer(context));
-        return Some(Fault::new(FaultKind::Flood, detail));
     }
     // The client reported a complete answer, so what happened to its process afterwards does not matter.
     if decoded.is_finished && decoded.fault.is_none() && !matches!(process_end.exit_reason, ExitReason::Stopped) {
