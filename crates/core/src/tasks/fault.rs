@@ -107,7 +107,7 @@ impl FaultKind {
             // A limit passes by itself, so waiting for it is not a failure.
             FaultKind::Limited { .. } => fault_row("limited", Wait, true),
             // Another provider is probably not affected by an overload or a broken connection.
-            FaultKind::Overloaded => fault_row("overloaded", RetryThenFallBack, false),
+            FaultKind::Overloaded => fault_row("overloaded", RetryThenFallBack, true),
             FaultKind::Connection => fault_row("connection", RetryThenFallBack, true),
             // The same prompt would overflow again, but another model may have a larger window.
             FaultKind::Overflow => fault_row("overflow", FallBack, false),

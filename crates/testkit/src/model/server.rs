@@ -174,7 +174,9 @@ impl SharedServer {
         let chosen_step = self.scenario.choose_step(&request, &state.rule_uses, &state.open_gates);
         let chosen_step = chosen_step.map(|(rule, step)| (rule, step.clone()));
         let judge_step = review_rules::confirm_repairs(&request.last_text).filter(|_| chosen_step.is_none());
-        request.rule_index = chosen_step.as_ref().map(|(rule, _)| *rule);
+        // An answer without a rule counts as one of a further rule.
+        let judge_rule = judge_step.as_ref().map(|_| state.rule_uses.len());
+        request.rule_index = chosen_step.as_ref().map(|(rule, _)| *rule).or(judge_rule);
         if let Some(used) = request.rule_index.and_then(|rule| state.rule_uses.get_mut(rule)) {
             *used += 1;
         }
