@@ -4,13 +4,16 @@ use std::{thread, time::Duration};
 
 use tribunal_testkit::model::{
     AnswerStep, ScenarioCall, ScenarioRule,
-    review_rules::{ScriptedEdit, finding_json, fixed_json, fixer_condition, fixer_rule, reviewer_rule},
+    review_rules::{
+        ScriptedEdit, finding_json, fixed_json, fixer_condition, fixer_rule, judge_rule, reviewer_rule, verdict_json,
+    },
 };
 
 use crate::common::{CLEAR_SENTENCE, Client, ClientTestbed, PLAN_TEXT, VAGUE_SENTENCE, find_running, with_each_client};
 
 with_each_client!(
     a_fix_lands_as_a_patch,
+    a_fix_that_the_judge_rejects_does_not_land,
     commands_of_a_fixer_work_in_its_copy,
     a_client_that_falls_silent_is_ended_with_all_it_started,
 );
@@ -33,6 +36,23 @@ fn a_fix_lands_as_a_patch(client: Client) {
     assert_eq!(testbed.unscripted_prompts(), [""; 0]);
     let landing_reply = testbed.find_reply("round-1/fix-1/fix/1/land");
     assert_eq!(landing_reply["hunks"].as_array().map(Vec::len), Some(1), "{landing_reply}");
+}
+
+fn a_fix_that_the_judge_rejects_does_not_land(client: Client) {
+    let rejection = [verdict_json("F1", "INVALID", ""), verdict_json("C1", "INVALID", "")];
+    let testbed = ClientTestbed::new(
+        &[client],
+        [
+            vague_sentence_rule(),
+            fixer_rule("fast is vague", &[CLARIFYING_EDIT], &[fixed_json("F1")]),
+            judge_rule(CLEAR_SENTENCE, &rejection),
+        ],
+    );
+    testbed.sandbox.append_setting("limits: {max_fix_iterations: 1}");
+    testbed.run_expecting(&["review", "plan.md"], 4);
+    assert_eq!(testbed.sandbox.read_file("plan.md"), PLAN_TEXT);
+    assert_eq!(testbed.list_findings(), ["F1 open"]);
+    assert_eq!(testbed.unscripted_prompts(), [""; 0]);
 }
 
 fn commands_of_a_fixer_work_in_its_copy(client: Client) {

@@ -5,6 +5,7 @@ use std::thread;
 use serde_json::Value;
 use tribunal_testkit::model::{
     AnswerFailure, AnswerStep, AnswerStop, RuleCondition, ScenarioCall, ScenarioRule, ScriptedTokens,
+    review_rules::reviewer_rule,
 };
 
 use crate::common::{Client, ClientTestbed, str_field, with_each_client};
@@ -12,7 +13,8 @@ use crate::common::{Client, ClientTestbed, str_field, with_each_client};
 with_each_client!(
     provider_failures_get_the_right_fault_class,
     a_model_that_never_answers_is_a_silent_fault,
-    an_unreachable_provider_is_a_connection_fault
+    an_unreachable_provider_is_a_connection_fault,
+    an_overloaded_provider_is_waited_for
 );
 
 /// What the provider does, and the fault that each client makes of it.
@@ -162,6 +164,22 @@ fn a_model_that_never_answers_is_a_silent_fault(client: Client) {
         "{recorded_faults:?}"
     );
     testbed.server.wait_until("the client to be gone", |server_tally| server_tally.live_requests == 0);
+}
+
+fn an_overloaded_provider_is_waited_for(client: Client) {
+    // The client tries again by itself a few times, and so does Tribunal before it waits.
+    const FAILED_REQUESTS: usize = 3 * MAX_REQUESTS_PER_TASK;
+    let condition = RuleCondition { first: Some("You are one reviewer".into()), ..RuleCondition::default() };
+    let overload = status_failure(529, "overloaded_error", "Overloaded");
+    let testbed = ClientTestbed::new(
+        &[client],
+        [ScenarioRule::on_condition(condition, [overload]).limited_to(FAILED_REQUESTS), reviewer_rule(1, &[])],
+    );
+    testbed.run_expecting(&["review", "plan.md"], 0);
+    let run_journal = testbed.last_journal();
+    let waits = run_journal.iter().filter(|journal_entry| journal_entry["effect"]["cause"] == "overload");
+    assert!(waits.count() > 0, "{run_journal:?}");
+    assert!(!counts_failures(&testbed), "an outage is not the agent's failure");
 }
 
 fn an_unreachable_provider_is_a_connection_fault(client: Client) {

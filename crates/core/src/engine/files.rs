@@ -27,6 +27,15 @@ pub struct LandedFile {
     pub text: String,
 }
 
+impl LandedFile {
+    /// Returns the line at which a hunk begins after the landing.
+    pub fn find_new_line(&self, hunk: Hunk) -> u32 {
+        let earlier_hunks = self.hunks.iter().filter(|other_hunk| other_hunk.old_start < hunk.old_start);
+        let moved_by: i64 = earlier_hunks.map(|earlier| i64::from(earlier.new_len) - i64::from(earlier.old_len)).sum();
+        u32::try_from(i64::from(hunk.old_start) + moved_by).unwrap_or(1)
+    }
+}
+
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]

@@ -7,9 +7,10 @@
 //! | key | what it names |
 //! | --- | --- |
 //! | `TASK/again`, `anew`, `other-K`, `then-K` | another attempt at the same task |
-//! | `TASK/pause`, `wait-K`, `land` | what is done for a task |
+//! | `TASK/pause`, `wait-K`, `preview`, `land` | what is done for a task |
+//! | `TASK/judge` | the judge of what a task has changed, a task of its own |
 
-use alloc::format;
+use alloc::{format, vec::Vec};
 
 use crate::engine::ids::Key;
 
@@ -94,8 +95,9 @@ impl Key {
 
     /// The task whose change a judge looks at under this key.
     pub fn judged_task(&self) -> Option<Key> {
-        let (task_path, _) = self.as_str().split_once(&format!("/{JUDGE_SEGMENT}"))?;
-        Some(Key::new(task_path))
+        let segments: Vec<&str> = self.as_str().split('/').collect();
+        let judge_index = segments.iter().position(|segment| *segment == JUDGE_SEGMENT)?;
+        Some(Key::new(segments[..judge_index].join("/")))
     }
 
     /// Returns the task that an effect belongs to: other attempts, pauses, waits and landings belong to what precedes them.

@@ -125,7 +125,7 @@ pub enum ReviewEvent {
         /// Those that it considers repaired.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repaired: Vec<FindingId>,
-        /// The parts of the change that repair none of them, and were left out where that was possible.
+        /// The parts of the change that repair none of them. They do not land, unless they are in place already.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unrelated: Vec<FilePart>,
         usage: AgentUsage,

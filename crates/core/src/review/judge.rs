@@ -1,8 +1,8 @@
 //! Asks a judge whether a change repairs the findings that it was made for, and only those.
 //!
 //! The judge is of another provider than the fixer where one is configured. It sees the findings and the parts of the change,
-//! but not what the fixer says about them. It is asked at most once for each patch, and only about what the
-//! [rules](super::landing_impact) cannot decide. Only a clear yes counts: a finding about which the judge is in doubt stays
+//! but not what the fixer says about them. One judge is asked for each patch, once more if its answer is incomplete, and only
+//! about what the [rules](super::landing_impact) cannot decide. Only a clear yes counts: a finding about which the judge is in doubt stays
 //! open.
 
 use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec, vec::Vec};
@@ -49,8 +49,7 @@ pub(super) struct ChangeToJudge<'c> {
     pub task_key: &'c Key,
     /// The agent that made it; `None` for a session of the user.
     pub made_by: Option<&'c AgentName>,
-    /// The findings that the rules leave open.
-    pub finding_ids: Vec<FindingId>,
+    pub findings: JudgedFindings,
     pub landed_files: &'c [LandedFile],
     /// The files before the change, if they are not the current ones.
     pub files_before: Option<&'c [FrozenFile]>,
@@ -77,20 +76,16 @@ pub(super) struct Judgement {
 impl Judgement {
     /// Returns why a finding does not count as repaired; `None` if it does.
     pub fn find_objection(&self, finding_id: FindingId) -> Option<String> {
-        let reason_text = |note: &str| match note {
-            "" => String::new(),
-            note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
-        };
         if self.formatted_ids.contains(&finding_id) {
             return Some("only its formatting was changed".to_owned());
         }
         match self.rulings.iter().rev().find(|ruling| ruling.id == finding_id) {
             Some(ruling) if ruling.holds == ChallengeVerdict::Valid => None,
             Some(ruling) if ruling.holds == ChallengeVerdict::Invalid => {
-                Some(format!("the judge says that it is not repaired{}", reason_text(&ruling.note)))
+                Some(format!("the judge says that it is not repaired{}", format_reason(&ruling.note)))
             }
             Some(ruling) => {
-                Some(format!("the judge could not tell whether it is repaired{}", reason_text(&ruling.note)))
+                Some(format!("the judge could not tell whether it is repaired{}", format_reason(&ruling.note)))
             }
             None => Some("the judge said nothing about it".to_owned()),
         }
@@ -105,13 +100,23 @@ impl Judgement {
     }
 }
 
-/// The findings that a change was made for and that the rules have not rejected.
-#[derive(Clone, Copy)]
-pub(super) struct JudgedFindings<'f> {
+/// The findings that a change was made for, by who decides about them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JudgedFindings {
     /// Those that a judge decides about.
-    pub open_ids: &'f [FindingId],
+    pub open_ids: Vec<FindingId>,
     /// Those that a check decides about.
-    pub checked_ids: &'f [FindingId],
+    pub checked_ids: Vec<FindingId>,
+    /// Those that the rules have rejected, with the reason.
+    pub rejected: Vec<(FindingId, String)>,
+}
+
+/// Formats a judge's reason as the end of a sentence.
+fn format_reason(note: &str) -> String {
+    match note {
+        "" => String::new(),
+        note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
+    }
 }
 
 /// What a change repairs, by the rules and a judge.
@@ -133,24 +138,22 @@ impl RepairVerdict {
         state: &ReviewState,
         impact: &LandingImpact<'_>,
         judgement: &Judgement,
-        findings: JudgedFindings<'_>,
+        findings: &JudgedFindings,
     ) -> RepairVerdict {
-        let JudgedFindings { open_ids, checked_ids } = findings;
+        let JudgedFindings { open_ids, checked_ids, rejected } = findings;
         let parts = impact.all_parts();
         let is_at = |part: &FilePart, finding_id: FindingId| {
             state.find_finding(finding_id).is_some_and(|finding| impact.is_part_at(part, finding))
         };
-        let mut verdict = RepairVerdict { repaired: checked_ids.to_vec(), ..RepairVerdict::default() };
+        let mut verdict =
+            RepairVerdict { repaired: checked_ids.clone(), unrepaired: rejected.clone(), unrelated: Vec::new() };
         for finding_id in open_ids {
             let excess_part = parts.iter().enumerate().find(|(part_index, part)| {
                 judgement.part_verdict(*part_index) == Some(ChallengeVerdict::Invalid) && is_at(part, *finding_id)
             });
             let objection = judgement.find_objection(*finding_id).or_else(|| {
                 let (part_index, part) = excess_part?;
-                let reason = match judgement.part_note(part_index) {
-                    "" => String::new(),
-                    note => format!(": {}", truncate_chars(note, MAX_REASON_CHARS)),
-                };
+                let reason = format_reason(judgement.part_note(part_index));
                 Some(format!("the judge says that the change at {part} does more than repair it{reason}"))
             });
             match objection {
@@ -167,14 +170,13 @@ impl RepairVerdict {
             // The judge connects it with a finding that it does not repair.
             Some(ChallengeVerdict::Valid) => is_at_repaired(part) || !is_at_unrepaired(part),
             Some(ChallengeVerdict::Invalid) => false,
+            // Anything may make a check pass.
+            Some(ChallengeVerdict::Ambiguous) | None if !checked_ids.is_empty() => !is_at_unrepaired(part),
             // Without a clear word only the quoted lines themselves may change.
             Some(ChallengeVerdict::Ambiguous) | None => verdict.repaired.iter().any(|id| is_within(part, *id)),
         };
-        // A check fails or passes for the whole change, so all of it may be what repairs it.
-        if checked_ids.is_empty() {
-            verdict.unrelated =
-                parts.iter().enumerate().filter(|part| !is_related(*part)).map(|(_, part)| part.clone()).collect();
-        }
+        verdict.unrelated =
+            parts.iter().enumerate().filter(|part| !is_related(*part)).map(|(_, part)| part.clone()).collect();
         verdict
     }
 }
@@ -195,14 +197,14 @@ pub(super) async fn judge_change(
     };
     let files_before = change.files_before.unwrap_or(&current_files);
     let impact = LandingImpact::new(&host.order.subject, change.landed_files);
-    let findings: Vec<&Finding> =
-        change.finding_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).collect();
+    let open_ids = &change.findings.open_ids;
+    let findings: Vec<&Finding> = open_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)).collect();
     let parts = list_parts(&impact, &findings, change.landed_files, files_before);
     let is_formatted = |finding: &&Finding| is_only_formatted(&impact, finding, &parts);
     let formatted_ids: Vec<FindingId> =
         findings.iter().copied().filter(is_formatted).map(|finding| finding.id).collect();
     let finding_ids: Vec<FindingId> =
-        change.finding_ids.iter().copied().filter(|finding_id| !formatted_ids.contains(finding_id)).collect();
+        open_ids.iter().copied().filter(|finding_id| !formatted_ids.contains(finding_id)).collect();
     if finding_ids.is_empty() {
         return Ok(JudgeOutcome::Judged(Judgement { formatted_ids, ..Judgement::default() }));
     }
@@ -233,17 +235,14 @@ pub(super) async fn judge_change(
     };
     let verdict = judgement
         .as_ref()
-        .map(|judgement| {
-            let findings = JudgedFindings { open_ids: &finding_ids, checked_ids: &[] };
-            RepairVerdict::combine_verdicts(state, &impact, judgement, findings)
-        })
+        .map(|judgement| RepairVerdict::combine_verdicts(state, &impact, judgement, &change.findings))
         .unwrap_or_default();
     host.note_review(ReviewEvent::JudgeAnswered {
         key: judge_key.clone(),
         agent,
         findings: finding_ids,
         repaired: verdict.repaired,
-        unrelated: if fault.is_none() { verdict.unrelated } else { Vec::new() },
+        unrelated: verdict.unrelated,
         usage: consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with),
         fault: fault.clone(),
     });
@@ -353,9 +352,7 @@ fn list_parts(
         }
         let text_before = files_before.iter().find(|file| file.path == part.path).map_or("", |file| file.text.as_str());
         let Some(landed_file) = landed_files.iter().find(|file| file.path == part.path) else { continue };
-        let earlier_hunks = landed_file.hunks.iter().filter(|hunk| hunk.old_start < part.hunk.old_start);
-        let moved_by: i64 = earlier_hunks.map(|hunk| i64::from(hunk.new_len) - i64::from(hunk.old_len)).sum();
-        let new_start = u32::try_from(i64::from(part.hunk.old_start) + moved_by).unwrap_or(1);
+        let new_start = landed_file.find_new_line(part.hunk);
         parts.push(PartToJudge {
             id: format!("C{}", index + 1),
             place: format!("{part}"),

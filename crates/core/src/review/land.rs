@@ -20,7 +20,7 @@ use crate::{
         checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
         finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
-        judge::{ChangeToJudge, RepairVerdict},
+        judge::{ChangeToJudge, JudgedFindings, RepairVerdict},
         landing_impact::{LandingImpact, RepairSign},
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, reopen_untouched, shift_findings},
         review_host::ReviewHost,
@@ -69,11 +69,11 @@ pub(super) async fn land_or_ask(
     let change = ChangeToJudge {
         task_key,
         made_by: Some(proposed.agent),
-        finding_ids,
+        findings: JudgedFindings::default(),
         landed_files: &landed_files,
         files_before: None,
     };
-    let mut verdict = match judge_repairs(host, state, change).await? {
+    let mut verdict = match judge_repairs(host, state, &finding_ids, change).await? {
         Ok(verdict) => verdict,
         Err(fault) => return Ok(WorkResult::EnvironmentFailed(fault)),
     };
@@ -298,7 +298,7 @@ async fn land_patch(
     let settings = host.settings();
     let (task_key, finding_ids) = (claimed_repair.task_key, claimed_repair.finding_ids());
     match host.perform(landing_key.clone(), land_effect(host, state, &claimed_repair)).await? {
-        LandOutcome::Landed(landed_change) | LandOutcome::Previewed(landed_change) => {
+        LandOutcome::Landed(landed_change) => {
             let (hash, checks) = (landed_change.hash.clone(), landed_change.checks.clone());
             let files = changed_files(&host.order.subject, landed_change);
             let ClaimedRepair { mut fixed_claims, is_approved, .. } = claimed_repair;
@@ -322,6 +322,12 @@ async fn land_patch(
             }
             accept_repairs(host, state, task_key, &fixed_claims);
             shift_findings(host, state, &files);
+            Ok(WorkResult::Done)
+        }
+        LandOutcome::Previewed(_) => {
+            // The host only looked at it, so nothing has landed.
+            let why = PatchRefusal::Lost { detail: String::from("the patch was not applied") };
+            handle_refusal(host, state, task_key, finding_ids, why).await?;
             Ok(WorkResult::Done)
         }
         LandOutcome::Refused { why } => {

@@ -172,11 +172,9 @@ impl<'l> LandingImpact<'l> {
     fn is_part_under(&self, part: &FilePart, heading: &str) -> bool {
         let Some(file) = self.landed_files.iter().find(|file| file.path == part.path) else { return false };
         let Some(section) = find_section(&file.text, heading) else { return false };
-        let earlier_hunks = file.hunks.iter().filter(|hunk| hunk.old_start < part.hunk.old_start);
-        let moved_by: i64 = earlier_hunks.map(|hunk| i64::from(hunk.new_len) - i64::from(hunk.old_len)).sum();
-        let first_line = i64::from(part.hunk.old_start) + moved_by;
-        let last_line = first_line + i64::from(part.hunk.new_len.max(1)) - 1;
-        i64::from(section.heading_line) <= first_line && last_line <= i64::from(section.last_line)
+        let first_line = file.find_new_line(part.hunk);
+        let last_line = first_line + part.hunk.new_len.max(1) - 1;
+        section.heading_line <= first_line && last_line <= section.last_line
     }
 
     /// Whether the landing removed the evidence from a file that it changed. Text that a change had removed must be back again.

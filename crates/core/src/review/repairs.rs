@@ -24,43 +24,36 @@ use crate::{
 pub(super) async fn judge_repairs(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
+    finding_ids: &[FindingId],
     change: ChangeToJudge<'_>,
 ) -> Result<Result<RepairVerdict, Fault>, ParkedRun> {
     let subject = host.order.subject.clone();
     let impact = LandingImpact::new(&subject, change.landed_files);
-    let (mut open_ids, mut checked_ids, mut unrepaired) = (Vec::new(), Vec::new(), Vec::new());
-    for finding in change.finding_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)) {
+    let mut findings = JudgedFindings::default();
+    for finding in finding_ids.iter().filter_map(|finding_id| state.find_finding(*finding_id)) {
         match impact.check_repair(finding) {
-            RepairSign::Open => open_ids.push(finding.id),
-            RepairSign::ByCheck => checked_ids.push(finding.id),
-            RepairSign::NotRepaired(reason) => unrepaired.push((finding.id, String::from(reason))),
+            RepairSign::Open => findings.open_ids.push(finding.id),
+            RepairSign::ByCheck => findings.checked_ids.push(finding.id),
+            RepairSign::NotRepaired(reason) => findings.rejected.push((finding.id, String::from(reason))),
         }
     }
-    let all_ids = change.finding_ids.clone();
-    let judgement = if open_ids.is_empty() {
-        Judgement::default()
-    } else {
-        match judge_change(host, state, ChangeToJudge { finding_ids: open_ids.clone(), ..change }).await? {
-            JudgeOutcome::Judged(judgement) => judgement,
+    let mut judgement = Judgement::default();
+    if !findings.open_ids.is_empty() {
+        let change = ChangeToJudge { findings: findings.clone(), ..change };
+        match judge_change(host, state, change).await? {
+            JudgeOutcome::Judged(said) => judgement = said,
             JudgeOutcome::Unheard(reason) => {
                 let reason = format!("no judge could say whether it is repaired ({reason})");
-                unrepaired.extend(open_ids.drain(..).map(|finding_id| (finding_id, reason.clone())));
-                Judgement::default()
+                let open_ids = findings.open_ids.drain(..);
+                findings.rejected.extend(open_ids.map(|finding_id| (finding_id, reason.clone())));
             }
             JudgeOutcome::EnvironmentFailed(fault) => {
-                state.reopen_assigned(host, &all_ids, TransitionCause::NotBorneOut, &fault.detail);
+                state.reopen_assigned(host, finding_ids, TransitionCause::NotBorneOut, &fault.detail);
                 return Ok(Err(fault));
             }
         }
-    };
-    let mut verdict = RepairVerdict::combine_verdicts(
-        state,
-        &impact,
-        &judgement,
-        JudgedFindings { open_ids: &open_ids, checked_ids: &checked_ids },
-    );
-    verdict.unrepaired.extend(unrepaired);
-    Ok(Ok(verdict))
+    }
+    Ok(Ok(RepairVerdict::combine_verdicts(state, &impact, &judgement, &findings)))
 }
 
 /// Opens the findings again that a change was made for and does not repair.
@@ -166,7 +159,7 @@ pub(super) async fn accept_fixes_along(
     let change = ChangeToJudge {
         task_key: reply_key,
         made_by: Some(agent),
-        finding_ids: finding_ids.clone(),
+        findings: JudgedFindings { open_ids: finding_ids.clone(), ..JudgedFindings::default() },
         landed_files: &[],
         files_before: None,
     };

@@ -20,7 +20,7 @@ use crate::{
         event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
-        judge::{ChangeToJudge, RepairVerdict},
+        judge::{ChangeToJudge, JudgedFindings, RepairVerdict},
         land::{describe_refusal, refusal_cause},
         next_stage::fix_trigger,
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, shift_findings},
@@ -143,9 +143,7 @@ async fn collect_session_edits(
         .collect();
     let edits_effect = TakeIn { before: files_before.clone(), checks: settings.checks.clone() };
     match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
-        LandOutcome::Landed(landed) | LandOutcome::Previewed(landed)
-            if landed.files.iter().any(|file| !file.hunks.is_empty()) =>
-        {
+        LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
             let line_count = count_changed_lines(&landed.files);
             host.note_review(ReviewEvent::PatchLanded {
                 key: session_key.clone(),
@@ -165,11 +163,11 @@ async fn collect_session_edits(
             let change = ChangeToJudge {
                 task_key: &session_key,
                 made_by: None,
-                finding_ids: assigned_ids,
+                findings: JudgedFindings::default(),
                 landed_files: &landed.files,
                 files_before: Some(&files_before),
             };
-            let verdict = judge_repairs(host, state, change)
+            let verdict = judge_repairs(host, state, &assigned_ids, change)
                 .await?
                 .map_err(|fault| RunEnding::new(RunReason::Environment, fault.detail));
             if let Ok(verdict) = &verdict {
@@ -205,7 +203,7 @@ async fn collect_session_edits(
 fn warn_about_unrelated(host: &ReviewHost<'_>, verdict: &RepairVerdict) {
     if !verdict.unrelated.is_empty() {
         let parts: Vec<String> = verdict.unrelated.iter().map(|part| format!("{part}")).collect();
-        let text = format!("the session also changed {}, which repairs none of its findings", parts.join(", "));
+        let text = format!("the session also changed {}: no finding asks for that", parts.join(", "));
         host.note_event(RunEvent::Warned { text });
     }
 }

@@ -267,6 +267,18 @@ fn half_of_a_move_does_not_land() {
 }
 
 #[test]
+fn a_part_at_a_finding_that_the_rules_reject_does_not_land() {
+    // F1 is repaired and FR4 deleted, which the judge calls needed.
+    let fixed_text = PLAN.replace("uploads are fast", "uploads take 2 s").replace("- FR4: searches are fast.\n", "");
+    let deletion = Hunk { old_start: 8, old_len: 1, new_len: 0 };
+    let world = world_with_fix(fast_claims(), &fixed_text, vec![changed_line(5), deletion]);
+    let reply = judge_reply(vec![(F1, Valid), (F2, Valid)], &[Valid, Valid]);
+    let review = run_review(single_reviewer_plan(), judged_by(world, reply));
+    assert_eq!(review.left_out(), Some(vec![part_of_plan(deletion)]));
+    assert_eq!(review.status_and_note(F2).0, FindingStatus::Open);
+}
+
+#[test]
 fn a_part_that_goes_beyond_the_quoted_lines_needs_a_clear_word() {
     // The repair and the change of the next line are one part.
     let fixed_text = PLAN.replace("uploads are fast", "uploads take 2 s").replace("files are kept", "files are lost");
@@ -333,7 +345,7 @@ fn what_a_session_changed_is_judged_as_well() {
     let review = run_review(plan, world);
     assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed);
     assert_eq!(review.status_and_note(F2).0, FindingStatus::Open);
-    let warning = "the session also changed plan.md:6, plan.md:8, which repairs none of its findings";
+    let warning = "the session also changed plan.md:6, plan.md:8: no finding asks for that";
     let is_warned = review.trial.journal.iter().any(|entry| match &entry.event {
         RunEvent::Warned { text } => text == warning,
         _ => false,

@@ -119,7 +119,7 @@ pub(crate) fn describe_kept_dismissals(finding_ids: &[FindingId], runs: &[RunId]
     )
 }
 
-/// Describes what a judge said: `repairs F1, not F2; left out plan.md:12, which repairs none of the findings`.
+/// Describes what a judge said: `repairs F1; does not repair F2; plan.md:12 repairs no finding and does not land`.
 pub(crate) fn describe_judgement(event: &ReviewEvent) -> String {
     let ReviewEvent::JudgeAnswered { findings, repaired, unrelated, .. } = event else { return String::new() };
     let unrepaired: Vec<FindingId> = findings.iter().filter(|id| !repaired.contains(id)).copied().collect();
@@ -140,13 +140,13 @@ pub(crate) fn describe_judgement(event: &ReviewEvent) -> String {
 pub(crate) fn describe_unrelated(unrelated: &[FilePart]) -> String {
     /// The most places that are named.
     const MAX_PLACES: usize = 6;
-    let verb = if unrelated.len() == 1 { "repairs" } else { "repair" };
+    let verbs = if unrelated.len() == 1 { "repairs no finding and does" } else { "repair no finding and do" };
     let places: Vec<String> = unrelated.iter().take(MAX_PLACES).map(ToString::to_string).collect();
     let others = match unrelated.len().saturating_sub(MAX_PLACES) {
         0 => String::new(),
         other_count => format!(" and {}", format_count(other_count as u32, "other place")),
     };
-    format!("left out {}{others}, which {verb} none of the findings", places.join(", "))
+    format!("{}{others} {verbs} not land", places.join(", "))
 }
 
 /// Joins ids: `F1 F3`.

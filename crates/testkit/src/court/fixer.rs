@@ -249,7 +249,7 @@ impl Courtroom {
             }
             (None, DefectKind::Gap(gap, heading)) => {
                 let (first_line, _) = self.document.lines_under(heading);
-                let text = format!("- The {} is to be decided later by somebody.", GAPS[gap].terms[0]);
+                let text = format!("- The {} is to be decided later.", GAPS[gap].terms[0]);
                 edits.insert_before(first_line, DocumentLine { text, line_kind: LineKind::Defect(defect_id) });
                 Some(first_line)
             }

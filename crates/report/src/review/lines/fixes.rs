@@ -55,9 +55,9 @@ impl ReviewLines {
             ReviewEvent::JudgeAnswered { agent: agent_name, fault: Some(fault), .. } => {
                 lines.write_marked(4, LineMark::FAILED, &format!("judge {agent_name} failed: {fault}"));
             }
-            ReviewEvent::JudgeAnswered { agent: agent_name, unrelated, key, .. }
-                // What a session has changed is in place already, and has a warning of its own.
-                if !unrelated.is_empty() && !key.judged_task().is_some_and(|task_key| task_key.is_session()) =>
+            ReviewEvent::JudgeAnswered { agent: agent_name, repaired, unrelated, key, .. }
+                // A patch that repairs nothing is rejected as a whole. What a session has changed is in place already.
+                if !repaired.is_empty() && !unrelated.is_empty() && !key.judged_task().is_some_and(|task_key| task_key.is_session()) =>
             {
                 let line_text = format!("judge {agent_name}: {}", phrases::describe_unrelated(unrelated));
                 lines.write_marked(4, LineMark::WARNING, &line_text);

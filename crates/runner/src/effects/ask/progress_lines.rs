@@ -61,6 +61,17 @@ struct SeenOutput {
     turns: u32,
 }
 
+/// Whether an event shows that the model was asked: it said something, or called a tool.
+fn is_turn(agent_event: &AgentEvent) -> bool {
+    match agent_event {
+        AgentEvent::Text { .. }
+        | AgentEvent::ToolUsed { .. }
+        | AgentEvent::FileChanged { .. }
+        | AgentEvent::ToolDenied { .. } => true,
+        AgentEvent::Retrying { .. } | AgentEvent::Failed { .. } => false,
+    }
+}
+
 /// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
 fn watch_progress(
     context: &EffectContext,
@@ -87,17 +98,18 @@ fn watch_progress(
             }
             return SeenOutput::default();
         };
-        let agent_events =
-            unfinished_line[..last_newline].lines().flat_map(|output_line| driven_agent.read_events(output_line));
         let mut seen = SeenOutput::default();
+        let line_events =
+            unfinished_line[..last_newline].lines().map(|output_line| driven_agent.read_events(output_line));
+        let mut agent_events = Vec::new();
+        for mut events in line_events {
+            // One line may report several changed files.
+            seen.turns += u32::from(events.iter().any(is_turn));
+            agent_events.append(&mut events);
+        }
         for agent_event in agent_events {
-            match &agent_event {
-                AgentEvent::Text { text } => {
-                    seen.text_bytes += text.len();
-                    seen.turns += 1;
-                }
-                AgentEvent::ToolUsed { .. } => seen.turns += 1,
-                _ => {}
+            if let AgentEvent::Text { text } = &agent_event {
+                seen.text_bytes += text.len();
             }
             let Some(progress_text) = agent_event.progress_line() else { continue };
             let progress_text = progress_text.replace(&workspace_prefix, "");
