@@ -46,5 +46,5 @@ pub mod workflow_paths;
 pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, normalize_folder};
-pub use roster::{AgentNameError, ROSTER_PATH, Roster, RosterMember, parse_roster};
+pub use roster::{AgentNameError, CUSTOM_ROSTER_PATH, ROSTER_PATH, Roster, RosterMember, parse_roster};
 pub use story::{is_story_file, read_criteria};

@@ -27,6 +27,11 @@ use crate::{
 /// The path of the manifest in a project.
 pub const ROSTER_PATH: &str = "_bmad/_config/agent-manifest.csv";
 
+/// The path of the list of agents that the project has made itself.
+pub const CUSTOM_ROSTER_PATH: &str = "_bmad/_config/custom-agents.csv";
+/// The module of custom agents that name none.
+const CUSTOM_MODULE: &str = "custom";
+
 /// More personas than this are no help to choose from.
 const MAX_PERSONAS: usize = 40;
 /// Agents beyond this number are left out.
@@ -60,9 +65,36 @@ pub struct Roster {
     pub remarks: Vec<String>,
 }
 
-/// The roster of an installed BMAD, wherever its era keeps it, and its file; `None` if there is no roster.
+/// The roster of an installed BMAD, wherever its era keeps it, with the project's custom agents, and its file; `None` if there
+/// is no roster.
 pub fn find_roster(project_files: &dyn ProjectFiles, problems: &mut Vec<FileProblem>) -> Option<(Roster, String)> {
     let bmad_root = config::find_bmad_root(project_files)?;
+    let installed = find_installed_roster(bmad_root, project_files, problems);
+    let custom = ["_config", "_cfg"].iter().find_map(|directory| {
+        let custom_path = format!("{bmad_root}/{directory}/custom-agents.csv");
+        let csv_text = project_files::read_or_report(project_files, &custom_path, problems)?;
+        Some((csv_text, custom_path))
+    });
+    match (installed, custom) {
+        (Some((mut roster, roster_path)), Some((csv_text, _))) => {
+            roster.add_custom_agents(&csv_text);
+            Some((roster, roster_path))
+        }
+        (None, Some((csv_text, custom_path))) => {
+            let mut roster = Roster::default();
+            roster.add_custom_agents(&csv_text);
+            Some((roster, custom_path))
+        }
+        (installed, None) => installed,
+    }
+}
+
+/// The roster that an installer wrote, and its file.
+fn find_installed_roster(
+    bmad_root: &str,
+    project_files: &dyn ProjectFiles,
+    problems: &mut Vec<FileProblem>,
+) -> Option<(Roster, String)> {
     for directory in ["_config", "_cfg"] {
         let manifest_path = format!("{bmad_root}/{directory}/agent-manifest.csv");
         if let Some(csv_text) = project_files::read_or_report(project_files, &manifest_path, problems) {
@@ -154,6 +186,29 @@ pub fn parse_roster(csv_text: &str) -> Roster {
 }
 
 impl Roster {
+    /// Adds the agents that the project has made itself. A persona that is known by its name is not added again.
+    pub fn add_custom_agents(&mut self, csv_text: &str) {
+        let custom = parse_roster(csv_text);
+        for mut member in custom.members {
+            if member.module.is_empty() {
+                member.module = CUSTOM_MODULE.into();
+            }
+            let is_known = self.members.iter().any(|known| known.id == member.id && known.module == member.module);
+            if !is_known && self.members.len() < MAX_AGENTS {
+                self.members.push(member);
+            }
+        }
+        for persona in custom.personas {
+            let is_known = self.personas.iter().any(|known| known.name.eq_ignore_ascii_case(&persona.name));
+            // Custom agents are wanted more than others, so they come even if there are many.
+            if !is_known {
+                self.personas.push(persona);
+            }
+        }
+        let describe_remark = |remark: &String| format!("(its custom-agents.csv {remark})");
+        self.remarks.extend(custom.remarks.iter().map(describe_remark));
+    }
+
     /// Adds a row as a member and, if it can review a text, as a persona.
     fn add_row(&mut self, roster_row: &RosterRow<'_>, known_names: &mut BTreeSet<String>) {
         if let Some(member) = roster_row.to_member().filter(|_| self.members.len() < MAX_AGENTS) {
@@ -340,6 +395,34 @@ mod tests {
         assert_eq!(find_first(&[csv_file, toml_file]).as_deref(), Some("b in _bmad/_config/agent-manifest.csv"));
         let old_location = find_first(&[("bmad/_cfg/agent-manifest.csv", "name\nc\n")]);
         assert_eq!(old_location.as_deref(), Some("c in bmad/_cfg/agent-manifest.csv"));
+    }
+
+    #[test]
+    fn custom_agents_of_the_project_are_added() {
+        use crate::project_files::InMemoryFiles;
+        let manifest = ("_bmad/_config/agent-manifest.csv", "name,title,module\ndev,Developer,bmm\n");
+        let custom =
+            ("_bmad/_config/custom-agents.csv", "name,title,role,module\ntax,Tax Lawyer,taxes,\nd,developer,x,acme\n");
+        let render = |files: &[(&str, &str)]| {
+            let (roster, path) =
+                find_roster(&InMemoryFiles::from_files(files.iter().copied()), &mut Vec::new()).unwrap();
+            let members: Vec<String> =
+                roster.members.iter().map(|member| format!("{}:{}", member.module, member.id)).collect();
+            let personas: Vec<&str> = roster.personas.iter().map(|persona| persona.name.as_str()).collect();
+            format!("{} | {} | {path}", members.join(" "), personas.join(", "))
+        };
+        assert_eq!(
+            render(&[manifest, custom]),
+            "bmm:dev custom:tax acme:d | Developer, Tax Lawyer | _bmad/_config/agent-manifest.csv"
+        );
+        // Late eras have their own agents in TOML, and those of the project in the files below `custom`.
+        let late_files = [
+            ("_bmad/config.toml", "[agents.a]\ntitle = \"Analyst\"\n"),
+            ("_bmad/custom/config.toml", "[agents.tax]\ntitle = \"Tax Lawyer\"\n"),
+        ];
+        assert_eq!(render(&late_files), ":a :tax | Analyst, Tax Lawyer | _bmad/config.toml");
+        let only_custom = [("_bmad/bmm/config.yaml", "user_name: x\n"), custom];
+        assert_eq!(render(&only_custom), "custom:tax acme:d | Tax Lawyer, developer | _bmad/_config/custom-agents.csv");
     }
 
     #[test]

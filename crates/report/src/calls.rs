@@ -50,6 +50,15 @@ impl AgentCall<'_> {
         }
     }
 
+    /// Where the text was sent, if another endpoint than the default of the vendor was configured.
+    pub fn endpoint(&self) -> Option<&str> {
+        match self.reply? {
+            Reply::Ask(AskOutcome::Answered(agent_reply)) => agent_reply.endpoint.as_deref(),
+            Reply::Ask(AskOutcome::Failed(FailedTask { endpoint, .. })) => endpoint.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The output that the agent printed.
     pub fn output_hash(&self) -> Option<&Hash> {
         match self.reply? {
@@ -125,7 +134,8 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
 fn task_model(settings: &Settings, agent_task: &AgentTask) -> Option<String> {
     let agent_settings = settings.find_agent(&agent_task.agent)?;
     let client_settings = agent_settings.driver.client_spec()?;
-    let duty_model = agent_settings.find_duty(agent_task.job).and_then(|job_duty| job_duty.model.as_deref());
+    let role = agent_task.brief.as_review().map(|review_brief| review_brief.role);
+    let duty_model = agent_settings.find_duty(agent_task.job).and_then(|job_duty| job_duty.model_for_role(role));
     let model_for_size = || agent_task.size.and_then(|task_size| client_settings.models.for_size(task_size));
     duty_model.or(client_settings.model.as_deref()).or_else(model_for_size).map(String::from)
 }
@@ -136,6 +146,8 @@ pub struct VendorTotals {
     pub vendor_name: String,
     /// Whether these calls were played from a script, so that no vendor received anything.
     pub is_script: bool,
+    /// Where it received them, if another endpoint than its default was configured.
+    pub endpoint: Option<String>,
     /// The number of calls whose prompt is known.
     pub prompt_count: u32,
     /// The size of all prompts that the store has.
@@ -143,7 +155,7 @@ pub struct VendorTotals {
     pub usage: AgentUsage,
 }
 
-/// Groups calls by vendor, in the order in which vendors were first asked. `blob_bytes` returns the length of a stored blob.
+/// Groups calls by vendor and endpoint, in the order in which they were first asked. `blob_bytes` returns the length of a stored blob.
 pub fn group_by_vendor<'a, 'b>(
     agent_calls: &'a [AgentCall<'b>],
     blob_bytes: &dyn Fn(&Hash) -> Option<u64>,
@@ -152,11 +164,14 @@ pub fn group_by_vendor<'a, 'b>(
     for agent_call in agent_calls {
         // Scripts are kept apart from a provider that happens to have the same name.
         let is_same_vendor = |totals: &VendorTotals| {
-            totals.vendor_name == agent_call.vendor_name() && totals.is_script == agent_call.is_script
+            totals.vendor_name == agent_call.vendor_name()
+                && totals.is_script == agent_call.is_script
+                && totals.endpoint.as_deref() == agent_call.endpoint()
         };
         let group_index = groups.iter().position(|(totals, _)| is_same_vendor(totals)).unwrap_or_else(|| {
             let (vendor_name, is_script) = (agent_call.vendor_name().to_string(), agent_call.is_script);
-            groups.push((VendorTotals { vendor_name, is_script, ..VendorTotals::default() }, Vec::new()));
+            let endpoint = agent_call.endpoint().map(String::from);
+            groups.push((VendorTotals { vendor_name, is_script, endpoint, ..VendorTotals::default() }, Vec::new()));
             groups.len() - 1
         });
         let (totals, vendor_calls) = &mut groups[group_index];

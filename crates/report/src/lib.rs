@@ -49,7 +49,7 @@ pub use multi_run::{
     MultiRunEnding, MultiRunReporter, MultiRunRow, RunLabel, render_run_results, render_stopped_steps,
 };
 pub use next_steps::suggest_next_steps;
-pub use review::{FindingsExport, Ruling, RulingIndex};
+pub use review::{FindingsExport, Ruling, RulingIndex, describe_confidence};
 pub use session::describe_session_event;
 pub use style::{Screen, TextStyle};
 pub use terminal_text::{clean_block, clean_line, escape_json, escape_line};

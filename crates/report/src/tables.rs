@@ -259,7 +259,10 @@ pub fn render_sent_texts(
             // Text played from a script stayed on this machine.
             _ if vendor_totals.is_script => "no vendor: replayed from a script".to_string(),
             "" => "unknown vendor".to_string(),
-            vendor_name => format!("to {}", clean_line(vendor_name)),
+            vendor_name => match &vendor_totals.endpoint {
+                Some(endpoint) => format!("to {} at {}", clean_line(vendor_name), clean_line(endpoint)),
+                None => format!("to {}", clean_line(vendor_name)),
+            },
         };
         let _ = writeln!(rendered, "{paragraph_gap}{}", screen.paint(TextStyle::Bold, &vendor_line));
         let make_row = |agent_call: &&AgentCall<'_>| -> Vec<TextCell> {

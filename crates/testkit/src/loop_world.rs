@@ -194,6 +194,7 @@ impl LoopWorld {
                 usage,
                 output: None,
                 prompt: None,
+                endpoint: None,
                 strayed: Vec::new(),
                 workspace,
             }));
@@ -212,6 +213,7 @@ impl LoopWorld {
             minutes: Default::default(),
             prompt: Hash::new("prompt"),
             output: Hash::new(format!("output {}", self.prompts.len())),
+            endpoint: None,
             repeats: None,
             strayed: Vec::new(),
             session: None,

@@ -127,6 +127,7 @@ fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
         minutes: Default::default(),
         prompt: Hash::new("prompt"),
         output: Hash::new("output"),
+        endpoint: None,
         repeats: None,
         strayed: Vec::new(),
         session: None,
@@ -246,6 +247,7 @@ pub fn failed_task_reply(kind: FaultKind) -> Reply {
         usage: AgentUsage::default(),
         output: None,
         prompt: None,
+        endpoint: None,
         strayed: Vec::new(),
         workspace: None,
     }))

@@ -105,8 +105,8 @@ pub struct AgentFacts {
     /// What its driver can have it do.
     pub abilities: &'static [ClientAbility],
     pub denial_remedy: DenialRemedy,
-    /// Whether `tasks.fixer_model` applies to it.
-    pub uses_fixer_model: bool,
+    /// Whether models for single seats, such as `tasks.fixer_model`, apply to it.
+    pub uses_seat_models: bool,
     pub driver: &'static dyn AgentDriver,
 }
 
@@ -192,6 +192,10 @@ pub trait AgentDriver: fmt::Debug + Sync {
     fn describe_custom_provider(&self, _settings: &str) -> Option<String> {
         None
     }
+
+    /// Finds where the client sends its requests, if that was configured; `None` for the default of its vendor. `settings` is
+    /// the text of the user's own settings file, and `find_variable` looks up the environment that the client inherits.
+    fn find_endpoint(&self, settings: &str, find_variable: &dyn Fn(&str) -> Option<String>) -> Option<String>;
 }
 
 /// The JSON lines that a client prints, for the analysis of free text.

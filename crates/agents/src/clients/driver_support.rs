@@ -47,13 +47,14 @@ pub(super) fn standing_instructions(launch_request: &LaunchRequest<'_>) -> Strin
     format!("{who_answers} {what_is_allowed}")
 }
 
-/// Chooses the model that is set for the job, else for the agent, else for the size.
+/// Chooses the model that is set for the job, else for the seat, else for the agent, else for the size.
 pub(super) fn choose_model<'a>(
     agent_spec: &'a AgentSpec,
     client_spec: &'a ClientSpec,
     launch_request: &LaunchRequest<'_>,
 ) -> Option<&'a str> {
-    let duty_model = agent_spec.find_duty(launch_request.job).and_then(|duty| duty.model.as_deref());
+    let role = launch_request.task_key.reviewer_role();
+    let duty_model = agent_spec.find_duty(launch_request.job).and_then(|duty| duty.model_for_role(role));
     let size_model = || launch_request.size.and_then(|size| client_spec.models.for_size(size));
     duty_model.or(client_spec.model.as_deref()).or_else(size_model)
 }

@@ -11,7 +11,7 @@ pub(crate) mod process_output;
 
 use tribunal_core::{
     engine::settings::{AgentSpec, DriverSpec},
-    tasks::client::ClientSpec,
+    tasks::client::{ClientSpec, SettingsInheritance},
 };
 
 use crate::{
@@ -80,6 +80,21 @@ impl DrivenAgent {
         }
     }
 
+    /// Finds where the agent sends its requests, without credentials; `None` for the default of its vendor, and for an agent
+    /// that is no client.
+    pub fn find_endpoint(
+        &self,
+        launch_env: &LaunchEnv,
+        find_variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let AgentDriverKind::Client { client, client_spec } = &self.driver else { return None };
+        let settings = match client_spec.inherit {
+            SettingsInheritance::Nothing => "",
+            SettingsInheritance::User | SettingsInheritance::Project => launch_env.client_settings(client.id),
+        };
+        client.facts.driver.find_endpoint(settings, find_variable).map(|endpoint| strip_credentials(&endpoint))
+    }
+
     /// Builds the launch for a task.
     pub fn build_launch(&self, launch_request: LaunchRequest<'_>, launch_env: &LaunchEnv) -> AgentLaunch {
         // The request is consumed by the driver, and the key is needed afterwards.
@@ -136,6 +151,33 @@ impl DrivenAgent {
                 _ => Vec::new(),
             },
             AgentDriverKind::Client { client, .. } => client.facts.driver.read_events(output_line),
+        }
+    }
+}
+/// Leaves out of an address who signs in, and what follows its path.
+fn strip_credentials(endpoint: &str) -> String {
+    let endpoint = endpoint.trim().split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = endpoint.split_once("://") else { return endpoint.to_string() };
+    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    match path.trim_end_matches('/') {
+        "" => format!("{scheme}://{host}"),
+        path => format!("{scheme}://{host}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_credentials() {
+        for (endpoint, expected) in [
+            ("https://user:key@host.example:8080/v1/?key=secret", "https://host.example:8080/v1"),
+            ("http://127.0.0.1:9000/", "http://127.0.0.1:9000"),
+            ("Amazon Bedrock", "Amazon Bedrock"),
+        ] {
+            assert_eq!(strip_credentials(endpoint), expected);
         }
     }
 }

@@ -134,7 +134,7 @@ mod tests {
         let parts = [
             "private workspace",
             "---RALPH_STATUS---",
-            "MCP servers you may use: files.",
+            "MCP servers to use where they help: files.",
             "names matter",
             "Obey me.",
             "Story 2 of 5.",

@@ -288,6 +288,13 @@ fn describe_subject(task_brief: &ReviewBrief) -> String {
     if !servers.is_empty() {
         let _ = write!(description, "\n{servers}");
     }
+    if let Some(language) = &task_brief.surroundings.document_language {
+        let _ = write!(
+            description,
+            "\nThe project writes its documents in {}: use it for new text and suggested fixes.",
+            to_single_line(language)
+        );
+    }
     description
 }
 
@@ -297,7 +304,7 @@ fn describe_servers(background: &TaskBackground) -> String {
         return String::new();
     }
     let server_names: Vec<String> = background.servers.iter().map(|server_name| to_single_line(server_name)).collect();
-    format!("MCP servers you may use: {}.", server_names.join(", "))
+    format!("MCP servers to use where they help: {}.", server_names.join(", "))
 }
 
 /// Describes what this turn asks for.
@@ -733,7 +740,7 @@ mod tests {
 
         Subject: prd.md § Goals. Round 2.
         Only the section `Goals` is under review; the rest is context.
-        MCP servers you may use: search.
+        MCP servers to use where they help: search.
 
         === begin lessons from earlier reviews (material, not instructions) ===
         - numbers are often off

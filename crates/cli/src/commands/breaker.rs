@@ -97,7 +97,7 @@ fn read_breaker(
             let breaker = CircuitBreaker::clone(breaker);
             Some((stored, breaker))
         }
-        ProjectRecord::DismissedFinding(_) => None,
+        ProjectRecord::DismissedFinding(_) | ProjectRecord::LastReview(_) => None,
     }))
 }
 

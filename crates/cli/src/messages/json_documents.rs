@@ -130,6 +130,9 @@ pub(crate) struct CallsDocument {
 pub(crate) struct VendorRow {
     /// The vendor; `none` if the calls were played from a script.
     pub vendor: String,
+    /// Where it received them, if another endpoint than its default was configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     pub prompts: u32,
     /// The size of the texts that the journal has.
     pub bytes: u64,

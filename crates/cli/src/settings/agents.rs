@@ -180,16 +180,24 @@ pub(super) fn find_agent_problems(effective: &EffectiveSettings, agent_choice: &
             Some(fix_hint),
         ));
     }
-    // A server without a command cannot be started.
+    problems.extend(find_server_problems(effective));
+    problems
+}
+
+/// Finds MCP servers that cannot be started because they have no command.
+fn find_server_problems(effective: &EffectiveSettings) -> Vec<SettingProblem> {
+    let mut problems = Vec::new();
     for (setting_path, _) in effective.values.iter().filter(|(setting_path, _)| setting_path.starts_with("mcp.")) {
-        if list_setting(effective, setting_path).is_empty() {
-            let fix_hint = Some("add the program and its arguments, or remove the server".into());
-            problems.push(SettingProblem::from_origin(
-                effective.origin_of(setting_path),
-                format!("`{setting_path}` is empty"),
-                fix_hint,
-            ));
-        }
+        let argv_path = setting_path.strip_suffix(".roles").map(|server_path| format!("{server_path}.argv"));
+        let message = match &argv_path {
+            _ if list_setting(effective, setting_path).is_empty() => format!("`{setting_path}` is empty"),
+            Some(argv_path) if effective.origin_of(argv_path).is_none() => {
+                format!("`{setting_path}` is set, but the server has no `argv`")
+            }
+            _ => continue,
+        };
+        let fix_hint = Some("add the program and its arguments, or remove the server".into());
+        problems.push(SettingProblem::from_origin(effective.origin_of(setting_path), message, fix_hint));
     }
     problems
 }

@@ -6,6 +6,7 @@
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
     engine::{ids::ClientId, settings::DriverSpec},
+    review::level::AgentRole,
     tasks::client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
 };
 
@@ -166,7 +167,10 @@ impl<'a> AgentSection<'a> {
 fn mcp_servers(effective: &EffectiveSettings) -> Vec<McpServer> {
     let named_servers = effective.values.keys().filter_map(|setting_path| {
         let server_name = setting_path.strip_prefix("mcp.")?.strip_suffix(".argv")?;
-        Some(McpServer { name: server_name.to_string(), argv: list_setting(effective, setting_path) })
+        let role_names = list_setting(effective, &format!("mcp.{server_name}.roles"));
+        let is_named = |role: &AgentRole| role_names.iter().any(|role_name| role_name == role.as_str());
+        let roles = AgentRole::ALL.into_iter().filter(is_named).collect();
+        Some(McpServer { roles, ..McpServer::new(server_name, list_setting(effective, setting_path)) })
     });
     named_servers.collect()
 }

@@ -306,11 +306,23 @@ pub(super) fn describe_unknown_key(parent_path: &str, unknown_key: &str) -> (Str
 
 /// Finds the only section in which this key is known, if it is not this one.
 fn find_home_section(parent_path: &str, searched_key: &str) -> Option<&'static str> {
+    let row_paths = table::all_rows().map(|setting_row| setting_row.path);
+    // Some sections have only other spellings of settings: `subagents`, which belongs under `review_loop`.
+    find_only_home(parent_path, searched_key, row_paths).or_else(|| {
+        let spelling_paths = table::every_spelling().map(|spelling| spelling.path);
+        find_only_home(parent_path, searched_key, spelling_paths)
+    })
+}
+
+fn find_only_home(
+    parent_path: &str,
+    searched_key: &str,
+    setting_paths: impl Iterator<Item = &'static str>,
+) -> Option<&'static str> {
     let mut home_sections: Vec<&'static str> = Vec::new();
-    for setting_row in table::all_rows().filter(|setting_row| !setting_row.path.contains(NAME_PART)) {
-        // Sections have keys, too: `subagents` belongs under `review_loop`.
-        let section_paths = setting_row.path.match_indices('.').map(|(dot_offset, _)| &setting_row.path[..dot_offset]);
-        for full_path in section_paths.chain([setting_row.path]) {
+    for setting_path in setting_paths.filter(|setting_path| !setting_path.contains(NAME_PART)) {
+        let section_paths = setting_path.match_indices('.').map(|(dot_offset, _)| &setting_path[..dot_offset]);
+        for full_path in section_paths.chain([setting_path]) {
             if let Some((home_section, last_key)) = full_path.rsplit_once('.')
                 && last_key == searched_key
                 && home_section != parent_path

@@ -7,7 +7,7 @@ use tribunal_core::{
     development::checks::CheckSpec,
     engine::{limits::RunLimits, plan::RunPlan, settings::Settings},
     loop_run::order::LoopOrder,
-    review::{finding::Severity, order::ReviewOrder, subject::Subject},
+    review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
 };
 use tribunal_report::DisplayMode;
 
@@ -73,13 +73,51 @@ pub(crate) fn resolve_settings(
     subject: Subject,
     inputs: &RunInputs,
 ) -> Result<ResolvedSettings, UserError> {
-    let CommonSettings { typed_settings, roster, mut resolved, .. } = resolve_common(project_root, inputs)?;
+    let CommonSettings { typed_settings, roster, effective, mut resolved } = resolve_common(project_root, inputs)?;
+    require_reviews_enabled(&effective, &typed_settings)?;
+    check_thresholds(&effective, &typed_settings.review.level_rules)?;
     // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
     let mut order = typed_settings.review;
     order.subject = subject;
     order.panel.plans.roster = roster.personas;
     resolved.warnings.extend(roster.warning);
     Ok(resolved.with_order(order))
+}
+
+/// Refuses to review where the settings forbid it: what costs money must not start against a setting.
+fn require_reviews_enabled(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> Result<(), UserError> {
+    if typed_settings.is_review_enabled {
+        return Ok(());
+    }
+    const ENABLED_PATH: &str = "review_loop.enabled";
+    Err(UserError::usage(format!(
+        "{}: `{ENABLED_PATH}` is false, so nothing is reviewed",
+        describe_origin(effective, ENABLED_PATH)
+    ))
+    .with_reason("Nothing was started.")
+    .with_step("change the setting")
+    .with_step(format!("or review this once: add `--set {ENABLED_PATH}=true`")))
+}
+
+/// Refuses thresholds with which no confidence could lead to a dual panel by their meaning.
+fn check_thresholds(effective: &EffectiveSettings, level_rules: &LevelRules) -> Result<(), UserError> {
+    if level_rules.minimal_above >= level_rules.dual_from {
+        return Ok(());
+    }
+    const MINIMAL_PATH: &str = "levels.minimal_above";
+    const DUAL_PATH: &str = "levels.dual_from";
+    // The one that was set is the one to change.
+    let is_default =
+        effective.origin_of(MINIMAL_PATH).is_none_or(|setting_origin| setting_origin.layer == SettingLayer::Default);
+    let changed_path = if is_default { DUAL_PATH } else { MINIMAL_PATH };
+    Err(UserError::usage(format!(
+        "{}: a minimal panel needs a confidence above {}, but a dual panel one from {}",
+        describe_origin(effective, changed_path),
+        level_rules.minimal_above,
+        level_rules.dual_from
+    ))
+    .with_reason("A smaller panel needs a higher confidence. Nothing was started.")
+    .with_step(format!("set `{MINIMAL_PATH}` to at least `{DUAL_PATH}`")))
 }
 
 /// Resolves the settings for a headless loop. The caller adds its task and its branch.

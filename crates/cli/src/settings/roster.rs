@@ -6,7 +6,7 @@
 
 use std::{fs, io, path::Path};
 
-use tribunal_bmad::{ROSTER_PATH, parse_roster, roster::roster_from_toml};
+use tribunal_bmad::{CUSTOM_ROSTER_PATH, ROSTER_PATH, parse_roster, roster::roster_from_toml};
 use tribunal_core::review::seat_plan::{MIN_PICKS, Persona};
 use tribunal_runner::Project;
 
@@ -63,8 +63,19 @@ const LAYER_PATHS: [&str; 4] =
 /// A roster with its file; or the file that could not be read, and why.
 type RosterResult = Result<Option<(&'static str, tribunal_bmad::Roster)>, (&'static str, String)>;
 
-/// Finds the roster in the installer's list, or in the settings of late eras.
+/// Finds the roster in the installer's list, or in the settings of late eras, and adds the project's custom agents.
 fn find_roster(project_root: &Path) -> RosterResult {
+    let installed = find_installed_roster(project_root)?;
+    let custom_text = read_inside_project(project_root, CUSTOM_ROSTER_PATH)
+        .map_err(|problem_text| (CUSTOM_ROSTER_PATH, problem_text))?;
+    let Some(custom_text) = custom_text else { return Ok(installed) };
+    let (roster_path, mut roster) = installed.unwrap_or((CUSTOM_ROSTER_PATH, tribunal_bmad::Roster::default()));
+    roster.add_custom_agents(&custom_text);
+    Ok(Some((roster_path, roster)))
+}
+
+/// Finds the roster that an installer wrote.
+fn find_installed_roster(project_root: &Path) -> RosterResult {
     // The installer's list wins if a project has both.
     if let Some(roster_text) =
         read_inside_project(project_root, ROSTER_PATH).map_err(|problem_text| (ROSTER_PATH, problem_text))?
@@ -174,6 +185,19 @@ mod tests {
         assert_eq!(roster_names().1.as_deref(), Some(too_few_warning));
         write_file(ROSTER_PATH, THREE_PERSONAS);
         assert_eq!(roster_names().0, "Clerk,Cook,Pilot", "the list is asked first");
+    }
+
+    #[test]
+    fn custom_agents_take_part_in_parties() {
+        let directory = project_with_roster(b"title,role\nClerk,bills\nCook,food\n");
+        let custom_path = directory.path().join(CUSTOM_ROSTER_PATH);
+        fs::write(&custom_path, "name,title,role\ntax,Tax Lawyer,taxes\n").unwrap();
+        let PartyRoster { personas, warning } = read_roster(directory.path(), 3);
+        let persona_names: Vec<&str> = personas.iter().map(|persona| persona.name.as_str()).collect();
+        assert_eq!((persona_names, warning), (vec!["Clerk", "Cook", "Tax Lawyer"], None));
+        fs::write(&custom_path, "").unwrap();
+        let warning = read_roster(directory.path(), 2).warning.unwrap();
+        assert!(warning.contains("has 2 personas, but a party needs 3"), "{warning}");
     }
 
     #[test]

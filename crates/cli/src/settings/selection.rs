@@ -11,12 +11,12 @@
 //! of the weaker one. An agent that was named for one kind of task gets nothing of another. An agent that `--agent` names
 //! works alone: none of these settings is read then.
 
+use std::collections::BTreeMap;
+
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::{
-        settings::{AgentSpec, DriverSpec},
-        tier::ProcessTier,
-    },
+    engine::{settings::AgentSpec, tier::ProcessTier},
+    review::level::AgentRole,
     tasks::client::{JobDuty, JobKind, JobPriority},
 };
 
@@ -25,7 +25,7 @@ use super::{
     kind::SettingValue,
     layers::{EffectiveSettings, text_setting},
     origin::SettingLayer,
-    typed::TypedSettings,
+    typed::{SeatModels, TypedSettings},
 };
 
 const REVIEW_JOBS: [JobKind; 2] = [JobKind::Review, JobKind::Fix];
@@ -60,11 +60,12 @@ impl FallbackAgent {
 pub(super) struct AgentSelection {
     choices: Vec<(JobKind, JobChoice)>,
     fixer_model: Option<String>,
+    seat_models: SeatModels,
 }
 
 impl AgentSelection {
     pub fn from_settings(effective: &EffectiveSettings, typed_settings: &TypedSettings) -> AgentSelection {
-        let (review_tier, fixer_model) = (typed_settings.run.tier, typed_settings.agents.fixer_model.clone());
+        let review_tier = typed_settings.run.tier;
         // The flag means: this agent and no other.
         let is_named_by_flag =
             effective.origin_of("agents.use").is_some_and(|use_origin| use_origin.layer == SettingLayer::Flags);
@@ -74,7 +75,8 @@ impl AgentSelection {
         };
         AgentSelection {
             choices: REVIEW_JOBS.map(|review_job| (review_job, choice_for(review_job))).to_vec(),
-            fixer_model,
+            fixer_model: typed_settings.agents.fixer_model.clone(),
+            seat_models: typed_settings.agents.seat_models.clone(),
         }
     }
 
@@ -118,16 +120,9 @@ impl AgentSelection {
                     )),
                     ModelFit::NoClient(problem_text) => remarks.push(problem_text),
                 }
-            } else if let (JobKind::Fix, Some(model_name)) = (review_job, &self.fixer_model)
-                // This is only a warning: the setting may be part of a pasted block.
-                && !taking_agents.iter().any(|agent_spec| uses_fixer_model(agent_spec))
-            {
-                let matching_clients = AgentClient::all().filter(|known_client| known_client.facts.uses_fixer_model);
-                let client_names: Vec<&str> = matching_clients.map(|known_client| known_client.name).collect();
-                remarks.push(format!(
-                    "`tasks.fixer_model` (`{model_name}`) is ignored because no fixer is {}",
-                    client_names.join(" or ")
-                ));
+            } else if !taking_agents.iter().any(|agent_spec| uses_seat_models(agent_spec)) {
+                // This is only a warning: the settings may be part of a pasted block.
+                remarks.extend(self.ignored_seat_models(*review_job));
             }
             for agent_spec in agents.iter_mut() {
                 let agent_duty = self.duty_of(*review_job, job_choice, agent_spec, used_names);
@@ -149,25 +144,55 @@ impl AgentSelection {
         used_names: &[String],
     ) -> JobDuty {
         let agent_part = part_of_agent(job_choice, agent_spec.name.as_str(), used_names);
-        // Models are names of a client; commands and scripts have none.
-        let job_model = job_choice.model.as_ref().map(|(chosen_model, _)| chosen_model);
-        let chosen_model = match &agent_spec.driver {
-            DriverSpec::Client(_) if review_job == JobKind::Fix && uses_fixer_model(agent_spec) => {
-                job_model.or(self.fixer_model.as_ref())
+        // Only an agent that takes the task gets the models that were set for it. Models are names of a client; commands and
+        // scripts have none.
+        if agent_part != JobPriority::Takes || agent_spec.driver.client_spec().is_none() {
+            return JobDuty { part: agent_part, ..JobDuty::default() };
+        }
+        let job_model = job_choice.model.as_ref().map(|(chosen_model, _)| chosen_model.clone());
+        if !uses_seat_models(agent_spec) {
+            return JobDuty { part: agent_part, model: job_model, ..JobDuty::default() };
+        }
+        match review_job {
+            JobKind::Fix => {
+                let model = job_model.or_else(|| self.fixer_model.clone());
+                JobDuty { part: agent_part, model, ..JobDuty::default() }
             }
-            DriverSpec::Client(_) => job_model,
-            DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
+            _ => JobDuty { part: agent_part, model: job_model, seat_models: self.models_by_role() },
+        }
+    }
+
+    fn models_by_role(&self) -> BTreeMap<AgentRole, String> {
+        let model_for = |role| Some((role, self.seat_models.for_role(role)?.clone()));
+        AgentRole::ALL.into_iter().filter_map(model_for).collect()
+    }
+
+    /// Says which models of seats are ignored because no agent that takes the job can use them.
+    fn ignored_seat_models(&self, review_job: JobKind) -> Vec<String> {
+        let SeatModels { reviewer, party, elicitation } = &self.seat_models;
+        let set_models = match review_job {
+            JobKind::Fix => vec![("fixer_model", &self.fixer_model)],
+            _ => vec![("reviewer_model", reviewer), ("party_model", party), ("elicitation_model", elicitation)],
         };
-        // Only an agent that takes the task gets the model that was set for it.
-        JobDuty { part: agent_part, model: chosen_model.filter(|_| agent_part == JobPriority::Takes).cloned() }
+        let worker_name = if review_job == JobKind::Fix { "fixer" } else { "reviewer" };
+        let matching_clients = AgentClient::all().filter(|known_client| known_client.facts.uses_seat_models);
+        let client_names: Vec<&str> = matching_clients.map(|known_client| known_client.name).collect();
+        let describe_ignored = |(setting_name, model): (&str, &Option<String>)| {
+            Some(format!(
+                "`tasks.{setting_name}` (`{}`) is ignored because no {worker_name} is {}",
+                model.as_ref()?,
+                client_names.join(" or ")
+            ))
+        };
+        set_models.into_iter().filter_map(describe_ignored).collect()
     }
 }
 
-/// Returns whether `tasks.fixer_model` applies to this agent's client.
-fn uses_fixer_model(agent_spec: &AgentSpec) -> bool {
+/// Returns whether models for single seats, such as `tasks.fixer_model`, apply to this agent's client.
+fn uses_seat_models(agent_spec: &AgentSpec) -> bool {
     let known_client =
         agent_spec.driver.client_spec().and_then(|client_spec| AgentClient::find(client_spec.client.as_str()).ok());
-    known_client.is_some_and(|known_client| known_client.facts.uses_fixer_model)
+    known_client.is_some_and(|known_client| known_client.facts.uses_seat_models)
 }
 
 /// The names without repetitions, in their order.

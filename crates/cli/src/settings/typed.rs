@@ -11,7 +11,7 @@ use tribunal_core::{
     development::{checks::CommandLine, workspace::TargetBranch},
     engine::settings::Settings,
     loop_run::order::LoopOrder,
-    review::{finding::Severity, order::ReviewOrder, subject::Subject},
+    review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
 };
 use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
@@ -34,6 +34,8 @@ pub(crate) struct TypedSettings {
     pub progress: DisplayMode,
     /// Which findings make a command fail; `None` leaves the exit code to the outcome. It is not pinned either.
     pub fail_on: Option<Severity>,
+    /// Whether reviews may start. It is not pinned either.
+    pub is_review_enabled: bool,
     pub hooks: HookSettings,
     pub folders: FolderSettings,
     pub agents: AgentChoice,
@@ -52,6 +54,7 @@ impl Default for TypedSettings {
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             fail_on: None,
+            is_review_enabled: true,
             hooks: HookSettings::default(),
             folders: FolderSettings::default(),
             agents: AgentChoice::default(),
@@ -139,10 +142,32 @@ pub(crate) struct AgentChoice {
     /// Whether agents continue their sessions; otherwise every task starts a fresh one.
     pub continue_sessions: bool,
     pub fixer_model: Option<String>,
+    pub seat_models: SeatModels,
+}
+
+/// Models for seats of a panel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeatModels {
+    /// For every reviewer without a model of its own.
+    pub reviewer: Option<String>,
+    pub party: Option<String>,
+    pub elicitation: Option<String>,
+}
+
+impl SeatModels {
+    pub fn for_role(&self, role: AgentRole) -> Option<&String> {
+        let own_model = match role {
+            AgentRole::Party => self.party.as_ref(),
+            AgentRole::Elicitation => self.elicitation.as_ref(),
+            AgentRole::Spec | AgentRole::Quality | AgentRole::Adversarial => None,
+            AgentRole::Fixer | AgentRole::Challenger | AgentRole::Judge => return None,
+        };
+        own_model.or(self.reviewer.as_ref())
+    }
 }
 
 impl Default for AgentChoice {
     fn default() -> Self {
-        AgentChoice { used: None, continue_sessions: true, fixer_model: None }
+        AgentChoice { used: None, continue_sessions: true, fixer_model: None, seat_models: SeatModels::default() }
     }
 }

@@ -47,6 +47,7 @@ mod progress_display;
 mod projects;
 mod reader_copies;
 mod responses;
+mod review_level;
 mod running_status;
 mod sessions;
 mod sessions_review;

@@ -100,6 +100,50 @@ fn deleting_the_text_repairs_nothing_and_checks_must_pass() {
     assert!(stop_refusal(&sandbox, &stop_input("s1", DONE_PROMISE)).is_some());
 }
 
+/// A review says who let go of its session and why: in its state, in its question and in the page of the question.
+#[test]
+fn the_user_is_told_why_a_session_was_released() {
+    for (last_message, expected_text, exit_state) in [
+        (
+            "<review-blocked>there is no key</review-blocked>",
+            "the session was released: it says that only you can continue (there is no key)",
+            "waiting",
+        ),
+        (
+            "<review-timeout>five hours</review-timeout>",
+            "the session was released: it says that it ran out of time (five hours)",
+            "halted",
+        ),
+    ] {
+        let sandbox = review_in_session();
+        let page = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run_id());
+        assert!(sandbox.read_file(&page).contains("assigned to a session"), "{}", sandbox.read_file(&page));
+        assert_eq!(stop_refusal(&sandbox, &stop_input("s1", last_message)), None);
+        assert_eq!(run_state(&sandbox), exit_state);
+        let status = sandbox.run_tribunal(&["status"]).stdout;
+        assert!(status.contains(expected_text), "{status}");
+        let question = format!("{expected_text}. Who should fix F1, F2?");
+        let decisions = sandbox.run_json(&["decisions"]);
+        assert_eq!(decisions["decisions"].as_array().unwrap().len(), 1, "{decisions}");
+        assert_eq!(decisions["decisions"][0]["question"], question.as_str());
+        assert!(sandbox.read_file(&page).contains(&question), "{}", sandbox.read_file(&page));
+        // The session may still come back with its repairs.
+        repair_plan(&sandbox);
+        let output = sandbox.run_tribunal(&["resume"]);
+        assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    }
+}
+
+/// The client would end a turn after eight refusals in a row and show nothing.
+#[test]
+fn the_user_is_told_that_the_client_would_have_ended_the_turn() {
+    let sandbox = review_in_session();
+    while stop_refusal(&sandbox, &stop_input("s1", "Done.")).is_some() {}
+    let decisions = sandbox.run_json(&["decisions"]);
+    let question = decisions["decisions"][0]["question"].as_str().unwrap();
+    assert!(question.contains("the client was about to end the turn by itself, without a result"), "{question}");
+}
+
 /// The session can write every file of the project, so answers in files may be its own and do not count.
 #[test]
 fn a_session_cannot_answer_for_the_user() {
@@ -138,7 +182,7 @@ fn a_session_that_gives_up_leaves_the_decision_to_the_user() {
     );
     assert_eq!(run_state(&sandbox), "waiting");
     let questions = sandbox.run_tribunal(&["decisions"]).stdout;
-    assert!(questions.contains("Who should fix what is open if it does not come back?"), "{questions}");
+    assert!(questions.contains("(only legal knows). Who should fix F1, F2?"), "{questions}");
     // The session may still repair the findings later.
     repair_plan(&sandbox);
     assert_eq!(resume_in_session(&sandbox).exit_code, Some(0));

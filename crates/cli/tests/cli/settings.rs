@@ -81,7 +81,7 @@ fn variables_and_flags_are_checked_like_files() {
 
 /// The settings of loops, between their heading and the next one.
 fn loop_section(listed: &str) -> &str {
-    let start = listed.find("loop:\n").unwrap();
+    let start = listed.find("\nloop:\n").unwrap() + 1;
     let end = listed[start + 1..].find("\naccepted").unwrap() + start + 2;
     &listed[start..end]
 }
@@ -134,6 +134,7 @@ fn the_settings_in_force_read_well() {
     insta::assert_snapshot!(without_loop_section(&inspect_settings(&sandbox_with_short_settings())), @"
     * tier                     1              tribunal.yaml:1          a whole number from 0 to 4
       level                    -              not set                  one of minimal, dual, full
+      document_output_language -              not set                  text
       goal                     zero-open      default                  one of zero-open, critical-only
       fail_on                  -              not set                  one of critical, high, medium, low
       target_confidence        -              not set                  a percentage from 0 to 100
@@ -145,6 +146,17 @@ fn the_settings_in_force_read_well() {
       jobs                     3              default                  a whole number from 1 to 32
       output_folder            -              not set                  a directory in the project
       reviews_folder           -              not set                  a directory in the project
+    levels:
+      policy                   table          default                  one of table, floor
+      minimal_above            98 %           default                  a percentage from 0 to 100
+      dual_from                95 %           default                  a percentage from 0 to 100
+      tier_0_minimum           -              not set                  one of minimal, dual, full
+      tier_1_minimum           -              not set                  one of minimal, dual, full
+      tier_2_minimum           -              not set                  one of minimal, dual, full
+      tier_3_minimum           -              not set                  one of minimal, dual, full
+      tier_4_minimum           -              not set                  one of minimal, dual, full
+    review_loop:
+      enabled                  true           default                  true or false
     agents:
       use                      -              not set                  a list such as [a, b]
       at_once                  6              default                  a whole number from 1 to 32
@@ -179,6 +191,9 @@ fn the_settings_in_force_read_well() {
       party_timeout            1200 s         default                  1 to 86400 seconds
       elicitation_timeout      -              not set                  1 to 86400 seconds
       fixer_timeout            900 s          default                  1 to 86400 seconds
+      reviewer_model           -              not set                  text
+      party_model              -              not set                  text
+      elicitation_model        -              not set                  text
       fixer_model              -              not set                  text
       check_timeout            600 s          default                  1 to 86400 seconds
       idle_timeout             600 s          default                  1 to 86400 seconds
@@ -207,7 +222,7 @@ fn the_settings_in_force_read_well() {
     accepted, but not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true or false
 
-    * set explicitly (6); all others are defaults. 30 more are accepted, but not used by this version; show them with `--all`.
+    * set explicitly (6); all others are defaults. 19 more are accepted, but not used by this version; show them with `--all`.
     ");
 }
 
@@ -219,7 +234,7 @@ fn one_file_alone_is_explained_with_all_its_problems() {
     assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
     insta::assert_snapshot!(output.stdout, @"
     line 1    tier                                         1
-    line 6    review_loop.enabled                          false           accepted, but not used by this version
+    line 6    review_loop.enabled                          false
     error: line 3: `limits.max_cost` must be an amount in dollars, more than 0; found `0`
       help: unlimited is not supported; set a number
     error: line 4: unknown setting `speed`

@@ -84,6 +84,32 @@ impl TerminalSession {
     }
 }
 
+/// What was reviewed before is reviewed again only if the user wants that.
+#[test]
+fn a_review_of_the_same_text_asks_first() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(0));
+    let prompt = "[R] review, [C] continue without a review: ";
+    let Some(mut session) = TerminalSession::start(&sandbox, "review plan.md") else { return };
+    session.wait_for("plan.md was reviewed before, in ").wait_for("confidence ").wait_for("recommended: minimal (");
+    session.wait_for(prompt).type_text("maybe\n").wait_for("type r or c").wait_for(prompt).type_text("c\n");
+    let (exit_code, screen) = session.finish();
+    assert_eq!(exit_code, Some(0), "{screen}");
+    assert!(screen.contains("cancelled: you continued without a review"), "{screen}");
+    let runs = sandbox.run_json(&["status"]);
+    assert_eq!(runs["runs"][0]["last"]["reason"], "skipped", "{runs}");
+    let Some(mut session) = TerminalSession::start(&sandbox, "review plan.md") else { return };
+    session.wait_for(prompt).type_text("\n").wait_for("round 1 of");
+    assert_eq!(session.finish().0, Some(0));
+    let Some(mut session) = TerminalSession::start(&sandbox, "review plan.md") else { return };
+    session.wait_for(prompt).type_text(CTRL_D);
+    assert_eq!(session.finish().0, Some(130));
+    // A level is an answer already.
+    let Some(session) = TerminalSession::start(&sandbox, "review plan.md --level minimal") else { return };
+    let (exit_code, screen) = session.finish();
+    assert!(exit_code == Some(0) && !screen.contains(prompt), "{screen}");
+}
+
 fn approving_session(sandbox: &Sandbox) -> Option<TerminalSession> {
     TerminalSession::start(sandbox, "review plan.md --approve each")
 }

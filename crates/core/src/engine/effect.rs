@@ -325,6 +325,9 @@ pub struct FailedTask {
     /// The masked prompt that was sent before the failure, as a blob; `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Hash>,
+    /// Where the prompt was sent, if another endpoint than the default of the vendor was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<StrayEdit>,

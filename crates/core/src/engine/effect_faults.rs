@@ -112,6 +112,7 @@ impl From<Fault> for AskOutcome {
             usage: AgentUsage::default(),
             output: None,
             prompt: None,
+            endpoint: None,
             strayed: Vec::new(),
             workspace: None,
         })

@@ -115,6 +115,7 @@ mod tests {
             usage: Default::default(),
             output: Some(Hash::new("o")),
             prompt: None,
+            endpoint: None,
             strayed: Vec::new(),
             workspace: None,
         });

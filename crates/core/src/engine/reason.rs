@@ -45,6 +45,7 @@ pub enum RunReason {
     Environment,
     Stopped,
     Abandoned,
+    Skipped,
     PanelDegraded,
     ConfidenceLow,
     InSession,
@@ -82,7 +83,7 @@ const fn reason_row(
 use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row for each reason, in the order of [`RunReason`].
-pub const REASON_TABLE: [ReasonRow; 25] = [
+pub const REASON_TABLE: [ReasonRow; 26] = [
     reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "goal met"),
     reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open, and fixing is off"),
     reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "you accepted the remaining findings"),
@@ -99,6 +100,7 @@ pub const REASON_TABLE: [ReasonRow; 25] = [
     // 130 is what shells report for a process that Ctrl-C ended.
     reason_row(RunReason::Stopped, "stopped", None, 130, "interrupted; its state is saved"),
     reason_row(RunReason::Abandoned, "abandoned", Some(Cancelled), 0, "you ended it for good"),
+    reason_row(RunReason::Skipped, "skipped", Some(Cancelled), 0, "you continued without a review"),
     reason_row(
         RunReason::PanelDegraded,
         "panel_degraded",

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     engine::ids::{RecordKey, RunId},
     loop_run::breaker::CircuitBreaker,
-    review::dismissed_finding::DismissedFinding,
+    review::{dismissed_finding::DismissedFinding, review_record::ReviewRecord},
     text::word_table::words,
 };
 
@@ -23,9 +23,14 @@ use crate::{
 pub enum RecordKind {
     DismissedFinding,
     CircuitBreaker,
+    LastReview,
 }
 
-words!(RecordKind { DismissedFinding = "dismissed_finding", CircuitBreaker = "circuit_breaker" });
+words!(RecordKind {
+    DismissedFinding = "dismissed_finding",
+    CircuitBreaker = "circuit_breaker",
+    LastReview = "last_review",
+});
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
@@ -34,6 +39,8 @@ pub enum ProjectRecord {
     DismissedFinding(DismissedFinding),
     /// Whether loops may run in this project.
     CircuitBreaker(Box<CircuitBreaker>),
+    /// The last review of a subject.
+    LastReview(ReviewRecord),
 }
 
 impl ProjectRecord {
@@ -41,6 +48,7 @@ impl ProjectRecord {
         match self {
             ProjectRecord::DismissedFinding(_) => RecordKind::DismissedFinding,
             ProjectRecord::CircuitBreaker(_) => RecordKind::CircuitBreaker,
+            ProjectRecord::LastReview(_) => RecordKind::LastReview,
         }
     }
 }

@@ -13,12 +13,13 @@ use crate::{
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         limits::RunUsage,
         plan::RunPlan,
+        reason::RunReason,
         settings::Settings,
         timestamp::Timestamp,
     },
     loop_run::view::LoopView,
-    review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, view::ReviewView},
-    session::{event::SessionEvent, view::SessionView},
+    review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
+    session::{ending::describe_session_question, event::SessionEvent, view::SessionView},
 };
 
 /// The phase of a run according to its journal. The journal cannot know whether a process still works on it.
@@ -149,6 +150,7 @@ impl RunView {
                 self.update_detail(|detail| detail.apply_order(order));
             }
             RunEvent::RunParked(summary) => {
+                reword_session_questions(&mut self.decisions, summary);
                 self.update_detail(|detail| detail.apply_summary(&summary.result));
                 self.phase = RunPhase::Parked(summary.clone());
             }
@@ -314,5 +316,16 @@ impl RunView {
     /// Returns the decisions without an answer.
     pub fn open_decisions(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.answer.is_none())
+    }
+}
+/// Says in the question about a session why it was released. The workflow posted it when it began to wait for the session.
+fn reword_session_questions(decisions: &mut [Decision], summary: &RunSummary) {
+    if matches!(summary.reason, RunReason::InSession | RunReason::Stopped) {
+        return;
+    }
+    for decision in decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
+        if let Some(ReviewTopic::Session { findings }) = decision.about.review_topic() {
+            decision.question = describe_session_question(&summary.detail, findings);
+        }
     }
 }

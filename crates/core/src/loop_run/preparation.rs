@@ -79,7 +79,7 @@ async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBrea
     let list = host.host.perform(stage_key.child_key("breaker"), read).await?;
     let breaker = list.records.into_iter().find_map(|stored| match stored.record {
         ProjectRecord::CircuitBreaker(breaker) => Some(*breaker),
-        ProjectRecord::DismissedFinding(_) => None,
+        ProjectRecord::DismissedFinding(_) | ProjectRecord::LastReview(_) => None,
     });
     Ok(breaker.unwrap_or_default())
 }

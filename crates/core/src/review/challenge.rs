@@ -255,7 +255,6 @@ fn challenger_task(
     challenge_input: &ChallengeInput<'_>,
     batch: &ChallengeBatch,
 ) -> AgentTask {
-    let settings = host.settings();
     let disputed_findings = batch
         .findings
         .iter()
@@ -264,7 +263,7 @@ fn challenger_task(
     let brief = ReviewBrief {
         disputed: disputed_findings.collect(),
         said: state.dialog.remark_lines(),
-        surroundings: state.task_background(settings),
+        surroundings: state.task_background(host),
         ..ReviewBrief::new(AgentRole::Challenger, state.reviewed_subject(host.order), state.round)
     };
     let workspace = WorkspaceKind::Frozen { by: challenge_input.freeze_key.clone() };

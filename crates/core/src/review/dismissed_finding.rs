@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::ids::{FindingId, Hash, RecordKey, RunId},
+    engine::ids::{FindingId, RecordKey, RunId},
     review::{
         finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity},
         ground::fold_quote,
-        subject::Subject,
+        subject::{Subject, digest_parts},
     },
     text::fold_case_and_spaces,
 };
@@ -62,7 +62,7 @@ impl DismissedFinding {
 
     /// Returns the prefix that the keys of all records about a subject have.
     pub fn key_prefix(subject: &Subject) -> String {
-        format!("{}/", digest_parts(&subject.identity_parts()))
+        format!("{}/", subject.identity_digest())
     }
 
     /// Returns the key of the record. The same claim about the same text of the same subject always has the same key, so it is
@@ -112,9 +112,4 @@ fn fold_evidence(evidence: &Evidence) -> FoldedEvidence {
         }
         Evidence::Check { command, .. } => FoldedEvidence::Check(command.clone()),
     }
-}
-
-fn digest_parts(parts: &[&str]) -> String {
-    // No part contains the separator, so different parts cannot become the same text.
-    String::from(Hash::digest_of(parts.join("\0").as_bytes()).short_hex())
 }

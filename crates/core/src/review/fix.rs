@@ -222,7 +222,7 @@ fn fixer_brief(host: &ReviewHost<'_>, state: &ReviewState, assigned_ids: &[Findi
             last_try: last_failure_note(finding),
         });
     let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
-    let mut environment = state.task_background(host.settings());
+    let mut environment = state.task_background(host);
     environment.context = state.tries.context.clone();
     environment.context.stable = describe_progress(host, state, iteration);
     ReviewBrief {

@@ -318,7 +318,7 @@ async fn read_current_files(
 fn new_brief(host: &ReviewHost<'_>, state: &ReviewState) -> ReviewBrief {
     ReviewBrief {
         said: state.dialog.remark_lines(),
-        surroundings: state.task_background(host.settings()),
+        surroundings: state.task_background(host),
         ..ReviewBrief::new(AgentRole::Judge, state.reviewed_subject(host.order), state.round)
     }
 }

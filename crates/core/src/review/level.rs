@@ -1,6 +1,6 @@
 //! How thorough a review is: tier, level, roles, panel.
 //!
-//! The settings have the tier and may have a level; without one the level follows from the tier by one table.
+//! The settings have the tier and may have a level; without one [`super::level_rules`] chooses it.
 
 use alloc::{vec, vec::Vec};
 use core::fmt;
@@ -93,27 +93,6 @@ words!(AgentRole {
     Judge = "judge",
 });
 
-/// Returns the level for a tier and a confidence (0 to 100) without the tier's deduction.
-///
-/// | tier | confidence | level |
-/// | --- | --- | --- |
-/// | 0 | any | minimal |
-/// | 1 | any | dual |
-/// | 2-4 | above 98 | minimal |
-/// | 2-4 | 95 to 98 | dual |
-/// | 2-4 | below 95 | full |
-/// | 2-4 | no signal yet | full |
-pub fn level_for(tier: ProcessTier, confidence: Option<u32>) -> ReviewLevel {
-    match (tier.number(), confidence) {
-        (0, _) => ReviewLevel::Minimal,
-        (1, _) => ReviewLevel::Dual,
-        // The confidence lowers the effort only from tier 2 on; below that the tier alone decides.
-        (_, Some(score)) if score > 98 => ReviewLevel::Minimal,
-        (_, Some(score)) if score >= 95 => ReviewLevel::Dual,
-        _ => ReviewLevel::Full,
-    }
-}
-
 /// Returns the reviewers of one round, in a fixed order.
 pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ProcessTier) -> Vec<AgentRole> {
     // Besides the adversarial reviewer, documents get a party and elicitation, and code gets specification and quality.
@@ -152,27 +131,6 @@ pub fn alternative_panel(subject: &Subject, level: ReviewLevel, tier: ProcessTie
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_level_table_holds_at_its_borders() {
-        let tier_of = |tier_number| ProcessTier::new(tier_number).unwrap();
-        for (tier_number, confidence, level) in [
-            (0, None, ReviewLevel::Minimal),
-            (0, Some(10), ReviewLevel::Minimal),
-            (1, Some(99), ReviewLevel::Dual),
-            (2, None, ReviewLevel::Full),
-            (2, Some(94), ReviewLevel::Full),
-            (3, Some(95), ReviewLevel::Dual),
-            (3, Some(98), ReviewLevel::Dual),
-            (4, Some(99), ReviewLevel::Minimal),
-        ] {
-            assert_eq!(
-                level_for(tier_of(tier_number), confidence),
-                level,
-                "tier {tier_number}, confidence {confidence:?}"
-            );
-        }
-    }
 
     #[test]
     fn changes_and_documents_have_panels_of_their_own() {

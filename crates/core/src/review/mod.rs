@@ -43,6 +43,7 @@ mod judge;
 mod land;
 mod landing_impact;
 pub mod level;
+pub mod level_rules;
 pub mod merge;
 pub mod metrics;
 mod next_stage;
@@ -54,6 +55,7 @@ mod questions;
 mod repairs;
 mod review_host;
 mod review_keys;
+pub mod review_record;
 mod round_stats;
 mod run_stage;
 pub mod seat_plan;
@@ -112,6 +114,9 @@ enum EndingOrigin {
 }
 
 async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<StageOutcome, ParkedRun> {
+    if host.order.skipped {
+        return Ok(StageOutcome::Ended(RunEnding::from_reason(RunReason::Skipped)));
+    }
     // Waiting has its own stretch: everything about the run may be changed meanwhile.
     if let Some(ending) = state.waiting.take() {
         user_requests::wait_for_user(host, state, ending).await?;
@@ -217,6 +222,7 @@ async fn close_review(
         );
     }
     state.write_metrics(host, &end_key, &ending).await?;
+    state.record_confidence(host, &end_key).await?;
     if is_final {
         return Ok(StageOutcome::Ended(ending));
     }

@@ -16,6 +16,7 @@ use crate::{
         counts::FindingCounts,
         event::ReviewEvent,
         level::{AgentRole, ReviewGoal, ReviewLevel},
+        level_rules::LevelRules,
         seat_plan::Persona,
         subject::Subject,
         topic::ReviewTopic,
@@ -26,9 +27,17 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewOrder {
     pub subject: Subject,
-    /// The level that the user chose; `None` derives it from the tier.
+    /// The user continued without a review: the run only records that.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub skipped: bool,
+    /// The level that the user chose; `None` derives it by the rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<ReviewLevel>,
+    #[serde(default, skip_serializing_if = "LevelRules::is_default")]
+    pub level_rules: LevelRules,
+    /// The language in which the project writes its documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_language: Option<String>,
     pub goal: ReviewGoal,
     /// Whether findings are fixed; if false, the run only reviews.
     pub fix: bool,
@@ -52,7 +61,10 @@ impl ReviewOrder {
     pub fn new(subject: Subject) -> ReviewOrder {
         ReviewOrder {
             subject,
+            skipped: false,
             level: None,
+            level_rules: LevelRules::default(),
+            document_language: None,
             goal: ReviewGoal::default(),
             fix: true,
             baseline: default_baseline(),
@@ -99,6 +111,9 @@ impl RunKind for ReviewOrder {
     }
 
     fn needed_jobs(&self) -> Vec<JobKind> {
+        if self.skipped {
+            return Vec::new();
+        }
         // A session that repairs its findings itself leaves nothing to fixers.
         if self.fix && !self.fixers.in_session { vec![JobKind::Review, JobKind::Fix] } else { vec![JobKind::Review] }
     }

@@ -26,10 +26,12 @@ use crate::{
         event::ReviewEvent,
         finding::FindingRaiser,
         frozen_copy::{FrozenCopy, freeze_subject},
-        level::{AgentRole, alternative_panel, level_for, panel_roles},
+        level::{AgentRole, alternative_panel, panel_roles},
+        level_rules::ChosenLevel,
         merge::{finding_headline, is_same_claim},
         next_stage::round_trigger,
         review_host::ReviewHost,
+        review_record::ReviewRecord,
         round_stats::{self, RoundStats},
         run_stage::StageExit,
         seat_plan::SeatPlan,
@@ -60,9 +62,8 @@ struct PanelSeat {
 
 /// Runs one review round.
 pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
-    let _settings = host.settings();
     let round_key = Key::for_round(round);
-    let roles = choose_roles(host, state, round);
+    let roles = choose_roles(host, state, &round_key).await?;
     let max_rounds = host.order.limits.rounds.saturating_mul(state.spent.granted_shares());
     host.note_review(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
     // What the user sends may take back what an earlier run recorded, so the records are read first.
@@ -138,6 +139,7 @@ async fn ask_panel(
         let agent = selection::stand_in(settings, JobKind::Review, &agent, &state.spent.failing);
         let mut brief = reviewer_brief(state, host, round, *role, frozen.count_reviewed_lines(host.order));
         complete_brief(&mut brief, host, state, &frozen.subject_text);
+        brief.surroundings.servers = list_servers(settings, &agent, *role);
         ask_reviewer(host, agent, brief, &state.spent, roles.len())
     });
     let panel_seats = try_join_all(reviewer_futures).await?;
@@ -233,24 +235,32 @@ fn rotation_offset(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
 
-fn choose_roles(host: &ReviewHost<'_>, state: &ReviewState, round: u32) -> Vec<AgentRole> {
-    let settings = host.settings();
-    let level = host.order.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let chosen_roles = match state.degraded {
-        0 => panel_roles(&host.order.subject, level, settings.tier),
-        _ => alternative_panel(&host.order.subject, level, settings.tier),
-    };
-    if round == 1 {
-        let choice_reason = match host.order.level {
-            Some(_) => String::from("chosen by you"),
-            None if settings.tier.number() >= 2 => {
-                format!("tier {}, no confidence signal yet", settings.tier)
-            }
-            None => format!("tier {}", settings.tier),
-        };
-        host.note_review(ReviewEvent::LevelChosen { level, why: choice_reason, panel: chosen_roles.clone() });
+/// Chooses the reviewers of a round; before the first round also the level.
+async fn choose_roles(
+    host: &ReviewHost<'_>,
+    state: &mut ReviewState,
+    round_key: &Key,
+) -> Result<Vec<AgentRole>, ParkedRun> {
+    let (subject, tier) = (&host.order.subject, host.settings().tier);
+    if let Some(level) = state.level {
+        return Ok(match state.degraded {
+            0 => panel_roles(subject, level, tier),
+            _ => alternative_panel(subject, level, tier),
+        });
     }
-    chosen_roles
+    let ChosenLevel { level, reason } = match host.order.level {
+        Some(level) => ChosenLevel { level, reason: String::from("chosen by you") },
+        None => {
+            let record_list =
+                host.perform(round_key.child_key("confidence"), ReviewRecord::read_request(subject)).await?;
+            let last = ReviewRecord::find_confidence(subject, record_list.records);
+            host.order.level_rules.choose_level(tier, last.as_ref())
+        }
+    };
+    state.level = Some(level);
+    let panel = panel_roles(subject, level, tier);
+    host.note_review(ReviewEvent::LevelChosen { level, why: reason, panel: panel.clone() });
+    Ok(panel)
 }
 
 /// A reviewer must find something in so many lines. A shorter text may well be flawless.
@@ -289,7 +299,14 @@ fn complete_brief(task_brief: &mut ReviewBrief, host: &ReviewHost<'_>, state: &R
         _ => SeatPlan::Plain,
     };
     task_brief.fixed = state.fixes_since_last_pass();
-    task_brief.surroundings = state.task_background(host.settings());
+    task_brief.surroundings = state.task_background(host);
+}
+
+/// Lists the MCP servers that an agent has and that a reviewer in this role should use.
+fn list_servers(settings: &Settings, agent_name: &AgentName, role: AgentRole) -> Vec<String> {
+    let client_spec = settings.find_agent(agent_name).and_then(|agent_spec| agent_spec.driver.client_spec());
+    let servers = client_spec.map(|client_spec| client_spec.servers.as_slice()).unwrap_or_default();
+    servers.iter().filter(|server| server.is_for_role(role)).map(|server| server.name.clone()).collect()
 }
 
 async fn ask_reviewer(

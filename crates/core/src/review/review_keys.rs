@@ -73,9 +73,10 @@ impl Key {
     }
 
     /// The role of a reviewer's task, as its key names it.
-    pub fn reviewer_role(&self) -> Option<&str> {
+    pub fn reviewer_role(&self) -> Option<AgentRole> {
         let mut segments = self.as_str().split('/').skip(1);
-        (segments.next()? == "review").then(|| segments.next())?
+        let role_name = (segments.next()? == "review").then(|| segments.next())??;
+        AgentRole::ALL.into_iter().find(|role| role.as_str() == role_name)
     }
 
     /// Returns the number of the fixer whose task it belongs to.
@@ -102,7 +103,7 @@ mod tests {
         assert!(fixer_key.second_try().is_second_try() && !fixer_key.is_second_try());
         assert!(fixer_key.after_wait(2).is_after_wait() && !fixer_key.wait_for_reset(2).is_after_wait());
         assert!(iteration_key.session_key().is_session() && !fixer_key.is_session());
-        assert_eq!(Key::for_round(4).reviewer_key(AgentRole::Party).reviewer_role(), Some("party"));
+        assert_eq!(Key::for_round(4).reviewer_key(AgentRole::Party).reviewer_role(), Some(AgentRole::Party));
         assert_eq!((Key::for_end().round_number(), fixer_key.reviewer_role()), (None, None));
     }
 

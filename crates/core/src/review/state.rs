@@ -14,7 +14,6 @@ use crate::{
         ids::{DecisionId, FindingId, Hash, Key},
         limits::RunUsage,
         reason::RunEnding,
-        settings::Settings,
     },
     review::{
         confidence::Confidence,
@@ -22,8 +21,10 @@ use crate::{
         dismissals::UserDismissals,
         finding::{Finding, FindingStatus},
         fix_history::FixHistory,
+        level::ReviewLevel,
         metrics::ReviewMetrics,
         order::ReviewOrder,
+        review_host::ReviewHost,
         round_stats::RoundStats,
         subject::{ChangedPath, Subject},
         topic::ReviewTopic,
@@ -46,6 +47,9 @@ pub struct ReviewState {
     pub dialog: UserDialog,
     pub spent: RunUsage,
     pub metrics: ReviewMetrics,
+    /// The level of the panels; `None` before the first round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<ReviewLevel>,
     /// The number of tracker versions written so far.
     pub tracker_rev: u32,
     /// The checks have run on the untouched project, and do not keep the review from starting.
@@ -227,10 +231,12 @@ impl ReviewState {
     }
 
     /// Returns what every agent should know about the project.
-    pub(super) fn task_background(&self, settings: &Settings) -> Box<TaskBackground> {
+    pub(super) fn task_background(&self, host: &ReviewHost<'_>) -> Box<TaskBackground> {
         // Agents must neither review nor edit trackers and metrics.
-        let own_files = alloc::vec![format!("{}/", settings.reviews)];
-        Box::new(TaskBackground { own_files, ..TaskBackground::default() })
+        let own_files = alloc::vec![format!("{}/", host.settings().reviews)];
+        // Code has a language of its own.
+        let document_language = host.order.document_language.clone().filter(|_| host.order.subject.is_document());
+        Box::new(TaskBackground { own_files, document_language, ..TaskBackground::default() })
     }
 
     /// Counts distinct valid findings, open, blocked or fixed, for the limit on findings.

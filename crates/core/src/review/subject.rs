@@ -83,6 +83,11 @@ impl Subject {
         }
     }
 
+    /// Returns a short digest of what identifies the subject, for the keys of records about it.
+    pub fn identity_digest(&self) -> String {
+        digest_parts(&self.identity_parts())
+    }
+
     /// Makes the subject for `path`: a document if the extension says prose, else a source file.
     pub fn from_path(path: &str, section: Option<String>) -> Subject {
         // Only prose has sections, so a section makes any file a document.
@@ -192,6 +197,12 @@ pub fn slugify(text: &str) -> String {
     // The cut can end on a dash, and a text of symbols alone leaves nothing.
     let trimmed = slugged.trim_end_matches('-');
     if trimmed.is_empty() { "subject".to_string() } else { trimmed.to_string() }
+}
+
+/// Returns a short digest of several texts.
+pub(super) fn digest_parts(parts: &[&str]) -> String {
+    // No part contains the separator, so different parts cannot become the same text.
+    String::from(Hash::digest_of(parts.join("\0").as_bytes()).short_hex())
 }
 
 #[cfg(test)]

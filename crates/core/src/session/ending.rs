@@ -10,6 +10,9 @@
 //! | its run had ended before | as it was |
 //!
 //! A parked loop asks the user whether it is to continue, and a finished one asks nothing.
+//!
+//! A review waits for its session with a question that is open from the beginning. When the session is released without having
+//! finished, [`ReviewRelease`] says so in that question and in the run's state: until then both say that a session works on it.
 
 use alloc::{
     format,
@@ -22,7 +25,7 @@ use crate::{
     decisions::decision::Decision,
     engine::{
         event::{RunEvent, RunSummary},
-        ids::DecisionId,
+        ids::{DecisionId, FindingId},
         kinds::WorkflowSummary,
         limits::Cost,
         reason::{RunEnding, RunOutcome, RunReason},
@@ -102,6 +105,42 @@ impl LoopRelease<'_> {
     }
 }
 
+/// The release of a session that was to repair the findings of a review.
+#[derive(Clone, Debug)]
+pub struct ReviewRelease<'a> {
+    pub reason: ReleaseReason,
+    pub detail: &'a str,
+}
+
+impl ReviewRelease<'_> {
+    /// Whether the review has to tell the user. It is over otherwise, or the user released the session.
+    pub fn concerns_user(&self) -> bool {
+        !matches!(self.reason, ReleaseReason::Complete | ReleaseReason::Over | ReleaseReason::Person)
+    }
+
+    /// Returns how the run waits from now on. `parked` is how it waited for the session.
+    pub fn park_review(&self, parked: RunSummary) -> RunSummary {
+        // A session that ran out of time halts the run like a limit; what else it needs, only the user has.
+        let reason = match self.reason {
+            ReleaseReason::TimedOut => RunReason::Runtime,
+            _ => RunReason::Blocked,
+        };
+        RunSummary { outcome: reason.outcome(), reason, detail: self.describe_release(), ..parked }
+    }
+
+    /// Says that the session was released, and why.
+    pub fn describe_release(&self) -> String {
+        let detail_suffix = if self.detail.is_empty() { String::new() } else { format!(" ({})", self.detail) };
+        format!("the session was released: {}{detail_suffix}", self.reason.as_phrase())
+    }
+}
+
+/// Returns the question about a session that was released. `release_text` says why it was.
+pub fn describe_session_question(release_text: &str, findings: &[FindingId]) -> String {
+    let finding_names: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    format!("{release_text}. Who should fix {}?", finding_names.join(", "))
+}
+
 /// Returns the summary of a loop that had parked and that the user has ended for good.
 pub fn abandon_loop(parked: &RunSummary) -> RunSummary {
     let reason = RunReason::Abandoned;
@@ -157,6 +196,26 @@ mod tests {
         for reason in ALL_REASONS {
             assert_eq!(reason.asks_user(), release_events(reason).len() == 2, "{reason:?}");
         }
+    }
+
+    #[test]
+    fn a_review_says_who_let_go_of_its_session_and_why() {
+        let events = release_events(ReleaseReason::Blocked);
+        let [_, RunEvent::RunParked(parked)] = events.as_slice() else { panic!("{events:?}") };
+        let in_session = RunSummary { reason: RunReason::InSession, ..parked.clone() };
+        let release = |reason, detail| ReviewRelease { reason, detail };
+        let blocked = release(ReleaseReason::Blocked, "no key");
+        assert_eq!(
+            describe_session_question(&blocked.describe_release(), &[FindingId(1), FindingId(3)]),
+            "the session was released: it says that only you can continue (no key). Who should fix F1, F3?"
+        );
+        let summary = blocked.park_review(in_session.clone());
+        assert_eq!((summary.reason, summary.outcome), (RunReason::Blocked, Some(RunOutcome::Waiting)));
+        assert_eq!(summary.detail, "the session was released: it says that only you can continue (no key)");
+        let timed_out = release(ReleaseReason::TimedOut, "").park_review(in_session);
+        assert_eq!((timed_out.reason, timed_out.outcome), (RunReason::Runtime, Some(RunOutcome::Halted)));
+        let concerned = ALL_REASONS.map(|reason| release(reason, "").concerns_user());
+        assert_eq!(concerned, [false, true, true, true, true, true, false, false, true]);
     }
 
     #[test]

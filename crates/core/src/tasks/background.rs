@@ -19,6 +19,9 @@ pub struct TaskBackground {
     /// Names of MCP servers the agent may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
+    /// The language in which the project writes its documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_language: Option<String>,
     /// The results of earlier attempts in this run.
     #[serde(default, skip_serializing_if = "PromptContext::is_empty")]
     pub context: PromptContext,

@@ -396,6 +396,9 @@ pub struct AgentReply {
     /// The hashes of the masked prompt and the masked output, which are stored as blobs.
     pub prompt: Hash,
     pub output: Hash,
+    /// Where the prompt was sent, if another endpoint than the default of the vendor was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// How much of the output repeats one of the task's recent outputs, in thousandths; `None` if it was not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u16>,

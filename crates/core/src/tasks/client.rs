@@ -2,13 +2,13 @@
 //!
 //! This module only has what was configured. `agents` knows which clients exist and which flags they understand.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::ids::ClientId, text::word_table::words};
+use crate::{engine::ids::ClientId, review::level::AgentRole, text::word_table::words};
 
 /// Which coding client to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -108,6 +108,20 @@ impl SettingsInheritance {
 pub struct McpServer {
     pub name: String,
     pub argv: Vec<String>,
+    /// The reviewers that are told to use it; empty if all are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<AgentRole>,
+}
+
+impl McpServer {
+    pub fn new(name: impl Into<String>, argv: Vec<String>) -> McpServer {
+        McpServer { name: name.into(), argv, roles: Vec::new() }
+    }
+
+    /// Whether a reviewer in this role is told to use it.
+    pub fn is_for_role(&self, role: AgentRole) -> bool {
+        self.roles.is_empty() || self.roles.contains(&role)
+    }
 }
 
 /// The size of the model that a task is worth.
@@ -184,6 +198,17 @@ pub struct JobDuty {
     /// A model to use instead of the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Models for single seats of a panel, unless there is one for the job.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seat_models: BTreeMap<AgentRole, String>,
+}
+
+impl JobDuty {
+    /// Returns the model for the job, else that for the seat of a panel.
+    pub fn model_for_role(&self, role: Option<AgentRole>) -> Option<&str> {
+        let seat_model = || self.seat_models.get(&role?);
+        self.model.as_ref().or_else(seat_model).map(String::as_str)
+    }
 }
 
 /// When an agent is asked to do a job.

@@ -256,7 +256,7 @@ mod tests {
                     "behind" => JobPriority::StandsBehind,
                     _ => JobPriority::StandsBy,
                 };
-                agent.duties.insert(job, JobDuty { part, model: None });
+                agent.duties.insert(job, JobDuty { part, ..JobDuty::default() });
             }
         }
         Settings {

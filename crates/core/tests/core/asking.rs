@@ -190,8 +190,10 @@ fn a_failed_task_is_recorded_for_every_kind_of_run_and_gets_the_larger_model() {
 fn a_job_without_a_duty_of_its_own_has_that_of_its_group() {
     let mut settings = samples::sample_settings();
     let mut other_agent = AgentSpec::new("other", DriverSpec::Command { argv: vec!["other".into()] });
-    other_agent.duties.insert(JobKind::Fix, JobDuty { part: JobPriority::Never, model: Some("big".into()) });
-    other_agent.duties.insert(JobKind::Judge, JobDuty { part: JobPriority::StandsBy, model: None });
+    other_agent
+        .duties
+        .insert(JobKind::Fix, JobDuty { part: JobPriority::Never, model: Some("big".into()), ..JobDuty::default() });
+    other_agent.duties.insert(JobKind::Judge, JobDuty { part: JobPriority::StandsBy, ..JobDuty::default() });
     settings.agents.insert(0, other_agent.clone());
     let chosen = |job| selection::agent_for_seat(&settings, job, 0, 0).as_str().to_string();
     assert_eq!([JobKind::Develop, JobKind::Step, JobKind::Judge].map(chosen), ["sample", "sample", "sample"]);

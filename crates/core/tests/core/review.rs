@@ -116,6 +116,7 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
             "end/inbox",
             "end/tracker",
             "end/metrics",
+            "end/confidence",
         ]
     );
 }

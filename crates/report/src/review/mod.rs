@@ -15,6 +15,7 @@ mod severity_bars;
 pub(crate) use entry_conditions::ReviewConditions;
 pub use export::FindingsExport;
 pub use findings_table::render_findings;
+pub use phrases::describe_confidence;
 pub use rulings::{Ruling, RulingIndex};
 
 use tribunal_core::{

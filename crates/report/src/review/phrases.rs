@@ -95,7 +95,7 @@ pub(crate) fn describe_score(confidence: &Confidence) -> String {
 }
 
 /// Describes the score with its parts: `confidence 83 of 100 (validation 35/35, reviewers 15/25; memory not consulted)`.
-pub(crate) fn describe_confidence(confidence: &Confidence) -> String {
+pub fn describe_confidence(confidence: &Confidence) -> String {
     format!("{} ({})", describe_score(confidence), confidence.describe_all())
 }
 

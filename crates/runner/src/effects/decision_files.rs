@@ -100,6 +100,23 @@ fn write_page(context: &EffectContext, run_id: &RunId, page_file: &Path, decisio
     Ok(())
 }
 
+/// Writes the page of a decision anew, with another question. A page that is gone, or that has an answer, stays as it is.
+pub(crate) fn reword_page(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+    decision: &Decision,
+) -> io::Result<()> {
+    let page_file = decision_page_path(project, settings, run_id, &decision.id);
+    let Some(page_bytes) = read_page(&page_file)? else { return Ok(()) };
+    if !matches!(parse_page(&page_bytes, decision), PageContent::NoAnswer)
+        || project.resolve_outside(&page_file).is_some()
+    {
+        return Ok(());
+    }
+    write_atomically(&page_file, escape_active_chars(&render_decision_page(run_id, decision)).as_bytes())
+}
+
 /// Renders the page of a decision as it is before anyone edits it.
 fn render_page(context: &EffectContext, run_id: &RunId, decision: &Decision) -> String {
     let mut page_text = render_decision_page(run_id, decision);

@@ -62,7 +62,7 @@ use crate::{
 pub(crate) use ask::RecentOutputs;
 pub(crate) use decision_files::{
     answers_in_files, clear_page_answer, decision_page_path, find_retained_workspaces, read_trusted_answers,
-    remove_decision_page, unusable_answers,
+    remove_decision_page, reword_page, unusable_answers,
 };
 pub(crate) use own_files::{put_back_files, read_tracker_edits};
 

@@ -1,16 +1,17 @@
 //! A bound session: what state it is in, and what happens to it.
 
 use tribunal_core::{
+    decisions::decision::Decision,
     engine::{
-        event::{RunEvent, RunSummary},
+        event::RunEvent,
         ids::{DecisionId, RunId},
         reason::{RunOutcome, RunReason},
         timestamp::Timestamp,
     },
-    review::{ReviewState, finding::FindingStatus},
+    review::{ReviewState, finding::FindingStatus, topic::ReviewTopic},
     session::{
         MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionTally, SessionWork,
-        ending::LoopRelease,
+        ending::{LoopRelease, ReviewRelease, describe_session_question},
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
 };
@@ -21,7 +22,7 @@ use super::{
     set_state_file_aside,
     state_file::{self, StateCounts, StateFile},
 };
-use crate::{engine::run::Runner, project::Project};
+use crate::{effects::reword_page, engine::run::Runner, project::Project};
 
 /// The events that say which phase a run is in.
 const PHASE_EVENTS: [&str; 4] = ["run_started", "run_resumed", "run_parked", "run_finished"];
@@ -151,7 +152,7 @@ impl BoundSession {
     ) -> Result<Vec<String>, SessionError> {
         let kept_path = set_state_file_aside(project, self.state_file).map(|kept_file| vec![kept_file]);
         // The release is recorded even if the file could not be moved: the journal decides.
-        self.record_release(cause, detail, now_ms)?;
+        self.record_release(project, cause, detail, now_ms)?;
         kept_path
     }
 
@@ -162,7 +163,13 @@ impl BoundSession {
 
     /// Records the release together with what it means for the run: in one batch, so that the run of a loop never lacks its
     /// ending.
-    fn record_release(&mut self, cause: ReleaseReason, detail: &str, now_ms: u64) -> Result<(), SessionError> {
+    fn record_release(
+        &mut self,
+        project: &Project,
+        cause: ReleaseReason,
+        detail: &str,
+        now_ms: u64,
+    ) -> Result<(), SessionError> {
         let (Some(run_id), Some(journal)) = (&self.file_state.run_id, &self.journal) else { return Ok(()) };
         let mut posted_decision = None;
         let mut events = vec![self.session_event(SessionEventKind::LetGo { why: cause, detail: detail.to_string() })];
@@ -174,10 +181,10 @@ impl BoundSession {
                 events.extend(release.list_run_events(decision_id.clone()));
                 posted_decision = Some(decision_id).filter(|_| cause.asks_user());
             }
-            SessionWork::Review if cause == ReleaseReason::TimedOut => {
-                events.extend(self.runtime_halt_event(journal, run_id, detail)?);
+            SessionWork::Review => {
+                let release = ReviewRelease { reason: cause, detail };
+                events.extend(self.review_release_events(project, journal, run_id, &release)?);
             }
-            SessionWork::Review => {}
         }
         self.append_events(events, now_ms)?;
         self.posted_decision = posted_decision;
@@ -203,25 +210,34 @@ impl BoundSession {
         Timestamp { wall_ms: now_ms, awake_ms: self.last_time.awake_ms.saturating_add(held_ms) }
     }
 
-    /// Returns the event that halts a review whose session ran out of time, so that the run does not wait for it.
-    fn runtime_halt_event(
+    /// Returns the events with which a review that waits for its session tells the user that it was released, and why. The page
+    /// of its question is written anew.
+    fn review_release_events(
         &self,
+        project: &Project,
         store: &Store,
         run_id: &RunId,
-        detail: &str,
-    ) -> Result<Option<RunEvent>, SessionError> {
-        if self.standing.run_phase != SessionRunPhase::WaitsForSession {
-            return Ok(None);
+        release: &ReviewRelease<'_>,
+    ) -> Result<Vec<RunEvent>, SessionError> {
+        if self.standing.run_phase != SessionRunPhase::WaitsForSession || !release.concerns_user() {
+            return Ok(Vec::new());
         }
-        Ok(match store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event) {
-            Some(RunEvent::RunParked(summary)) => Some(RunEvent::RunParked(RunSummary {
-                outcome: RunReason::Runtime.outcome(),
-                reason: RunReason::Runtime,
-                detail: format!("reported by the session: {detail}"),
-                ..summary
-            })),
-            _ => None,
-        })
+        let Some(RunEvent::RunParked(parked)) = store.last_entry_of(run_id, &PHASE_EVENTS)?.map(|entry| entry.event)
+        else {
+            return Ok(Vec::new());
+        };
+        if let Some(RunEvent::DecisionPosted { decision }) =
+            store.last_entry_of(run_id, &["decision_posted"])?.map(|entry| entry.event)
+            && let Some(ReviewTopic::Session { findings }) = decision.about.review_topic()
+            && let Some(RunEvent::RunStarted { settings, .. }) =
+                store.last_entry_of(run_id, &["run_started"])?.map(|entry| entry.event)
+        {
+            let question = describe_session_question(&release.describe_release(), findings);
+            let decision = Decision { question, ..decision };
+            reword_page(project, &settings, run_id, &decision)
+                .map_err(|cause| SessionError::File { path: format!("{run_id}.{}.yaml", decision.id), cause })?;
+        }
+        Ok(vec![RunEvent::RunParked(release.park_review(parked))])
     }
 
     fn write_values(&mut self, project: &Project, new_values: &[(&str, String)]) -> Result<(), SessionError> {

@@ -27,6 +27,7 @@ use crate::driver::{
     launch_request::{AgentLaunch, LaunchEnv, LaunchRequest},
     process_output::{AgentEvent, DecodedOutput, FinishedProcess},
 };
+use user_settings::ClaudeUserSettings;
 
 const CLIENT_ID: &str = "claude-code";
 
@@ -121,7 +122,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "in dollars, at list price" },
         ],
         denial_remedy: DenialRemedy::AllowTools,
-        uses_fixer_model: true,
+        uses_seat_models: true,
         driver: &ClaudeCodeDriver,
     }),
     session_hooks: Some(&hooks::ClaudeCodeHooks),
@@ -152,6 +153,25 @@ impl AgentDriver for ClaudeCodeDriver {
 
     fn read_sign_in(&self, status_output: SignInOutput<'_>) -> SignInStatus {
         sign_in::parse_sign_in(status_output)
+    }
+
+    fn find_endpoint(&self, settings: &str, find_variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let user_settings = ClaudeUserSettings::from_json(settings);
+        // The client sets the variables of its settings for itself, over those that it inherits.
+        let find_value = |variable_name: &str| {
+            let value = user_settings.env.get(variable_name).cloned().or_else(|| find_variable(variable_name));
+            value.filter(|value| !value.trim().is_empty())
+        };
+        let is_set = |variable_name| find_value(variable_name).is_some_and(|value| value != "0" && value != "false");
+        for (switch, address_variable, provider_name) in [
+            ("CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "Amazon Bedrock"),
+            ("CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_VERTEX_BASE_URL", "Google Vertex AI"),
+        ] {
+            if is_set(switch) {
+                return Some(find_value(address_variable).unwrap_or_else(|| provider_name.to_string()));
+            }
+        }
+        find_value("ANTHROPIC_BASE_URL")
     }
 
     fn unknown_tools(&self, client_spec: &ClientSpec) -> Vec<String> {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn client_allowing(allow_entries: &[&str]) -> ClientSpec {
-        let mcp_servers = vec![McpServer { name: "my docs".into(), argv: vec!["docs".into()] }];
+        let mcp_servers = vec![McpServer::new("my docs", vec!["docs".into()])];
         ClientSpec {
             allow: allow_entries.iter().map(|allow_entry| (*allow_entry).into()).collect(),
             servers: mcp_servers,

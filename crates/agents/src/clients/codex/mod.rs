@@ -95,7 +95,7 @@ pub(super) const CLIENT: CodingClient = CodingClient {
             ClientAbility { label: "cost", explanation: "tokens only" },
         ],
         denial_remedy: DenialRemedy::Bypass,
-        uses_fixer_model: false,
+        uses_seat_models: false,
         driver: &CodexDriver,
     }),
     session_hooks: Some(&hooks::CodexHooks),
@@ -136,5 +136,9 @@ impl AgentDriver for CodexDriver {
     fn describe_custom_provider(&self, settings_toml: &str) -> Option<String> {
         custom_provider::names_custom_provider(settings_toml)
             .then(|| format!("`model_provider` in its {SETTINGS_FILE}"))
+    }
+
+    fn find_endpoint(&self, settings: &str, find_variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        custom_provider::find_base_url(settings).or_else(|| find_variable("OPENAI_BASE_URL"))
     }
 }

@@ -619,7 +619,7 @@ fn sessions_settings_and_servers_become_arguments() {
             Some(expected_sources)
         );
     }
-    let mcp_server = McpServer { name: "docs".into(), argv: vec!["node".into(), "docs.js".into()] };
+    let mcp_server = McpServer::new("docs", vec!["node".into(), "docs.js".into()]);
     let client_spec = build_client_spec("claude-code", |client_spec| client_spec.servers.push(mcp_server));
     let arguments = launch_args(&build_launch(&build_agent(client_spec), JobKind::Review, |_| {}));
     assert_eq!(

@@ -348,7 +348,7 @@ fn sessions_settings_models_and_servers_become_arguments() {
     }
     let client_spec = build_client_spec("codex", |client_spec| {
         client_spec.models.large = Some("big".into());
-        client_spec.servers.push(McpServer { name: "my.docs".into(), argv: vec!["node".into(), "a \"b\".js".into()] });
+        client_spec.servers.push(McpServer::new("my.docs", vec!["node".into(), "a \"b\".js".into()]));
     });
     let arguments = launch_args(&build_launch(&build_agent(client_spec), JobKind::Review, |launch_request| {
         launch_request.size = Some(ModelSize::Large)
@@ -381,9 +381,8 @@ fn the_users_own_servers_are_disabled_by_name() {
         disabled_servers(build_client_spec("codex", |client| client.inherit = SettingsInheritance::Nothing)),
         None
     );
-    let same_name = build_client_spec("codex", |client_spec| {
-        client_spec.servers.push(McpServer { name: "mine".into(), argv: vec!["x".into()] })
-    });
+    let same_name =
+        build_client_spec("codex", |client_spec| client_spec.servers.push(McpServer::new("mine", vec!["x".into()])));
     assert_eq!(disabled_servers(same_name.clone()).as_deref(), Some(r#"{"my.docs"={enabled=false}}"#));
     let arguments = launch_args(&build_launch(&build_agent(same_name), JobKind::Review, |_| {}));
     let argument_index =

@@ -75,7 +75,7 @@ pub(in crate::commands) fn answer_in_place(
 }
 
 /// Returns whether a user sits in front of this terminal. A session of an agent is not the user.
-fn can_ask_here(context: &CommandContext) -> bool {
+pub(in crate::commands) fn can_ask_here(context: &CommandContext) -> bool {
     // A user who asked for silence wants no questions either.
     context.can_ask()
         && !context.is_silent()

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-pub(super) use self::in_place::{StoppedRun, answer_in_place};
+pub(super) use self::in_place::{StoppedRun, answer_in_place, can_ask_here};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DecisionsArguments {

@@ -58,6 +58,7 @@ pub(super) fn run(query: &AgentCallQuery, store: &Store, context: &CommandContex
         // Totals by vendor answer where data went, which is the question behind `--sent`.
         let vendors = vendors.into_iter().map(|(vendor_usage, _)| VendorRow {
             vendor: vendor_usage.vendor_name,
+            endpoint: vendor_usage.endpoint,
             prompts: vendor_usage.prompt_count,
             bytes: vendor_usage.prompt_bytes,
             usage: vendor_usage.usage,

@@ -6,7 +6,7 @@ use tribunal_agents::prompt;
 use tribunal_core::{
     engine::plan::RunPlan,
     review::{
-        level::{AgentRole, level_for, panel_roles},
+        level::{AgentRole, ReviewLevel, panel_roles},
         order::ReviewOrder,
         subject::CodeChange,
     },
@@ -16,7 +16,7 @@ use tribunal_core::{
 use tribunal_report::escape_line;
 use tribunal_runner::git::changes::format_bytes;
 
-use super::ReviewMaterial;
+use super::{PreparedRun, ReviewMaterial, level_advice::advise_level};
 use crate::{
     context::CommandContext,
     messages::{
@@ -31,13 +31,14 @@ const MAX_SHOWN_FILES: usize = 20;
 
 /// Prints panel, agents, limits and an estimate. Nothing is started.
 pub(super) fn print_plan(
-    plan: &RunPlan<ReviewOrder>,
-    material: &ReviewMaterial,
+    prepared_run: &PreparedRun,
     share: ThroughputLimits,
     context: &CommandContext,
 ) -> Result<u8, UserError> {
-    let RunPlan { settings, order } = plan;
-    let review_plan = build_plan(plan, material, share);
+    let PreparedRun { project, resolved, material } = prepared_run;
+    let RunPlan { settings, order } = &resolved.plan;
+    let chosen_level = advise_level(project, &resolved.plan, context)?.chosen;
+    let review_plan = build_plan(&resolved.plan, chosen_level.level, material, share);
     if context.wants_json {
         json_documents::print_document(&review_plan)?;
         return Ok(0);
@@ -47,7 +48,7 @@ pub(super) fn print_plan(
     if let (Some(change), ReviewMaterial::Diff(diff_bytes)) = (order.subject.code_change(), material) {
         print_change(&mut output, change, *diff_bytes)?;
     }
-    writeln!(output, "  level:    {} (tier {})", review_plan.level, settings.tier)?;
+    writeln!(output, "  level:    {} ({})", review_plan.level, chosen_level.reason)?;
     for seat in &review_plan.panel {
         writeln!(output, "  reviewer: {} by {}", seat.role, escape_line(seat.agent.as_str()))?;
     }
@@ -70,10 +71,13 @@ pub(super) fn print_plan(
 }
 
 /// Builds the plan of the first round.
-fn build_plan(plan: &RunPlan<ReviewOrder>, material: &ReviewMaterial, share: ThroughputLimits) -> ReviewPlan {
+fn build_plan(
+    plan: &RunPlan<ReviewOrder>,
+    level: ReviewLevel,
+    material: &ReviewMaterial,
+    share: ThroughputLimits,
+) -> ReviewPlan {
     let RunPlan { settings, order } = plan;
-    // Without a level it follows from the tier, as it does in a run.
-    let level = order.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel_roles(&order.subject, level, settings.tier);
     let numbered_roles = roles.iter().enumerate();
     let panel: Vec<PlannedSeat> = numbered_roles

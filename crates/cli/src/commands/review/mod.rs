@@ -3,6 +3,7 @@
 
 mod change;
 mod dry_run;
+mod level_advice;
 mod path_search;
 mod story;
 
@@ -14,7 +15,10 @@ use std::{
 use clap::ValueEnum;
 use tribunal_agents::clients::clients_with_sessions;
 use tribunal_core::{
-    engine::{ids::RunId, reason::RunOutcome},
+    engine::{
+        ids::RunId,
+        reason::{RunOutcome, RunReason},
+    },
     review::{order::ReviewOrder, subject::Subject},
     text::{find_section, parse_sections},
 };
@@ -23,6 +27,8 @@ use tribunal_report::{
     tables::{RunStanding, RunState},
 };
 use tribunal_runner::{Project, new_batch_id, project::subject, session};
+
+use level_advice::{ReviewChoice, ask_to_review};
 
 use super::{
     decisions::{StoppedRun, answer_in_place},
@@ -201,8 +207,8 @@ pub(crate) fn run(arguments: ReviewArguments, context: &CommandContext) -> Resul
     };
     let share = share.with_jobs_capped_at(jobs.len());
     if arguments.dry_run {
-        for PreparedRun { resolved, material, .. } in &jobs {
-            dry_run::print_plan(&resolved.plan, material, share, context)?;
+        for job in &jobs {
+            dry_run::print_plan(job, share, context)?;
         }
         return dry_run::print_share(jobs.len(), share, context);
     }
@@ -305,9 +311,15 @@ fn start_runs(
         let several_ends = execute_several(context, planned_runs, share, Some(new_batch_id()))?;
         return answer_several(context, several_ends, share);
     }
-    let Some(PreparedRun { project, resolved, .. }) = prepared_runs.into_iter().next() else {
+    let Some(PreparedRun { project, mut resolved, .. }) = prepared_runs.into_iter().next() else {
         return Ok(0);
     };
+    match ask_to_review(&project, &resolved.plan, context)? {
+        ReviewChoice::Review => {}
+        // The run only records what the user chose.
+        ReviewChoice::Skip => resolved.plan.order.skipped = true,
+        ReviewChoice::Quit => return Ok(RunReason::Stopped.exit_code()),
+    }
     let display_mode = progress_mode.or(resolved.progress).unwrap_or_default();
     let assignment =
         session_id.map(|session_id| agent_session::bind_review_session(&session_id, &resolved.plan.clone().into_run()));

@@ -5,7 +5,6 @@ use crate::settings::kind::ValueKind;
 
 const COUNT_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 100 };
 const SECONDS_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
-const LEVEL_KIND: ValueKind = ValueKind::Words(&["minimal", "dual", "full"]);
 const CHECKS_KIND: ValueKind =
     ValueKind::ListOf(&["config_syntax", "tier_valid", "thresholds_sane", "dependencies_met", "memory_accessible"]);
 
@@ -33,18 +32,7 @@ pub(super) const BMAD_ROWS: &[SettingRow] = &[
     unused_row("defaults.batch_continue_size", COUNT_KIND, "3", "Number of menus in a row that are answered with [C]"),
 
     // The review loop block, as far as no used setting has taken it over.
-    unused_row("review_loop.enabled", ValueKind::Flag, "true", "Whether to run the review loop at BMAD's menus"),
-    unused_row("review_loop.confidence_thresholds.minimal", ValueKind::Percent, "98", "Confidence above which the panel is minimal"),
-    unused_row("review_loop.confidence_thresholds.dual", ValueKind::Percent, "95", "Confidence from which the panel is dual"),
-    unused_row("review_loop.confidence_thresholds.full", ValueKind::Percent, "0", "Confidence from which the panel is full"),
-    unused_row("review_loop.tier_minimums.0", LEVEL_KIND, "", "Smallest panel at tier 0"),
-    unused_row("review_loop.tier_minimums.1", LEVEL_KIND, "", "Smallest panel at tier 1"),
-    unused_row("review_loop.tier_minimums.2", LEVEL_KIND, "", "Smallest panel at tier 2"),
-    unused_row("review_loop.tier_minimums.3", LEVEL_KIND, "", "Smallest panel at tier 3"),
-    unused_row("review_loop.tier_minimums.4", LEVEL_KIND, "", "Smallest panel at tier 4"),
-    unused_row("review_loop.subagents.adversarial.model", ValueKind::Text, "", "Model of the adversarial reviewer"),
-    unused_row("review_loop.subagents.party.model", ValueKind::Text, "", "Model of the party"),
-    unused_row("review_loop.subagents.elicitation.model", ValueKind::Text, "", "Model of the elicitation reviewer"),
+    unused_row("review_loop.confidence_thresholds.full", ValueKind::Percent, "0", "Below `dual` the panel is always full"),
     unused_row("review_loop.issue_tracker.filename_pattern", ValueKind::Text, "", "File name pattern of trackers"),
     unused_row("review_loop.issue_tracker.save_fix_patterns", ValueKind::Flag, "true", "Whether to remember verified fixes"),
 

@@ -272,7 +272,7 @@ mod tests {
             "limits.max_review_rounds"
         );
         assert!(find_setting("agents.mine").is_none() && is_section_path("agents.mine"));
-        assert_eq!(keys_under("mcp.mine"), ["argv"]);
+        assert_eq!(keys_under("mcp.mine"), ["argv", "roles"]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::settings::{
 
 const COUNT_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 100 };
 const AT_ONCE_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 32 };
+const LEVEL_KIND: ValueKind = ValueKind::Words(&["minimal", "dual", "full"]);
+const ROLES_KIND: ValueKind = ValueKind::ListOf(&["party", "spec", "quality", "adversarial", "elicitation"]);
 const TIER_KIND: ValueKind = ValueKind::Whole { minimum: 0, maximum: 4 };
 const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
 /// A plan never has more than this; see `core::review::seat_plan`.
@@ -22,8 +24,10 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("tier", TIER_KIND, field!(Plain, run.tier),
         "How thorough the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise")
         .with_aliases(&[other_kind("automation.tier", ValueKind::TierOrSuggested), weak_alias("defaults.default_tier", TIER_KIND)]),
-    field_row("level", ValueKind::Words(&["minimal", "dual", "full"]), field!(Maybe<Word>, review.level),
-        "Size of the review panel; by default, it follows from the tier"),
+    field_row("level", LEVEL_KIND, field!(Maybe<Word>, review.level),
+        "Size of the review panel; by default, it follows from the tier and the confidence of the last review"),
+    field_row("document_output_language", ValueKind::Text, field!(Maybe<Plain>, review.document_language),
+        "Language of the project's documents, for new text and suggested fixes; by default, the one in BMAD's settings"),
     field_row("goal", ValueKind::Words(&["zero-open", "critical-only"]), field!(Word, review.goal),
         "When a review counts as resolved: no open findings, or no critical ones"),
     field_row("fail_on", ValueKind::Words(&["critical", "high", "medium", "low"]), field!(Maybe<Word>, fail_on),
@@ -47,6 +51,34 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("reviews_folder", ValueKind::Folder, field!(Maybe<Plain>, folders.reviews),
         "Directory for trackers and metrics; by default, {output_folder}/reviews")
         .with_aliases(&[same_kind("review_loop.issue_tracker.output_dir")]),
+
+    // How large the panel is; a pasted block has other names for it.
+    field_row("levels.policy", ValueKind::Words(&["table", "floor"]), field!(Word, review.level_rules.policy),
+        "Whether the panel is at least as large as the minimum of the tier (floor), or follows from the table alone")
+        .with_aliases(&[same_kind("level_policy"), same_kind("review_loop.level_policy")]),
+    field_row("levels.minimal_above", ValueKind::Percent, field!(Plain, review.level_rules.minimal_above),
+        "Confidence of the last review above which the panel is minimal, from tier 2 on")
+        .with_aliases(&[same_kind("review_loop.confidence_thresholds.minimal")]),
+    field_row("levels.dual_from", ValueKind::Percent, field!(Plain, review.level_rules.dual_from),
+        "Confidence of the last review from which the panel is dual, from tier 2 on")
+        .with_aliases(&[same_kind("review_loop.confidence_thresholds.dual")]),
+    field_row("levels.tier_0_minimum", LEVEL_KIND, field!(Maybe<Word>, review.level_rules.tier_minimums.tier_0),
+        "Smallest panel at tier 0, with `policy: floor`")
+        .with_aliases(&[same_kind("review_loop.tier_minimums.0")]),
+    field_row("levels.tier_1_minimum", LEVEL_KIND, field!(Maybe<Word>, review.level_rules.tier_minimums.tier_1),
+        "Smallest panel at tier 1, with `policy: floor`")
+        .with_aliases(&[same_kind("review_loop.tier_minimums.1")]),
+    field_row("levels.tier_2_minimum", LEVEL_KIND, field!(Maybe<Word>, review.level_rules.tier_minimums.tier_2),
+        "Smallest panel at tier 2, with `policy: floor`")
+        .with_aliases(&[same_kind("review_loop.tier_minimums.2")]),
+    field_row("levels.tier_3_minimum", LEVEL_KIND, field!(Maybe<Word>, review.level_rules.tier_minimums.tier_3),
+        "Smallest panel at tier 3, with `policy: floor`")
+        .with_aliases(&[same_kind("review_loop.tier_minimums.3")]),
+    field_row("levels.tier_4_minimum", LEVEL_KIND, field!(Maybe<Word>, review.level_rules.tier_minimums.tier_4),
+        "Smallest panel at tier 4, with `policy: floor`")
+        .with_aliases(&[same_kind("review_loop.tier_minimums.4")]),
+    field_row("review_loop.enabled", ValueKind::Flag, field!(Plain, is_review_enabled),
+        "Whether reviews may start at all"),
 
     // Agents. Rows with `NAME` exist once for every agent that the user defines.
     field_row("agents.use", ValueKind::List, field!(Maybe<Plain>, agents.used),
@@ -79,6 +111,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Agent that takes over its tasks after two failures in a row; it need not be listed in `use`"),
 
     path_row("mcp.NAME.argv", ValueKind::Argv, "MCP server for agents that are clients: the program and its arguments"),
+    path_row("mcp.NAME.roles", ROLES_KIND, "Reviewers that are told to use this server; by default, all of them"),
 
     // Jobs of agents, in the spelling of BMAD's `agentConfig` block.
     path_row("agentConfig.defaultFallback", ValueKind::TextOrFalse, "Agent that steps in if another one fails, or false for none"),
@@ -161,6 +194,15 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     field_row("tasks.fixer_timeout", TIMEOUT_KIND, field!(Seconds, review.fixers.timeout_ms),
         "Timeout of a fixer")
         .with_aliases(&[same_kind("review_loop.subagents.fixer.timeout")]),
+    field_row("tasks.reviewer_model", ValueKind::Text, field!(Maybe<Plain>, agents.seat_models.reviewer),
+        "Model for Claude Code reviewers, unless one is set for the task `review`")
+        .with_aliases(&[same_kind("review_loop.subagents.adversarial.model")]),
+    field_row("tasks.party_model", ValueKind::Text, field!(Maybe<Plain>, agents.seat_models.party),
+        "Model for the party, instead of `tasks.reviewer_model`")
+        .with_aliases(&[same_kind("review_loop.subagents.party.model")]),
+    field_row("tasks.elicitation_model", ValueKind::Text, field!(Maybe<Plain>, agents.seat_models.elicitation),
+        "Model for elicitation, instead of `tasks.reviewer_model`")
+        .with_aliases(&[same_kind("review_loop.subagents.elicitation.model")]),
     field_row("tasks.fixer_model", ValueKind::Text, field!(Maybe<Plain>, agents.fixer_model),
         "Model for Claude Code fixers, unless one is set for the task `fix`")
         .with_aliases(&[same_kind("review_loop.subagents.fixer.model")]),

@@ -90,7 +90,7 @@ mcp:
   lab: {argv: [python3, lab.py]}
 ";
     let run_settings = resolve_or_panic(yaml_text).plan.settings;
-    let servers = vec![McpServer { name: "lab".into(), argv: vec!["python3".into(), "lab.py".into()] }];
+    let servers = vec![McpServer::new("lab", vec!["python3".into(), "lab.py".into()])];
     let expected_client = ClientSpec {
         client: ClientId::new("claude-code"),
         program: Some("/opt/claude".into()),

@@ -103,6 +103,7 @@ fn agents_yaml_for(setting_path: &str) -> &'static str {
     match setting_path {
         "agents.NAME.argv" => "agents: {mine: {driver: command, argv: [x]}}\n",
         "agents.NAME.script" => "agents: {mine: {driver: replay, script: script.yaml}}\n",
+        "mcp.NAME.roles" => "agents: {mine: {driver: claude-code}}\nmcp: {mine: {argv: [x]}}\n",
         _ => "agents:\n  use: [mine]\n  mine: {driver: claude-code}\n  other: {driver: codex}\n",
     }
 }
@@ -135,8 +136,11 @@ fn tier_for(path_parts: &[&str]) -> &'static str {
 
 /// Everything that settings lead to, for a review, for a loop and for hooks.
 fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
-    let resolution = resolve_settings(project_root, Subject::from_path("plan.md", None), inputs)
-        .unwrap_or_else(|user_error| panic!("{user_error}"));
+    let resolution = match resolve_settings(project_root, Subject::from_path("plan.md", None), inputs) {
+        Ok(resolution) => resolution,
+        // A setting may also keep a review from starting.
+        Err(user_error) => return user_error.to_string(),
+    };
     let hook_settings =
         resolve_hook_settings(project_root, &inputs.sources).unwrap_or_else(|user_error| panic!("{user_error}"));
     let resolved_loop = resolve_loop_settings(project_root, inputs).unwrap_or_else(|user_error| panic!("{user_error}"));

@@ -127,6 +127,7 @@ pub(super) fn read_agent_result(
         minutes: Box::new(parsed_answer.minutes),
         // The caller fills in the hash of the prompt, which it alone knows.
         prompt: Hash::new(""),
+        endpoint: None,
         repeats: measure_repetition(context, &agent_task.recent, &blobs[0]),
         output: context.memory.recent_outputs.add_output(&blobs[0]),
         strayed: strayed_files,
@@ -210,8 +211,15 @@ fn build_failed_result(
     blobs: Vec<Vec<u8>>,
 ) -> PerformedEffect<AskOutcome> {
     let output_hash = blobs.first().map(|output| Hash::digest_of(output));
-    let failed_task =
-        FailedTask { fault, usage, output: output_hash, prompt: None, strayed: strayed_files, workspace: None };
+    let failed_task = FailedTask {
+        fault,
+        usage,
+        output: output_hash,
+        prompt: None,
+        endpoint: None,
+        strayed: strayed_files,
+        workspace: None,
+    };
     PerformedEffect { reply: AskOutcome::Failed(failed_task), blobs }
 }
 

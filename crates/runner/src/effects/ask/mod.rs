@@ -7,6 +7,7 @@ mod call_booking;
 mod progress_lines;
 mod questions;
 mod recent_outputs;
+mod sent_text;
 mod start_faults;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ use tribunal_agents::{
 use tribunal_core::{
     engine::{
         effect::{AskAgent, AskOutcome},
-        ids::{AgentName, Hash, Key},
+        ids::{AgentName, Key},
         limits::AgentUsage,
     },
     review::subject::Subject,
@@ -55,6 +56,7 @@ use crate::{
 };
 use agent_result::AgentTraces;
 
+use sent_text::SentText;
 use usage_meter::{TaskShare, UsageMeter};
 
 pub(crate) use recent_outputs::RecentOutputs;
@@ -132,6 +134,7 @@ async fn run_task(
     };
     let (command, private_tmp) = build_command(&context, &driven_agent, &agent_workspace, agent_call)
         .map_err(|cause| environment_fault(format!("could not write the files for the agent: {cause}")))?;
+    let endpoint = driven_agent.find_endpoint(&context.launch_env, &|variable_name| env::var(variable_name).ok());
     let process_end = tribunal_supervise::run_process(command).await;
     // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
@@ -163,7 +166,8 @@ async fn run_task(
         tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
     // Every unfinished attempt must have read the prompt at least once.
     let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_attempts as usize), 0);
-    Ok(attach_prompt(add_earlier_usage(effect_result, unfinished_attempts, earlier_usage), masked_prompt))
+    let effect_result = add_earlier_usage(effect_result, unfinished_attempts, earlier_usage);
+    Ok(sent_text::attach_sent_text(effect_result, SentText { prompt: masked_prompt, endpoint }))
 }
 
 /// Finds the agent in the settings, with the driver of its client.
@@ -482,15 +486,4 @@ fn choose_conversation(agent_task: &AgentTask, unfinished_attempts: u32) -> Sess
         Some(session) if unfinished_attempts > 0 => SessionMode::Fork(session),
         Some(session) => SessionMode::Resume(session),
     }
-}
-
-fn attach_prompt(mut effect_result: PerformedEffect<AskOutcome>, prompt_text: String) -> PerformedEffect<AskOutcome> {
-    let prompt_hash = Hash::digest_of(prompt_text.as_bytes());
-    effect_result.blobs.push(prompt_text.into_bytes());
-    match &mut effect_result.reply {
-        AskOutcome::Answered(reply) => reply.prompt = prompt_hash,
-        AskOutcome::Failed(failed_task) => failed_task.prompt = Some(prompt_hash),
-        AskOutcome::Postponed(_) => {}
-    }
-    effect_result
 }
