@@ -1,4 +1,6 @@
 //! `cargo xtask bmad [--install-only] [TEST…]`: runs the tests that read trees as BMAD's own installer creates them.
+//! `cargo xtask bmad --corpus DIR`: compares what is read in files of real projects with what people read in them, prints the
+//! counts, and fails if a bar is missed.
 //!
 //! There is one version for each era, from npm, below `target/bmad` and nowhere else; an installed tree is left alone. Only the
 //! packages come from the network: the installers run offline, with a home directory of their own. The alpha asks at a terminal
@@ -17,6 +19,9 @@ use crate::{FAILURE_CODE, USAGE_CODE, cargo_command, run_step};
 /// The variable that tells the tests where the trees are.
 const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 const INSTALL_ONLY: &str = "--install-only";
+/// The variable that tells the corpus test where the corpus is.
+const CORPUS_VARIABLE: &str = "TRIBUNAL_BMAD_CORPUS";
+const CORPUS: &str = "--corpus";
 const PACKAGE: &str = "bmad-method";
 const ANSWERS_SCRIPT: &str = include_str!("bmad/answers.cjs");
 
@@ -45,10 +50,21 @@ const BMAD_TREES: &[BmadTree] = &[
 ];
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
+    match arguments {
+        [flag, corpus_dir] if flag == CORPUS => return run_corpus_test(Path::new(corpus_dir)),
+        [flag, ..] if flag == CORPUS => {
+            eprintln!("xtask bmad: `{CORPUS}` takes the directory of the corpus and nothing else");
+            return Ok(USAGE_CODE);
+        }
+        _ => {}
+    }
     let (flags, tests): (Vec<_>, Vec<_>) =
         arguments.iter().partition(|argument| argument.as_encoded_bytes().starts_with(b"-"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != INSTALL_ONLY) {
-        eprintln!("xtask bmad: there is no `{}`, only {INSTALL_ONLY} and names of tests", unknown.display());
+        eprintln!(
+            "xtask bmad: there is no `{}`, only {INSTALL_ONLY}, {CORPUS} DIR and names of tests",
+            unknown.display()
+        );
         return Ok(USAGE_CODE);
     }
     let bmad_dir = find_bmad_dir();
@@ -62,6 +78,29 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     if flags.is_empty() { run_tree_tests(&bmad_dir, &tests) } else { Ok(0) }
 }
 
+fn run_corpus_test(corpus_dir: &Path) -> Result<u8> {
+    let corpus_dir = fs::canonicalize(corpus_dir).with_context(|| format!("cannot open {}", corpus_dir.display()))?;
+    run_step("the files of real projects", || {
+        let mut test_command = cargo_command();
+        test_command.args([
+            "test",
+            "--workspace",
+            "--test",
+            "bmad",
+            "--locked",
+            "--",
+            "--ignored",
+            "--nocapture",
+            "corpus::",
+        ]);
+        test_command.env(CORPUS_VARIABLE, &corpus_dir);
+        match test_command.status().context("cannot start cargo")?.code() {
+            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILURE_CODE)),
+            None => bail!("the test was ended"),
+        }
+    })
+}
+
 fn find_bmad_dir() -> PathBuf {
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     xtask::workspace_root().join(target_dir).join("bmad")
@@ -72,7 +111,10 @@ fn run_tree_tests(bmad_dir: &Path, tests: &[&OsString]) -> Result<u8> {
         let mut test_command = cargo_command();
         // With the whole workspace named, cargo builds nothing that `cargo xtask test` has not built.
         test_command.args(["test", "--workspace", "--test", "bmad", "--locked"]);
-        test_command.args(["--", "--ignored"]).args(tests).env(TREES_VARIABLE, bmad_dir.join("trees"));
+        test_command
+            .args(["--", "--ignored", "--skip", "corpus::"])
+            .args(tests)
+            .env(TREES_VARIABLE, bmad_dir.join("trees"));
         match test_command.status().context("cannot start cargo")?.code() {
             Some(code) => Ok(u8::try_from(code).unwrap_or(FAILURE_CODE)),
             None => bail!("the tests were ended"),

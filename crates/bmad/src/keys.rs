@@ -1,80 +1,274 @@
-//! The keys of a board: `epic-1`, `1-2-log-in`, `epic-1-retrospective`, and the states that each of them can have.
+//! The keys of a board: `epic-1`, `1-2-log-in`, `epic-1-retrospective`.
 //!
-//! The grammar is BMAD's own and the same in every era. Older names of a state are understood and never written.
+//! BMAD's own grammar is the same in every era. Users also insert epics (`epic-5.5`), and name tracks and codes of their own
+//! (`td-1-2a-x`, `CORE-001`); a key is kept as it is written. The states are in [`crate::states`].
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    collections::BTreeSet,
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
+use crate::epic_id::EpicId;
+
 /// What a key on the board stands for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BoardKey {
-    Epic(u32),
+    Epic(EpicId),
     Story(StoryKey),
-    Retrospective(u32),
+    Retrospective(EpicId),
 }
 
-/// The key of a story, `1-2-log-in`; a story that was split has a letter: `2-6a-log-in`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The key of a story as it is written: `1-2-log-in`, `2-6a-log-in` for a split story, `5.5-1-x` or `3-5-1-x` in an inserted
+/// epic. A key without a number is known by its words: `td-1-2a-x`, `CORE-001`.
+#[derive(Clone, Debug)]
 pub struct StoryKey {
-    pub epic: u32,
-    pub number: u32,
-    /// The letter of a split story.
-    pub letter: Option<char>,
-    pub slug: String,
+    written: Box<str>,
+    number: Option<StoryNumber>,
+    slug: Box<str>,
 }
 
 impl BoardKey {
+    /// Parses a key without knowing the board. Every text that could be a key is one.
     pub fn parse(key_text: &str) -> Option<BoardKey> {
-        if let Some(after_prefix) = key_text.strip_prefix("epic-") {
-            return match after_prefix.strip_suffix("-retrospective") {
-                Some(epic_digits) => parse_digits(epic_digits).map(BoardKey::Retrospective),
-                None => parse_digits(after_prefix).map(BoardKey::Epic),
-            };
+        let key_text = key_text.trim();
+        match parse_epic_key(key_text) {
+            Some(epic_key) => Some(epic_key),
+            // The key of an epic without a usable id is none of a story.
+            None if strip_epic_word(key_text).is_some() => None,
+            None => StoryKey::parse(key_text).map(BoardKey::Story),
         }
-        StoryKey::parse(key_text).map(BoardKey::Story)
     }
 
-    /// The number of the epic that the key belongs to.
-    pub fn epic_number(&self) -> u32 {
+    /// The epic that the key names; `None` for a story without a number.
+    pub fn epic_id(&self) -> Option<&EpicId> {
         match self {
-            BoardKey::Epic(epic) | BoardKey::Retrospective(epic) => *epic,
-            BoardKey::Story(story) => story.epic,
+            BoardKey::Epic(epic) | BoardKey::Retrospective(epic) => Some(epic),
+            BoardKey::Story(story) => story.epic_id(),
         }
     }
+}
+
+/// Parses `epic-1`, `epic-5.5`, `epic-1a`, `epic-1-retrospective` and `DATA-003-retrospective`.
+fn parse_epic_key(key_text: &str) -> Option<BoardKey> {
+    const RETRO_SUFFIXES: [&str; 4] = ["-retrospective", "-retro", "_retrospective", "_retro"];
+    let lower_text = key_text.to_lowercase();
+    let retro_name =
+        RETRO_SUFFIXES.iter().find_map(|suffix| lower_text.strip_suffix(suffix)).map(|name| &key_text[..name.len()]);
+    let name = retro_name.unwrap_or(key_text);
+    let epic_name = strip_epic_word(name);
+    match (retro_name, epic_name) {
+        (Some(_), Some(epic_name)) => split_epic_id(epic_name).map(|(epic, _)| BoardKey::Retrospective(epic)),
+        (Some(name), None) => EpicId::parse(name).map(BoardKey::Retrospective),
+        (None, Some(epic_name)) => split_epic_id(epic_name).map(|(epic, _)| BoardKey::Epic(epic)),
+        (None, None) => None,
+    }
+}
+
+/// The text behind `epic-`, `epic_` or `epic `; also in `epic1`.
+fn strip_epic_word(name: &str) -> Option<&str> {
+    let after_word = name.get(..4).filter(|word| word.eq_ignore_ascii_case("epic")).map(|_| &name[4..])?;
+    match after_word.chars().next()? {
+        '-' | '_' | ' ' => Some(&after_word[1..]),
+        character if character.is_ascii_digit() => Some(after_word),
+        _ => None,
+    }
+}
+
+/// Splits `5.5` and `3-5`, and also `1-log-in`, into the id and the words behind it.
+fn split_epic_id(epic_name: &str) -> Option<(EpicId, &str)> {
+    if !epic_name.starts_with(|character: char| character.is_ascii_digit()) {
+        return EpicId::parse(epic_name).map(|epic| (epic, ""));
+    }
+    // The numbers at the start are the id, and everything from the first word on is a title.
+    let mut id_end = 0;
+    for segment in epic_name.split_inclusive(['-', '.']) {
+        let bare_segment = segment.trim_end_matches(['-', '.']);
+        if parse_lettered_number(bare_segment).is_none() {
+            break;
+        }
+        id_end += segment.len();
+    }
+    let id_text = epic_name[..id_end].trim_end_matches(['-', '.']);
+    EpicId::parse(id_text).map(|epic| (epic, &epic_name[id_end..]))
 }
 
 impl StoryKey {
+    /// Parses a key without knowing the board.
     pub fn parse(key_text: &str) -> Option<StoryKey> {
-        let (epic, after_epic) = key_text.split_once('-')?;
-        let (number_text, slug) = after_epic.split_once('-')?;
-        // The slug may contain dashes, so only the first two are separators.
-        let (number_text, letter) = parse_lettered_number(number_text)?;
-        let epic = parse_digits(epic)?;
-        (!slug.is_empty()).then(|| StoryKey { epic, number: number_text, letter, slug: slug.to_string() })
+        let key_text = key_text.trim();
+        let is_key_char =
+            |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | '+' | '&' | '\'');
+        if key_text.is_empty() || !key_text.chars().all(is_key_char) || !key_text.contains(char::is_alphanumeric) {
+            return None;
+        }
+        let (number, slug) = match split_story_number(strip_story_word(key_text)) {
+            Some((number, slug)) => (Some(number), slug.into()),
+            None => (None, key_text.into()),
+        };
+        Some(StoryKey { written: key_text.into(), number, slug })
     }
 
-    /// The number that epics and stories use for it: `1.2`, `2.6a`.
-    pub fn story_number(&self) -> StoryNumber {
-        StoryNumber { epic: self.epic, number: self.number, letter: self.letter }
+    /// Parses a key on a board with these epics: `3-5-1-x` is story 1 of epic 3-5 where there is such an epic.
+    pub fn parse_on_board(key_text: &str, epics: &BTreeSet<EpicId>) -> Option<StoryKey> {
+        let story_key = StoryKey::parse(key_text)?;
+        let bare_key = strip_story_word(&story_key.written);
+        let mut segments = bare_key.splitn(4, '-');
+        if let (Some(first), Some(second), Some(third)) = (segments.next(), segments.next(), segments.next())
+            && let Some(epic) = EpicId::parse(&format!("{first}-{second}")).filter(|epic| epics.contains(epic))
+            && first.starts_with(|character: char| character.is_ascii_digit())
+            && let Some((number, letter)) = parse_lettered_number(third)
+        {
+            let slug = segments.next().unwrap_or_default().into();
+            return Some(StoryKey { number: Some(StoryNumber { epic, number, letter }), slug, ..story_key });
+        }
+        Some(story_key)
+    }
+
+    /// Makes the key of a story with this number and title.
+    pub fn from_number(number: StoryNumber, slug: String) -> StoryKey {
+        let StoryNumber { epic, number: story_position, letter } = &number;
+        let letter_text = letter.map(String::from).unwrap_or_default();
+        let written = match slug.as_str() {
+            "" => format!("{epic}-{story_position}{letter_text}"),
+            slug => format!("{epic}-{story_position}{letter_text}-{slug}"),
+        };
+        StoryKey { written: written.into(), number: Some(number), slug: slug.into() }
+    }
+
+    pub fn epic_id(&self) -> Option<&EpicId> {
+        self.number.as_ref().map(|number| &number.epic)
+    }
+
+    /// The number that epics and stories use for it: `1.2`, `2.6a`; `None` for a key of words.
+    pub fn story_number(&self) -> Option<&StoryNumber> {
+        self.number.as_ref()
+    }
+
+    /// What the story is looked up by where other files name it: its number, or else its words.
+    pub fn lookup_name(&self) -> String {
+        self.number.as_ref().map_or_else(|| self.slug.to_lowercase(), ToString::to_string)
+    }
+
+    /// The words of the key.
+    pub fn slug_text(&self) -> &str {
+        &self.slug
+    }
+
+    /// The key as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// What makes two keys the same: `01-1-a` and `1-1-a` are one story.
+    fn identity(&self) -> (Option<&StoryNumber>, &str) {
+        (self.number.as_ref(), &self.slug)
     }
 }
 
+impl PartialEq for StoryKey {
+    fn eq(&self, other: &StoryKey) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for StoryKey {}
+
+impl PartialOrd for StoryKey {
+    fn partial_cmp(&self, other: &StoryKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for StoryKey {
+    fn cmp(&self, other: &StoryKey) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl Hash for StoryKey {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.identity().hash(hasher);
+    }
+}
+
+/// The key without a leading `story-`.
+fn strip_story_word(key_text: &str) -> &str {
+    let after_word = key_text.get(..5).filter(|word| word.eq_ignore_ascii_case("story")).map(|_| &key_text[5..]);
+    let after_word = after_word.map(|after_word| after_word.trim_start_matches(['-', '_', '.']));
+    after_word
+        .filter(|after_word| after_word.starts_with(|character: char| character.is_ascii_digit()))
+        .unwrap_or(key_text)
+}
+
+/// Splits `1-2-log-in`, `1a-2-x`, `5.5-1-x`, `1.2-log-in` and `1.2.log-in` into the number and the words. A date is no number.
+fn split_story_number(key_text: &str) -> Option<(StoryNumber, &str)> {
+    if starts_with_date(key_text) {
+        return None;
+    }
+    let (first_segment, after_first) = key_text.split_once('-').unwrap_or((key_text, ""));
+    // `1.2-x` and `1.2.x` have the whole number in the first segment, unless another number follows it.
+    let (second_segment, after_second) = after_first.split_once('-').unwrap_or((after_first, ""));
+    if let (Some(epic), Some((number, letter))) =
+        (parse_epic_number(first_segment), parse_lettered_number(second_segment))
+    {
+        return Some((StoryNumber { epic, number, letter }, after_second));
+    }
+    let number_end =
+        key_text.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(key_text.len());
+    // A letter belongs to the number only if no word follows it.
+    let letter_end = key_text[number_end..]
+        .find(|character: char| !character.is_ascii_lowercase())
+        .map_or(key_text.len(), |length| number_end + length);
+    let is_behind_digit = key_text[..number_end].ends_with(|character: char| character.is_ascii_digit());
+    let number_end = if letter_end == number_end + 1 && is_behind_digit { letter_end } else { number_end };
+    let number_text = key_text[..number_end].trim_end_matches('.');
+    if !number_text.contains('.') {
+        return None;
+    }
+    let after_number = &key_text[number_text.len()..];
+    let number = StoryNumber::parse(number_text)?;
+    Some((number, after_number.trim_start_matches(['-', '.', '_'])))
+}
+
+/// Whether a text begins with a date such as `2026-05-02`.
+pub(crate) fn starts_with_date(text: &str) -> bool {
+    let mut parts = text.splitn(4, ['-', '.', '_']);
+    let mut is_number_of_length = |length: usize| {
+        parts.next().is_some_and(|part| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let has_year = is_number_of_length(4) && (text.starts_with("19") || text.starts_with("20"));
+    has_year && is_number_of_length(2) && is_number_of_length(2)
+}
+
+/// An epic number in front of a story number: `1`, `1a`, `5.5`.
+fn parse_epic_number(epic_text: &str) -> Option<EpicId> {
+    let all_numbers = epic_text.split('.').all(|part| parse_lettered_number(part).is_some());
+    all_numbers.then(|| EpicId::parse(epic_text)).flatten()
+}
+
 /// The number of a story, without its slug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoryNumber {
-    pub epic: u32,
+    pub epic: EpicId,
     pub number: u32,
     pub letter: Option<char>,
 }
 
 impl StoryNumber {
-    /// Parses `1.2`, `1-2` or `2.6a`.
+    /// Parses `1.2`, `1-2`, `2.6a`, and `5.5.1` of an inserted epic.
     pub fn parse(number_text: &str) -> Option<StoryNumber> {
-        let (epic, number) = number_text.trim().split_once(['.', '-'])?;
+        let number_text = number_text.trim();
+        let split_index = number_text.rfind(['.', '-'])?;
+        let (epic, number) = (&number_text[..split_index], &number_text[split_index + 1..]);
         let (number, letter) = parse_lettered_number(number)?;
-        Some(StoryNumber { epic: parse_digits(epic)?, number, letter })
+        let is_number = epic.split(['.', '-']).all(|part| parse_lettered_number(part).is_some());
+        is_number.then(|| EpicId::parse(epic)).flatten().map(|epic| StoryNumber { epic, number, letter })
     }
 }
 
@@ -95,7 +289,10 @@ pub fn match_stories<'k>(user_input: &str, story_keys: impl IntoIterator<Item = 
     }
     all_keys
         .into_iter()
-        .filter(|story_key| Some(story_key.story_number()) == story_number || story_key.slug == file_stem)
+        .filter(|story_key| {
+            let has_number = story_number.is_some() && story_key.story_number() == story_number.as_ref();
+            has_number || story_key.slug_text() == file_stem
+        })
         .collect()
 }
 
@@ -114,12 +311,12 @@ pub fn slugify(title: &str) -> String {
     slug.trim_end_matches('-').to_string()
 }
 
-fn parse_digits(digits: &str) -> Option<u32> {
+pub(crate) fn parse_digits(digits: &str) -> Option<u32> {
     // `parse` alone would accept a leading `+`.
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-fn parse_lettered_number(number_text: &str) -> Option<(u32, Option<char>)> {
+pub(crate) fn parse_lettered_number(number_text: &str) -> Option<(u32, Option<char>)> {
     // An upper-case letter would make two keys of one story.
     let letter = number_text.chars().last().filter(char::is_ascii_lowercase);
     let digits = if letter.is_some() { &number_text[..number_text.len() - 1] } else { number_text };
@@ -138,15 +335,13 @@ impl fmt::Display for BoardKey {
 
 impl fmt::Display for StoryKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}-{}", self.epic, self.number)?;
-        self.letter.map_or(Ok(()), |letter| write!(formatter, "{letter}"))?;
-        write!(formatter, "-{}", self.slug)
+        formatter.write_str(&self.written)
     }
 }
 
 impl fmt::Display for StoryNumber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}", self.epic, self.number)?;
+        write!(formatter, "{}.{}", self.epic.to_dotted_text(), self.number)?;
         self.letter.map_or(Ok(()), |letter| write!(formatter, "{letter}"))
     }
 }
@@ -186,155 +381,73 @@ macro_rules! schema_of_text {
 
 schema_of_text!(BoardKey: "epic-1", StoryKey: "1-2-log-in", StoryNumber: "1.2");
 
-/// The states of a story, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoryStatus {
-    Backlog,
-    ReadyForDev,
-    InProgress,
-    Review,
-    Done,
-}
-
-/// The states of an epic, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EpicStatus {
-    Backlog,
-    InProgress,
-    Done,
-}
-
-/// The states of a retrospective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RetroStatus {
-    Optional,
-    Done,
-}
-
-impl StoryStatus {
-    pub const ALL: [StoryStatus; 5] = [
-        StoryStatus::Backlog,
-        StoryStatus::ReadyForDev,
-        StoryStatus::InProgress,
-        StoryStatus::Review,
-        StoryStatus::Done,
-    ];
-
-    /// Parses a state in any case and with its older names; `in-review` is the name that specs of late eras use.
-    pub fn parse(status_text: &str) -> Option<StoryStatus> {
-        Some(match normalize_status(status_text).as_str() {
-            "backlog" => StoryStatus::Backlog,
-            // Early eras call a written story `drafted`.
-            "ready-for-dev" | "drafted" => StoryStatus::ReadyForDev,
-            "in-progress" => StoryStatus::InProgress,
-            "review" | "in-review" => StoryStatus::Review,
-            "done" => StoryStatus::Done,
-            _ => return None,
-        })
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StoryStatus::Backlog => "backlog",
-            StoryStatus::ReadyForDev => "ready-for-dev",
-            StoryStatus::InProgress => "in-progress",
-            StoryStatus::Review => "review",
-            StoryStatus::Done => "done",
-        }
-    }
-}
-
-impl EpicStatus {
-    pub const ALL: [EpicStatus; 3] = [EpicStatus::Backlog, EpicStatus::InProgress, EpicStatus::Done];
-
-    pub fn parse(status_text: &str) -> Option<EpicStatus> {
-        Some(match normalize_status(status_text).as_str() {
-            "backlog" => EpicStatus::Backlog,
-            // Early eras call an epic `contexted` once its context is written.
-            "in-progress" | "contexted" => EpicStatus::InProgress,
-            "done" => EpicStatus::Done,
-            _ => return None,
-        })
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EpicStatus::Backlog => "backlog",
-            EpicStatus::InProgress => "in-progress",
-            EpicStatus::Done => "done",
-        }
-    }
-}
-
-impl RetroStatus {
-    pub const ALL: [RetroStatus; 2] = [RetroStatus::Optional, RetroStatus::Done];
-
-    pub fn parse(status_text: &str) -> Option<RetroStatus> {
-        Some(match normalize_status(status_text).as_str() {
-            "optional" => RetroStatus::Optional,
-            "done" => RetroStatus::Done,
-            _ => return None,
-        })
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RetroStatus::Optional => "optional",
-            RetroStatus::Done => "done",
-        }
-    }
-}
-
-/// Folds `Ready for Dev` and `in_progress` to one spelling, since users and agents write states as they like.
-fn normalize_status(status_text: &str) -> String {
-    status_text.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-")
-}
-
-impl fmt::Display for StoryStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for EpicStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for RetroStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_as_bmad_reads_them_and_written_as_they_were() {
-        for key_text in ["epic-1", "epic-12-retrospective", "1-2-log-in", "2-6a-x", "10-11-a-1-2", "1-2--", "1-2-Ü"] {
+    fn keys_are_kept_as_they_were_written() {
+        for key_text in [
+            "epic-1",
+            "epic-12-retrospective",
+            "1-2-log-in",
+            "2-6a-x",
+            "10-11-a-1-2",
+            "1-2--",
+            "1-2-Ü",
+            "epic-5.5",
+            "epic-1a-retrospective",
+            "01-02-x",
+            "td-1-2a-x",
+            "CORE-001",
+            "1-2",
+        ] {
             assert_eq!(BoardKey::parse(key_text).unwrap().to_string(), key_text);
         }
-        for invalid_key in [
-            "epic-",
-            "epic-x",
-            "epic-1-retro",
-            "1-2",
-            "1-2-",
-            "1-2A-x",
-            "1-ab-x",
-            "a-1-x",
-            "",
-            "1-2ab-x",
-            "epic-99999999999",
-        ] {
+        for invalid_key in ["epic-", "", "-", "1-2 x", "a: b", "epic-99999999999"] {
             assert_eq!(BoardKey::parse(invalid_key), None, "{invalid_key}");
         }
+    }
+
+    #[test]
+    fn numbers_are_found_in_all_kinds_of_keys() {
+        let describe = |key_text: &str| {
+            let key = StoryKey::parse(key_text).unwrap();
+            format!("{} {}", key.story_number().map(ToString::to_string).unwrap_or_default(), key.slug_text())
+        };
+        for (key_text, expected) in [
+            ("1-2-log-in", "1.2 log-in"),
+            ("2-6a-x", "2.6a x"),
+            ("1a-3-x", "1a.3 x"),
+            ("5.5-1-x", "5.5.1 x"),
+            ("story-1-2-x", "1.2 x"),
+            ("story-0.1.1-x", "0.1.1 x"),
+            ("12.2.product-options", "12.2 product-options"),
+            ("1.5-x", "1.5 x"),
+            ("story-19.12", "19.12 "),
+            ("1-2", "1.2 "),
+            ("01-02-x", "1.2 x"),
+            // These have no number: a date, a track, a code.
+            ("2026-05-02-notes", " 2026-05-02-notes"),
+            ("td-1-2a-x", " td-1-2a-x"),
+            ("CORE-001", " CORE-001"),
+            ("2-spike-x", " 2-spike-x"),
+            ("1-2ab-x", " 1-2ab-x"),
+        ] {
+            assert_eq!(describe(key_text), expected, "{key_text}");
+        }
+        assert_eq!(StoryKey::parse("01-1-a"), StoryKey::parse("1-1-a"));
+    }
+
+    #[test]
+    fn an_inserted_epic_is_known_from_the_board() {
+        let epics: BTreeSet<EpicId> = ["3", "3-5"].iter().filter_map(|epic| EpicId::parse(epic)).collect();
+        let number_of = |key_text: &str| {
+            StoryKey::parse_on_board(key_text, &epics).unwrap().story_number().map(ToString::to_string)
+        };
+        assert_eq!(number_of("3-5-1-x").as_deref(), Some("3.5.1"));
+        assert_eq!(number_of("3-4-1-x").as_deref(), Some("3.4"));
+        assert_eq!(number_of("3-5-words").as_deref(), Some("3.5"));
     }
 
     #[test]
@@ -365,15 +478,5 @@ mod tests {
         ] {
             assert_eq!(slugify(title), expected);
         }
-    }
-
-    #[test]
-    fn older_words_are_understood() {
-        assert_eq!(StoryStatus::parse("drafted"), Some(StoryStatus::ReadyForDev));
-        assert_eq!(StoryStatus::parse("**Ready for Dev**"), Some(StoryStatus::ReadyForDev));
-        assert_eq!(StoryStatus::parse("in-review"), Some(StoryStatus::Review));
-        assert_eq!(StoryStatus::parse("ready-for-review"), None);
-        assert_eq!(EpicStatus::parse("contexted"), Some(EpicStatus::InProgress));
-        assert_eq!(RetroStatus::parse("Optional"), Some(RetroStatus::Optional));
     }
 }

@@ -131,8 +131,11 @@ impl StateDetector<'_> {
 
     /// Whether there is a board, with a reason for it.
     fn find_board(&mut self) -> bool {
-        let board_path = join_path(&self.config.folders.implementation, board::BOARD_FILE);
-        let Ok(Some(board_text)) = self.project_files.read_file(&board_path) else { return false };
+        let found_board = board::candidate_paths(&self.config.folders).into_iter().find_map(|board_path| {
+            let board_text = self.project_files.read_file(&board_path).ok().flatten()?;
+            Some((board_path, board_text))
+        });
+        let Some((board_path, board_text)) = found_board else { return false };
         let board = board::read_board(&board_path, &board_text);
         let story_count = board.stories().count();
         // The board reports its own problems. Even a broken board means that work has begun.
@@ -186,21 +189,7 @@ impl StateDetector<'_> {
             self.reasons.push(format!("BMAD is installed in `{bmad_root}`, as in early alphas"));
             return true;
         }
-        // Earlier versions kept their boards in these directories.
-        let board_directories = ["docs", "docs/sprint-artifacts", "docs/stories", "_bmad-output"];
-        let old_boards = board_directories.into_iter().map(|directory| join_path(directory, board::BOARD_FILE));
-        let configured_board = join_path(&self.config.folders.implementation, board::BOARD_FILE);
-        // The configured board is where it should be, even if it is one of those directories.
-        match old_boards
-            .into_iter()
-            .find(|board_path| *board_path != configured_board && path_exists(self.project_files, board_path))
-        {
-            Some(board_path) => {
-                self.reasons.push(format!("`{board_path}` is a board, but the settings expect `{configured_board}`"));
-                true
-            }
-            None => false,
-        }
+        false
     }
 }
 

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    keys::StoryStatus,
     markdown::{MarkdownPage, normalize_title},
     problem::FileProblem,
+    states::StoryStatus,
     story::{LocatedText, scalar_texts},
     yaml::{self, YamlContent, YamlNode},
 };

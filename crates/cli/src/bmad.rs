@@ -2,15 +2,14 @@
 
 pub(crate) mod sprint;
 
-use std::collections::BTreeMap;
-
 use tribunal_bmad::{
     board::{self, Board},
     config::{self, BmadConfig},
     keys::{self, BoardKey, StoryKey},
     layout::{self, BmadLayout},
     problem::{FileProblem, ProblemWeight},
-    project_files::{self, ProjectFiles},
+    project_files,
+    story_files::{self, StoryFiles},
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{Project, project::project_files::ProjectDirectory};
@@ -28,8 +27,7 @@ pub(crate) struct BmadProject {
     pub config: BmadConfig,
     /// The board; `None` if there is none, or none that can be opened.
     pub board: Option<Board>,
-    /// Paths of story files by the key of their story.
-    story_paths: BTreeMap<String, String>,
+    pub story_files: StoryFiles,
     /// Why files could not be opened.
     pub problems: Vec<FileProblem>,
 }
@@ -41,12 +39,12 @@ impl BmadProject {
         let config = config::read_config(&shelf);
         let mut problems = Vec::new();
         // The first place that has a board wins.
-        let board = board_candidates(&config).into_iter().find_map(|board_path| {
+        let board = board::candidate_paths(&config.folders).into_iter().find_map(|board_path| {
             let board_text = project_files::read_or_report(&shelf, &board_path, &mut problems)?;
             Some(board::read_board(&board_path, &board_text))
         });
-        let story_paths = find_story_files(&shelf, &config, board.as_ref());
-        BmadProject { shelf, layout, config, board, story_paths, problems }
+        let story_files = story_files::find_story_files(&shelf, &config.folders, board.as_ref());
+        BmadProject { shelf, layout, config, board, story_files, problems }
     }
 
     /// The path of the board, or where one would be written.
@@ -77,7 +75,10 @@ impl BmadProject {
             Some(board) => Err(unusable_board(&board.problems)),
             None if !self.problems.is_empty() => Err(unusable_board(&self.problems)),
             None => Err(UserError::usage(format!("no {} in this project", board::BOARD_FILE))
-                .with_reason(format!("Tribunal looked for {}.", board_candidates(&self.config).join(" and ")))
+                .with_reason(format!(
+                    "Tribunal looked for {}.",
+                    board::candidate_paths(&self.config.folders).join(", ")
+                ))
                 .with_step("run BMAD's sprint planning, or pass the project directory with `-C DIR`")),
         }
     }
@@ -124,25 +125,9 @@ impl BmadProject {
         all_folders
     }
 
-    /// The path of a story's file: named by its key, as a spec of late eras, or by its number with another title, if there is
-    /// only one such file and it belongs to no other story.
+    /// The path of a story's file.
     pub fn find_story_file(&self, story_key: &StoryKey) -> Option<String> {
-        let is_other_story = |other_key: &StoryKey| {
-            self.board.as_ref().is_some_and(|board| board.find_entry(&BoardKey::Story(other_key.clone())).is_some())
-        };
-        let has_same_number = |(file_key, _): &(&String, &String)| {
-            let other_key = StoryKey::parse(file_key);
-            other_key.is_some_and(|other_key| {
-                other_key.story_number() == story_key.story_number() && !is_other_story(&other_key)
-            })
-        };
-        // Titles change after a file is created; the number stays. Two candidates are ambiguous, and then none is taken.
-        let single_match = || {
-            let mut matching_files = self.story_paths.iter().filter(has_same_number);
-            let first_file = matching_files.next().map(|(_, story_path)| story_path);
-            first_file.filter(|_| matching_files.next().is_none())
-        };
-        self.story_paths.get(&story_key.to_string()).or_else(single_match).cloned()
+        self.story_files.find_file(story_key, self.board.as_ref()).map(|story_file| story_file.path.clone())
     }
 
     /// The path at which a story's file would be written.
@@ -159,42 +144,6 @@ impl BmadProject {
             None => "claude-code",
         }
     }
-}
-
-/// Collects story files by the key in their names: beside the board, in a directory of their own below it, or where the board
-/// says they are. A story's own file replaces a spec of it.
-fn find_story_files(shelf: &ProjectDirectory, config: &BmadConfig, board: Option<&Board>) -> BTreeMap<String, String> {
-    let own_folder = &config.folders.implementation;
-    let board_location = board.and_then(|board| board.story_location.as_deref()).map(config::normalize_folder);
-    // The board is a file of the project, so its location may not lead out of it.
-    let project_location = board_location.filter(|board_location| {
-        !board_location.starts_with('/') && !board_location.split('/').any(|path_part| path_part == "..")
-    });
-    let mut folders = vec![own_folder.clone(), join_path(own_folder, "stories")];
-    folders.extend(project_location.filter(|location| !location.is_empty()).map(String::from));
-    let mut paths_by_key = BTreeMap::new();
-    // Later insertions win: a story's own file over a spec, and an earlier directory over a later one.
-    for name_prefix in ["spec-", ""] {
-        for folder in folders.iter().rev() {
-            for file_name in shelf.list_names(folder) {
-                let story_key = file_name.strip_suffix(".md").and_then(|file_stem| file_stem.strip_prefix(name_prefix));
-                if let Some(story_key) = story_key.filter(|story_key| StoryKey::parse(story_key).is_some()) {
-                    paths_by_key.insert(story_key.to_string(), join_path(folder, &file_name));
-                }
-            }
-        }
-    }
-    paths_by_key
-}
-
-/// The places of a board: the directory of all eras, and the one that some early alphas used.
-fn board_candidates(config: &BmadConfig) -> Vec<String> {
-    let mut board_paths = vec![
-        join_path(&config.folders.implementation, board::BOARD_FILE),
-        join_path(&config.folders.output, board::BOARD_FILE),
-    ];
-    board_paths.dedup();
-    board_paths
 }
 
 /// Joins a directory and a name.

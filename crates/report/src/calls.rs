@@ -51,7 +51,7 @@ impl AgentCall<'_> {
     }
 
     /// Where the text was sent, if another endpoint than the default of the vendor was configured.
-    pub fn endpoint(&self) -> Option<&str> {
+    pub fn sent_endpoint(&self) -> Option<&str> {
         match self.reply? {
             Reply::Ask(AskOutcome::Answered(agent_reply)) => agent_reply.endpoint.as_deref(),
             Reply::Ask(AskOutcome::Failed(FailedTask { endpoint, .. })) => endpoint.as_deref(),
@@ -166,11 +166,11 @@ pub fn group_by_vendor<'a, 'b>(
         let is_same_vendor = |totals: &VendorTotals| {
             totals.vendor_name == agent_call.vendor_name()
                 && totals.is_script == agent_call.is_script
-                && totals.endpoint.as_deref() == agent_call.endpoint()
+                && totals.endpoint.as_deref() == agent_call.sent_endpoint()
         };
         let group_index = groups.iter().position(|(totals, _)| is_same_vendor(totals)).unwrap_or_else(|| {
             let (vendor_name, is_script) = (agent_call.vendor_name().to_string(), agent_call.is_script);
-            let endpoint = agent_call.endpoint().map(String::from);
+            let endpoint = agent_call.sent_endpoint().map(String::from);
             groups.push((VendorTotals { vendor_name, is_script, endpoint, ..VendorTotals::default() }, Vec::new()));
             groups.len() - 1
         });

@@ -9,11 +9,12 @@ use std::{fmt, ops::Range};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Board, BoardEntryState, DEVELOPMENT_KEY, next_action, read_board_with_tree};
+use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_board_with_tree, tolerant};
 use crate::{
-    keys::{BoardKey, EpicStatus, RetroStatus, StoryStatus},
+    keys::BoardKey,
     markdown::apply_edits,
-    yaml::{self, YamlContent, YamlNode},
+    states::{EpicStatus, RetroStatus, StoryStatus},
+    yaml::{YamlContent, YamlNode},
 };
 
 /// How strictly a move has to follow the order of the states.
@@ -38,8 +39,9 @@ pub struct MovedBoard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardMove {
     pub key: BoardKey,
+    /// The bytes of the old state.
     #[serde(skip)]
-    name: String,
+    state_span: Option<Range<usize>>,
     pub from: BoardEntryState,
     pub to: BoardEntryState,
     pub line: usize,
@@ -104,7 +106,7 @@ pub fn move_entry(
     target: BoardEntryState,
     move_mode: MoveMode,
 ) -> Result<MovedBoard, BoardMoveRefusal> {
-    let (board, root_node) = read_board_with_tree("", board_text);
+    let (board, board_tree) = read_board_with_tree("", board_text);
     if !board.is_readable {
         return Err(BoardMoveRefusal::BrokenBoard { board: Box::new(board) });
     }
@@ -135,34 +137,41 @@ pub fn move_entry(
             violation,
         });
     }
-    let mut moves = vec![BoardMove {
-        key: board_key.clone(),
-        name: board_entry.raw_key.clone(),
-        from: current,
-        to: target,
-        line: board_entry.line,
-    }];
-    moves.extend(start_epic(&board, board_key, target));
+    let mut moves = vec![BoardMove::of_entry(board_entry, &board, &board_tree, target)];
+    moves.extend(start_epic(&board, &board_tree, board_key, target));
     moves.sort_by_key(|single_move| single_move.line);
-    replace_values(board_text, &root_node, moves)
+    replace_values(board_text, &board_tree.root_node, moves)
 }
 
 /// The move of an epic to in-progress when its first story leaves the backlog.
-fn start_epic(board: &Board, board_key: &BoardKey, target: BoardEntryState) -> Option<BoardMove> {
+fn start_epic(
+    board: &Board,
+    board_tree: &BoardTree,
+    board_key: &BoardKey,
+    target: BoardEntryState,
+) -> Option<BoardMove> {
     let (BoardKey::Story(story), BoardEntryState::Story(story_state)) = (board_key, target) else {
         return None;
     };
-    let epic_key = BoardKey::Epic(story.epic);
-    let epic_entry = board
-        .find_entry(&epic_key)
-        .filter(|epic_entry| epic_entry.state == Some(BoardEntryState::Epic(EpicStatus::Backlog)))?;
-    (story_state > StoryStatus::Backlog).then_some(BoardMove {
-        key: epic_key,
-        name: epic_entry.raw_key.clone(),
-        from: BoardEntryState::Epic(EpicStatus::Backlog),
-        to: BoardEntryState::Epic(EpicStatus::InProgress),
-        line: epic_entry.line,
-    })
+    let epic = board.find_entry(&BoardKey::Story(story.clone()))?.epic.clone()?;
+    let (backlog, in_progress) =
+        (BoardEntryState::Epic(EpicStatus::Backlog), BoardEntryState::Epic(EpicStatus::InProgress));
+    let epic_entry = board.find_entry(&BoardKey::Epic(epic)).filter(|epic_entry| epic_entry.state == Some(backlog))?;
+    (story_state > StoryStatus::Backlog).then(|| BoardMove::of_entry(epic_entry, board, board_tree, in_progress))
+}
+
+impl BoardMove {
+    /// The move of an entry, which must have a known state.
+    fn of_entry(board_entry: &BoardEntry, board: &Board, board_tree: &BoardTree, to: BoardEntryState) -> BoardMove {
+        let position = board.entries.iter().position(|entry| entry == board_entry);
+        BoardMove {
+            key: board_entry.key.clone(),
+            state_span: position.and_then(|position| board_tree.state_spans.get(position).cloned().flatten()),
+            from: board_entry.state.unwrap_or(to),
+            to,
+            line: board_entry.line,
+        }
+    }
 }
 
 /// Why a move does not follow the order; `None` if it does.
@@ -178,11 +187,11 @@ fn find_violation(
             Some(OrderViolation::Backwards)
         }
         (BoardEntryState::Epic(_), BoardEntryState::Epic(EpicStatus::Done))
-            if !next_action::is_epic_complete(board, board_key.epic_number()) =>
+            if !board_key.epic_id().is_some_and(|epic| next_action::is_epic_complete(board, epic)) =>
         {
-            let own_stories = board.stories().filter(|(story, _)| story.epic == board_key.epic_number());
-            let open_stories = own_stories
-                .filter(|(_, board_entry)| board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done)));
+            let own_stories = board_key.epic_id().into_iter().flat_map(|epic| board.stories_of(epic));
+            let open_stories =
+                own_stories.filter(|(_, board_entry)| !board_entry.state.is_some_and(BoardEntryState::is_over));
             Some(OrderViolation::StoriesOpen {
                 open: open_stories.map(|(_, board_entry)| board_entry.key.clone()).collect(),
             })
@@ -225,10 +234,8 @@ fn replace_values(
 ) -> Result<MovedBoard, BoardMoveRefusal> {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for board_move in &moves {
-        // The entry is found by the key as it is written: `01-1-a` and `1-1-a` are the same story.
-        let value_node = root_node.get(DEVELOPMENT_KEY).and_then(|status_map| status_map.get(&board_move.name));
         let not_plain_value = || BoardMoveRefusal::NotPlainValue { key: board_move.key.clone(), line: board_move.line };
-        let span = value_node.and_then(|value_node| value_node.span.clone()).ok_or_else(not_plain_value)?;
+        let span = board_move.state_span.clone().ok_or_else(not_plain_value)?;
         let old_text = board_text.get(span.clone()).ok_or_else(not_plain_value)?;
         let new_text = requote(old_text, board_move.to.as_str()).ok_or_else(not_plain_value)?;
         edits.push((span, new_text));
@@ -236,12 +243,12 @@ fn replace_values(
     // The epic may stand below its story, and edits must be in order.
     edits.sort_by_key(|(span, _)| span.start);
     let edited_text = apply_edits(board_text, &edits);
-    let requested_state = |raw_key: &str| {
-        moves.iter().find(|board_move| board_move.name == raw_key).map(|board_move| board_move.to.as_str())
+    let requested_state = |span: &Range<usize>| {
+        moves.iter().find(|board_move| board_move.state_span.as_ref() == Some(span)).map(|board_move| board_move.to)
     };
     // Reading the result again is the only proof that YAML sees what was meant, with any quoting.
-    match yaml::parse_yaml(&edited_text) {
-        Ok(edited_tree) if only_moves_differ(root_node, &edited_tree, &requested_state) => {
+    match tolerant::parse_tolerantly(&edited_text) {
+        Ok(edited_tree) if only_moves_differ(root_node, &edited_tree.root_node, &requested_state) => {
             Ok(MovedBoard { board_text: edited_text, moves })
         }
         _ => Err(BoardMoveRefusal::WouldChangeMore { key: moves[0].key.clone() }),
@@ -259,53 +266,32 @@ fn requote(old_text: &str, new_state: &str) -> Option<String> {
     }
 }
 
-/// Whether the new tree says what the old one said, except for the requested states.
+/// Whether the new tree says what the old one said, except for the requested states, which must be exactly those.
 fn only_moves_differ(
-    old_tree: &YamlNode,
-    new_tree: &YamlNode,
-    requested_state: &dyn Fn(&str) -> Option<&'static str>,
-) -> bool {
-    let (old_entries, new_entries) = (old_tree.entries(), new_tree.entries());
-    old_entries.len() == new_entries.len()
-        && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
-            old_entry.key == new_entry.key
-                && match old_entry.key == DEVELOPMENT_KEY {
-                    true => equal_except(&old_entry.value, &new_entry.value, requested_state),
-                    false => equal_nodes(&old_entry.value, &new_entry.value),
-                }
-        })
-}
-
-/// Whether two mappings are equal except for the keys with a requested state, which must have exactly that.
-fn equal_except(
     old_node: &YamlNode,
     new_node: &YamlNode,
-    requested_state: &dyn Fn(&str) -> Option<&'static str>,
+    requested_state: &dyn Fn(&Range<usize>) -> Option<BoardEntryState>,
 ) -> bool {
-    let (old_entries, new_entries) = (old_node.entries(), new_node.entries());
-    old_entries.len() == new_entries.len()
-        && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
-            old_entry.key == new_entry.key
-                && match requested_state(&old_entry.key) {
-                    Some(state) => new_entry.value.scalar_text() == Some(state),
-                    None => equal_nodes(&old_entry.value, &new_entry.value),
-                }
-        })
-}
-
-/// Whether two nodes have the same content, wherever they are in the file.
-fn equal_nodes(old_node: &YamlNode, new_node: &YamlNode) -> bool {
     match (&old_node.content, &new_node.content) {
         (YamlContent::Null, YamlContent::Null) => true,
-        (YamlContent::Scalar(old_scalar), YamlContent::Scalar(new_scalar)) => old_scalar == new_scalar,
+        (YamlContent::Scalar(old_scalar), YamlContent::Scalar(new_scalar)) => {
+            match old_node.span.as_ref().and_then(requested_state) {
+                Some(state) => new_scalar == state.as_str(),
+                None => old_scalar == new_scalar,
+            }
+        }
         (YamlContent::Sequence(old_items), YamlContent::Sequence(new_items)) => {
             old_items.len() == new_items.len()
-                && old_items.iter().zip(new_items).all(|(old_item, new_item)| equal_nodes(old_item, new_item))
+                && old_items
+                    .iter()
+                    .zip(new_items)
+                    .all(|(old_item, new_item)| only_moves_differ(old_item, new_item, requested_state))
         }
         (YamlContent::Mapping(old_entries), YamlContent::Mapping(new_entries)) => {
             old_entries.len() == new_entries.len()
                 && old_entries.iter().zip(new_entries).all(|(old_entry, new_entry)| {
-                    old_entry.key == new_entry.key && equal_nodes(&old_entry.value, &new_entry.value)
+                    old_entry.key == new_entry.key
+                        && only_moves_differ(&old_entry.value, &new_entry.value, requested_state)
                 })
         }
         _ => false,

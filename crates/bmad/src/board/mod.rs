@@ -1,27 +1,58 @@
 //! The board, `sprint-status.yaml`: the state of every epic, story and retrospective, and what is wrong with the file.
 //!
-//! [`edit`] moves entries, [`next_action`] finds what would run next. Files are read and written by the runner. A board that
-//! is not valid YAML, or has a key twice, is reported with line and column and has no entries: which of two lines holds must
-//! not be guessed.
+//! [`edit`] moves entries, [`next_action`] finds what would run next. Files are read and written by the runner. [`shapes`]
+//! finds the entries, in BMAD's own form and in others that users have. A line that is no valid YAML is left out and reported
+//! ([`tolerant`]); of two lines with the same key and different states neither holds, since that must not be guessed.
 
+mod consistency;
 pub mod edit;
 pub mod next_action;
+mod shapes;
+mod tolerant;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeSet, ops::Range};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryNumber, StoryStatus},
-    problem::FileProblem,
+    config::ProjectFolders,
+    epic_id::EpicId,
+    keys::{BoardKey, StoryKey},
+    problem::{FileProblem, ProblemWeight},
+    states::{EpicStatus, ParkedState, RetroStatus, StateMeaning, StoryStatus},
     yaml::{self, YamlContent, YamlNode},
 };
+use shapes::{EntryRole, ShapedEntry};
+use tolerant::{OmittedLine, TolerantTree};
 
 /// The board's file name, in the folder for implementation artifacts.
 pub const BOARD_FILE: &str = "sprint-status.yaml";
 /// The key that all entries are under.
 pub const DEVELOPMENT_KEY: &str = "development_status";
+
+/// The places where a board may be, the most likely first: the folder of the settings, then those of earlier versions and users.
+pub fn candidate_paths(folders: &ProjectFolders) -> Vec<String> {
+    let places = [
+        folders.implementation.as_str(),
+        &folders.output,
+        "docs/implementation-artifacts",
+        "docs/sprint-artifacts",
+        "docs/stories",
+        "docs",
+        "_bmad-output/implementation-artifacts",
+        "_bmad-output",
+        "",
+    ];
+    let mut board_paths: Vec<String> = Vec::new();
+    for place in places {
+        let board_path = if place.is_empty() { BOARD_FILE.to_string() } else { format!("{place}/{BOARD_FILE}") };
+        if !board_paths.contains(&board_path) {
+            board_paths.push(board_path);
+        }
+    }
+    board_paths
+}
 
 /// The content of a board, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +78,8 @@ pub struct BoardEntry {
     pub state: Option<BoardEntryState>,
     /// The state as it is written, without quotes.
     pub raw_state: String,
+    /// The epic that it belongs to: the one in its number, or the one above it.
+    pub epic: Option<EpicId>,
     pub line: usize,
 }
 
@@ -57,6 +90,8 @@ pub enum BoardEntryState {
     Epic(EpicStatus),
     Story(StoryStatus),
     Retrospective(RetroStatus),
+    /// No work is done on it. Such states are only read.
+    Parked(ParkedState),
 }
 
 /// A promise from a retrospective.
@@ -77,11 +112,30 @@ pub struct ActionItem {
 impl BoardEntryState {
     /// Parses the state of an entry of this kind.
     pub fn parse(board_key: &BoardKey, state_text: &str) -> Option<BoardEntryState> {
-        match board_key {
-            BoardKey::Epic(_) => EpicStatus::parse(state_text).map(BoardEntryState::Epic),
-            BoardKey::Story(_) => StoryStatus::parse(state_text).map(BoardEntryState::Story),
-            BoardKey::Retrospective(_) => RetroStatus::parse(state_text).map(BoardEntryState::Retrospective),
+        let meaning = StateMeaning::parse(state_text)?;
+        if let StateMeaning::Parked(parked_state) = meaning {
+            return Some(BoardEntryState::Parked(parked_state));
         }
+        match board_key {
+            BoardKey::Epic(_) => EpicStatus::from_meaning(meaning).map(BoardEntryState::Epic),
+            // A story that need not be done is left for later.
+            BoardKey::Story(_) if meaning == StateMeaning::Optional => {
+                Some(BoardEntryState::Parked(ParkedState::Deferred))
+            }
+            BoardKey::Story(_) => StoryStatus::from_meaning(meaning).map(BoardEntryState::Story),
+            BoardKey::Retrospective(_) => RetroStatus::from_meaning(meaning).map(BoardEntryState::Retrospective),
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_over(self) -> bool {
+        matches!(
+            self,
+            BoardEntryState::Epic(EpicStatus::Done)
+                | BoardEntryState::Story(StoryStatus::Done)
+                | BoardEntryState::Retrospective(RetroStatus::Done)
+                | BoardEntryState::Parked(ParkedState::Dropped)
+        )
     }
 
     /// All states of an entry of this kind, in order.
@@ -98,6 +152,7 @@ impl BoardEntryState {
             BoardEntryState::Epic(state) => state.as_str(),
             BoardEntryState::Story(state) => state.as_str(),
             BoardEntryState::Retrospective(state) => state.as_str(),
+            BoardEntryState::Parked(state) => state.as_str(),
         }
     }
 }
@@ -121,9 +176,14 @@ impl Board {
         })
     }
 
-    /// The numbers of all epics that are named or have a story, in order.
-    pub fn epic_numbers(&self) -> BTreeSet<u32> {
-        self.entries.iter().map(|board_entry| board_entry.key.epic_number()).collect()
+    /// The stories of an epic with their entries, in the board's order.
+    pub fn stories_of<'b>(&'b self, epic: &'b EpicId) -> impl Iterator<Item = (&'b StoryKey, &'b BoardEntry)> {
+        self.stories().filter(move |(_, board_entry)| board_entry.epic.as_ref() == Some(epic))
+    }
+
+    /// All epics that are named or have a story, in order.
+    pub fn epic_ids(&self) -> BTreeSet<EpicId> {
+        self.entries.iter().filter_map(|board_entry| board_entry.epic.clone()).collect()
     }
 
     pub fn open_action_items(&self) -> impl Iterator<Item = &ActionItem> {
@@ -136,18 +196,27 @@ pub fn read_board(board_path: &str, board_text: &str) -> Board {
     read_board_with_tree(board_path, board_text).0
 }
 
-/// Reads a board with its tree, whose positions an edit needs; a board that is not valid YAML has an empty tree.
-fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, YamlNode) {
+/// What an edit of a board needs besides its entries.
+struct BoardTree {
+    root_node: YamlNode,
+    /// The bytes of the state of each entry; `None` where it cannot be replaced.
+    state_spans: Vec<Option<Range<usize>>>,
+}
+
+/// Reads a board with its tree, whose positions an edit needs; a board that cannot be read has an empty tree.
+fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree) {
     let mut board = Board { path: board_path.to_string(), ..Board::default() };
-    let root_node = match yaml::parse_yaml(board_text) {
-        Ok(root_node) => root_node,
+    let empty_tree = BoardTree { root_node: YamlNode::from_content(YamlContent::Null), state_spans: Vec::new() };
+    // A merge conflict breaks the YAML, too, but then the advice is another one, and no line of it holds.
+    if let Some(conflict) = find_merge_conflict(board_path, board_text) {
+        board.problems.push(conflict);
+        return (board, empty_tree);
+    }
+    let TolerantTree { root_node, omitted } = match tolerant::parse_tolerantly(board_text) {
+        Ok(tree) => tree,
         Err(parse_error) => {
-            // A merge conflict breaks the YAML, too, but then the advice is another one.
-            board.problems.push(
-                find_merge_conflict(board_path, board_text)
-                    .unwrap_or_else(|| parse_error_problem(board_path, &parse_error)),
-            );
-            return (board, YamlNode::from_content(YamlContent::Null));
+            board.problems.push(parse_error_problem(board_path, &parse_error));
+            return (board, empty_tree);
         }
     };
     let text_of = |key: &str| root_node.get(key).and_then(YamlNode::scalar_text).map(String::from);
@@ -155,28 +224,61 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, YamlNode)
     // A template that was not filled in names itself.
     board.story_location =
         text_of("story_location").filter(|story_location| !story_location.contains("{story_location}"));
-    match root_node.get(DEVELOPMENT_KEY) {
-        Some(YamlNode { content: YamlContent::Mapping(_), .. }) => board.is_readable = true,
-        // A board without entries is no board: the missing part is named before anything else.
-        Some(status_node) => board.problems.push(
-            FileProblem::error("board-empty", board_path, format!("`{DEVELOPMENT_KEY}` has no entries"))
-                .at_line(status_node.line)
-                .with_reason("All epics and stories are listed under this key.")
-                .with_advice("run BMAD's sprint planning"),
-        ),
-        None => board.problems.push(
-            FileProblem::error("board-empty", board_path, format!("missing key `{DEVELOPMENT_KEY}`"))
-                .at_line(1)
-                .with_reason("All epics and stories are listed under this key.")
-                .with_advice("run BMAD's sprint planning"),
-        ),
-    }
-    for yaml_entry in root_node.get(DEVELOPMENT_KEY).map(YamlNode::entries).unwrap_or_default() {
-        read_entry(&mut board, yaml_entry);
-    }
+    let state_spans = match shapes::find_entries(&root_node) {
+        Some(raw_entries) => {
+            board.is_readable = true;
+            read_entries(&mut board, board_text, raw_entries)
+        }
+        None => {
+            // Without entries the lines that were left out are what is wrong.
+            let problem = omitted.first().map_or_else(
+                || unknown_shape_problem(board_path, &root_node),
+                |line| parse_error_problem(board_path, &line.error),
+            );
+            board.problems.push(problem);
+            return (board, empty_tree);
+        }
+    };
+    report_omitted(&mut board, &omitted);
     read_action_items(&mut board, root_node.get("action_items"));
-    check_consistency(&mut board);
-    (board, root_node)
+    consistency::check_consistency(&mut board);
+    (board, BoardTree { root_node, state_spans })
+}
+
+/// The problem of a file without anything that could be an entry.
+fn unknown_shape_problem(board_path: &str, root_node: &YamlNode) -> FileProblem {
+    let (message, line) = match root_node.get(DEVELOPMENT_KEY) {
+        Some(status_node) => (format!("`{DEVELOPMENT_KEY}` has no entries"), status_node.line),
+        None => (format!("missing key `{DEVELOPMENT_KEY}`"), 1),
+    };
+    FileProblem::error("board-empty", board_path, message)
+        .at_line(line)
+        .with_reason("All epics and stories are listed under this key.")
+        .with_advice("run BMAD's sprint planning")
+}
+
+/// Reports the lines that had to be left out. Of two lines with one key and different states neither holds.
+fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
+    for omitted_line in omitted {
+        let mut problem = parse_error_problem(&board.path, &omitted_line.error);
+        problem.line = Some(omitted_line.line);
+        let written_key = omitted_line.text.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        let written_state = omitted_line.text.split_once(':').map_or("", |(_, state_text)| state_text);
+        let written_state = written_state.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        let twin = board.entries.iter_mut().find(|board_entry| board_entry.raw_key == written_key);
+        problem.weight = match (omitted_line.error.kind, twin) {
+            (yaml::YamlErrorKind::DuplicateKey, Some(twin)) if twin.raw_state != written_state => {
+                twin.state = None;
+                ProblemWeight::Error
+            }
+            // The rest of the board can be used.
+            _ => {
+                problem = problem.with_reason("Tribunal ignores this line.");
+                ProblemWeight::Warning
+            }
+        };
+        board.problems.push(problem);
+    }
 }
 
 /// The problem of a merge conflict, which git leaves when two changes touch the same lines.
@@ -202,21 +304,98 @@ fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileP
     })
 }
 
-/// Reads one entry. An unknown key is left out; an unknown state is kept, so that its story is still known.
-fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
-    let board_path = board.path.clone();
-    let Some(board_key) = BoardKey::parse(&yaml_entry.key) else {
-        let message = format!("`{}` is not a key of an epic, story or retrospective", yaml_entry.key);
-        board.problems.push(
-            FileProblem::warning("board-unknown-key", &board_path, message)
-                .at_line(yaml_entry.line)
-                .at_column(yaml_entry.column)
-                .with_reason("Tribunal ignores this entry.")
-                .with_advice("rename it to `epic-N`, `N-M-words` or `epic-N-retrospective`"),
-        );
-        return;
+/// Reads the entries of a board and finds out which epic each belongs to. Returns the bytes of their states.
+fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntry>) -> Vec<Option<Range<usize>>> {
+    let parse_epic = |raw_entry: &ShapedEntry| match parse_key(raw_entry, &BTreeSet::new()) {
+        Some(BoardKey::Epic(epic)) => Some(epic),
+        _ => None,
     };
-    let state_text = yaml_entry.value.scalar_text().unwrap_or_default().to_string();
+    let epics: BTreeSet<EpicId> = raw_entries.iter().filter_map(parse_epic).collect();
+    let commented_epics = find_commented_epics(board_text);
+    let mut epic_above = None;
+    let mut state_spans = Vec::new();
+    for raw_entry in raw_entries {
+        let commented_epic = commented_epics.iter().rev().find(|(comment_line, _)| *comment_line < raw_entry.line);
+        // A comment names the epic only where the board has no entries for epics.
+        if let Some((_, epic)) = commented_epic.filter(|_| epics.is_empty()) {
+            epic_above = Some(epic.clone());
+        }
+        let Some(board_key) = parse_key(&raw_entry, &epics).filter(|board_key| is_entry(board_key, &raw_entry)) else {
+            report_unknown_key(board, &raw_entry);
+            continue;
+        };
+        if let BoardKey::Epic(epic) = &board_key {
+            epic_above = Some(epic.clone());
+        }
+        let epic = board_key.epic_id().or(epic_above.as_ref()).cloned();
+        state_spans.push(raw_entry.state_span.clone());
+        add_entry(board, board_key, epic, raw_entry);
+    }
+    state_spans
+}
+
+/// The epics that comments name, with their lines: `# Epic 3: Reports`.
+fn find_commented_epics(board_text: &str) -> Vec<(usize, EpicId)> {
+    let parse_comment = |line_text: &str| {
+        let comment = line_text.trim().strip_prefix('#')?.trim_matches(['#', '=', '-', ' ', '─', '═']);
+        let after_word = comment.get(..5).filter(|word| word.eq_ignore_ascii_case("epic ")).map(|_| &comment[5..])?;
+        let id_end = after_word.find(|character: char| !(character.is_alphanumeric() || character == '.'));
+        let id_text = &after_word[..id_end.unwrap_or(after_word.len())];
+        id_text.starts_with(|character: char| character.is_ascii_digit()).then(|| EpicId::parse(id_text)).flatten()
+    };
+    let lines = board_text.lines().enumerate();
+    lines.filter_map(|(index, line_text)| Some((index + 1, parse_comment(line_text)?))).collect()
+}
+
+/// Parses the key of an entry, by its place and by the epics of the board.
+fn parse_key(raw_entry: &ShapedEntry, epics: &BTreeSet<EpicId>) -> Option<BoardKey> {
+    let key_text = raw_entry.key_text.as_str();
+    let as_epic = |text: &str| match BoardKey::parse(text) {
+        Some(BoardKey::Epic(epic)) => Some(epic),
+        _ => EpicId::parse(text),
+    };
+    match raw_entry.role {
+        EntryRole::Epic => as_epic(key_text).map(BoardKey::Epic),
+        EntryRole::Retrospective => as_epic(key_text).map(BoardKey::Retrospective),
+        EntryRole::Story => StoryKey::parse_on_board(key_text, epics).map(BoardKey::Story),
+        EntryRole::ByKey => match BoardKey::parse(key_text)? {
+            BoardKey::Story(_) => StoryKey::parse_on_board(key_text, epics).map(BoardKey::Story),
+            epic_key => Some(epic_key),
+        },
+    }
+}
+
+/// Whether an entry is one of the board. A key of words is a story only if its value is a state, and if it is no run of one of
+/// BMAD's own skills.
+fn is_entry(board_key: &BoardKey, raw_entry: &ShapedEntry) -> bool {
+    const SKILL_PREFIXES: [&str; 3] = ["tea-", "testarch-", "bmad-"];
+    match board_key {
+        BoardKey::Story(story) if story.story_number().is_none() => {
+            // A single word is the name of something else: `note`, `retro`.
+            let is_name = story.as_str().contains(|character: char| character.is_ascii_digit())
+                || story.as_str().matches('-').count() > 1;
+            BoardEntryState::parse(board_key, &raw_entry.state_text).is_some()
+                && (is_name || raw_entry.role == EntryRole::Story)
+                && !SKILL_PREFIXES.iter().any(|prefix| story.as_str().starts_with(prefix))
+        }
+        _ => true,
+    }
+}
+
+fn report_unknown_key(board: &mut Board, raw_entry: &ShapedEntry) {
+    let message = format!("`{}` is not a key of an epic, story or retrospective", raw_entry.key_text);
+    board.problems.push(
+        FileProblem::warning("board-unknown-key", &board.path, message)
+            .at_line(raw_entry.line)
+            .at_column(raw_entry.column)
+            .with_reason("Tribunal ignores this entry.")
+            .with_advice("rename it to `epic-N`, `N-M-words` or `epic-N-retrospective`"),
+    );
+}
+
+/// Adds an entry. An unknown state is kept, so that its story is still known.
+fn add_entry(board: &mut Board, board_key: BoardKey, epic: Option<EpicId>, raw_entry: ShapedEntry) {
+    let ShapedEntry { key_text, state_text, line, state_line, state_column, .. } = raw_entry;
     // Which states exist depends on the kind of key.
     let state = BoardEntryState::parse(&board_key, &state_text);
     match state {
@@ -229,27 +408,21 @@ fn read_entry(board: &mut Board, yaml_entry: &yaml::YamlEntry) {
                 _ => format!("unknown state `{state_text}` for `{board_key}`"),
             };
             board.problems.push(
-                FileProblem::error("board-illegal-state", &board_path, message)
-                    .at_line(yaml_entry.value.line)
-                    .at_column(yaml_entry.value.column)
-                    .with_reason("Tribunal cannot tell how far along it is.")
+                FileProblem::warning("board-illegal-state", &board.path, message)
+                    .at_line(state_line)
+                    .at_column(state_column)
+                    .with_reason("Tribunal cannot tell how far along it is, so nothing is done about it.")
                     .with_advice(format!("use one of {}", known_states.join(", "))),
             );
         }
-        // An older name of a state is understood, but the user should know what it means today.
+        // Another word for a state is understood, but the user should know what it means here.
         Some(state) if state.as_str() != state_text => board.problems.push(
-            FileProblem::note("board-older-word", &board_path, format!("`{state_text}` is read as `{state}`"))
-                .at_line(yaml_entry.value.line),
+            FileProblem::note("board-older-word", &board.path, format!("`{state_text}` is read as `{state}`"))
+                .at_line(state_line),
         ),
         Some(_) => {}
     }
-    board.entries.push(BoardEntry {
-        key: board_key,
-        raw_key: yaml_entry.key.clone(),
-        state,
-        raw_state: state_text,
-        line: yaml_entry.line,
-    });
+    board.entries.push(BoardEntry { key: board_key, raw_key: key_text, state, raw_state: state_text, epic, line });
 }
 
 fn read_action_items(board: &mut Board, list_node: Option<&YamlNode>) {
@@ -285,117 +458,6 @@ fn read_action_items(board: &mut Board, list_node: Option<&YamlNode>) {
             line: item_node.line,
         });
     }
-}
-
-/// Reports what no single line shows.
-fn check_consistency(board: &mut Board) {
-    // Each rule has a pass of its own, so its problems come together; sorting puts them in the order of the file.
-    let mut found_problems = find_story_problems(board);
-    found_problems.extend(find_empty_epics(board));
-    found_problems.extend(find_unfinished_epics(board));
-    // The problems were collected apart, since the board was still borrowed.
-    board.problems.extend(found_problems);
-    board.problems.sort_by_key(|problem| problem.line);
-}
-
-/// The problems of stories whose epic has no line, and of stories that share a number.
-fn find_story_problems(board: &Board) -> Vec<FileProblem> {
-    let named_epics: BTreeSet<u32> = board
-        .entries
-        .iter()
-        .filter_map(
-            |board_entry| {
-                if let BoardKey::Epic(epic_number) = board_entry.key { Some(epic_number) } else { None }
-            },
-        )
-        .collect();
-    let mut found_problems = Vec::new();
-    // The first entry of each number; a later one is reported against it.
-    let mut first_by_number: BTreeMap<StoryNumber, &BoardEntry> = BTreeMap::new();
-    for (story, board_entry) in board.stories() {
-        if !named_epics.contains(&story.epic) {
-            let message =
-                format!("`{story}` belongs to epic {}, but there is no `epic-{}` entry", story.epic, story.epic);
-            found_problems.push(
-                FileProblem::warning("board-orphan-story", &board.path, message)
-                    .at_line(board_entry.line)
-                    .with_reason("The state of its epic is unknown.")
-                    .with_advice(format!("add `epic-{}: backlog` above it, or run BMAD's sprint planning", story.epic)),
-            );
-        }
-        // Two stories with one number happen when a story was renamed and its old line stayed.
-        match first_by_number.get(&story.story_number()) {
-            Some(first_entry) => found_problems.push(
-                FileProblem::warning(
-                    "board-same-number",
-                    &board.path,
-                    format!(
-                        "`{story}` and `{}` (line {}) are both story {}",
-                        first_entry.key,
-                        first_entry.line,
-                        story.story_number()
-                    ),
-                )
-                .at_line(board_entry.line)
-                .with_reason("The number alone does not identify either of them.")
-                .with_advice("rename one of them, or remove the old entry of a renamed story"),
-            ),
-            None => {
-                first_by_number.insert(story.story_number(), board_entry);
-            }
-        }
-    }
-    found_problems
-}
-
-/// The problems of epics that are in progress and have no stories.
-fn find_empty_epics(board: &Board) -> Vec<FileProblem> {
-    let mut found_problems = Vec::new();
-    let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
-    for board_entry in &board.entries {
-        let BoardKey::Epic(epic_number) = board_entry.key else { continue };
-        // An epic in the backlog need not have stories yet.
-        if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::InProgress))
-            && !with_stories.contains(&epic_number)
-        {
-            found_problems.push(
-                FileProblem::warning(
-                    "board-empty-epic",
-                    &board.path,
-                    format!("epic {epic_number} is in progress but has no stories"),
-                )
-                .at_line(board_entry.line)
-                .with_advice("run BMAD's sprint planning"),
-            );
-        }
-    }
-    found_problems
-}
-
-/// The problems of epics that are done although some of their stories are not.
-fn find_unfinished_epics(board: &Board) -> Vec<FileProblem> {
-    let mut found_problems = Vec::new();
-    for board_entry in &board.entries {
-        let BoardKey::Epic(epic_number) = board_entry.key else { continue };
-        let count_open = || {
-            let own_stories = board.stories().filter(|(story, _)| story.epic == epic_number);
-            own_stories
-                .filter(|(_, board_entry)| board_entry.state != Some(BoardEntryState::Story(StoryStatus::Done)))
-                .count()
-        };
-        if board_entry.state == Some(BoardEntryState::Epic(EpicStatus::Done)) && count_open() > 0 {
-            let message = format!("epic {epic_number} is done, but not all of its stories are ({} open)", count_open());
-            let advice = format!(
-                "finish them, or reopen the epic: `tribunal board move epic-{epic_number} in-progress --anyway`"
-            );
-            found_problems.push(
-                FileProblem::warning("board-epic-done", &board.path, message)
-                    .at_line(board_entry.line)
-                    .with_advice(advice),
-            );
-        }
-    }
-    found_problems
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
-//! What would run next, and why: work that has begun comes before new work, in the order of the story numbers. Nothing is run
+//! What would run next, and why: work that has begun comes before new work, in the order of the board. Nothing is run
 //! here, and which command runs it in which era is decided by `commands`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Board, BoardEntryState};
-use crate::keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryStatus};
+use crate::{
+    epic_id::EpicId,
+    keys::{BoardKey, StoryKey},
+    states::{EpicStatus, RetroStatus, StoryStatus},
+};
 
 /// What to do next, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -61,30 +65,30 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
     }
     // With all stories done, only retrospectives are left. An epic without stories needs none.
     let open_epics = board.entries.iter().filter_map(|board_entry| match (&board_entry.key, board_entry.state) {
-        (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(*epic),
+        (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(epic),
         _ => None,
     });
-    let open_epic = open_epics.filter(|epic| board.stories().any(|(story_key, _)| story_key.epic == *epic)).min()?;
+    let open_epic = open_epics.filter(|epic| board.stories_of(epic).next().is_some()).min()?.clone();
     let reason = format!("all stories are done, but epic {open_epic} has no retrospective yet");
     Some(NextBoardAction { what: NextBoardActionKind::Retrospective, key: BoardKey::Retrospective(open_epic), reason })
 }
 
 fn first_story_at(board: &Board, story_state: StoryStatus) -> Option<StoryKey> {
-    let stories =
+    let mut stories =
         board.stories().filter(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(story_state)));
-    stories.map(|(story, _)| story).min_by_key(|story| story.story_number()).cloned()
+    stories.next().map(|(story, _)| story.clone())
 }
 
 /// Whether every story of an epic is done; an epic without stories is not complete.
-pub fn is_epic_complete(board: &Board, epic_number: u32) -> bool {
-    let mut own_stories = board.stories().filter(|(story, _)| story.epic == epic_number).peekable();
+pub fn is_epic_complete(board: &Board, epic: &EpicId) -> bool {
+    let mut own_stories = board.stories_of(epic).peekable();
     own_stories.peek().is_some()
-        && own_stories.all(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(StoryStatus::Done)))
+        && own_stories.all(|(_, board_entry)| board_entry.state.is_some_and(BoardEntryState::is_over))
 }
 
 /// The state of an epic's own entry.
-pub fn epic_state(board: &Board, epic_number: u32) -> Option<EpicStatus> {
-    match board.find_entry(&BoardKey::Epic(epic_number))?.state? {
+pub fn epic_state(board: &Board, epic: &EpicId) -> Option<EpicStatus> {
+    match board.find_entry(&BoardKey::Epic(epic.clone()))?.state? {
         BoardEntryState::Epic(state) => Some(state),
         _ => None,
     }

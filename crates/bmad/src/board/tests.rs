@@ -70,12 +70,12 @@ fn a_board_is_read_in_its_order_with_older_words_and_quotes() {
 
 #[test]
 fn every_mistake_is_reported_with_its_place() {
-    let board_text = "development_status:\n  epic-1: started\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  \
+    let board_text = "development_status:\n  epic-1: sideways\n  1-1-a: ready-for-review\n  1-1-b: done\n  3-1-c: done\n  \
                 retro: optional\n  \
                 1-2-d:\n  epic-4: in-progress\naction_items:\n  - action: x\n    status: todo\n  - status: open\n";
     insta::assert_snapshot!(render_problems(board_text), @"
-    b.yaml:2:11: unknown state `started` for `epic-1`
-    b.yaml:3:10: unknown state `ready-for-review` for `1-1-a`
+    b.yaml:2:11: unknown state `sideways` for `epic-1`
+    b.yaml:3: `ready-for-review` is read as `review`
     b.yaml:4: `1-1-b` and `1-1-a` (line 3) are both story 1.1
     b.yaml:5: `3-1-c` belongs to epic 3, but there is no `epic-3` entry
     b.yaml:6:3: `retro` is not a key of an epic, story or retrospective
@@ -235,11 +235,72 @@ fn started_stories_come_before_new_ones() {
         "review 1-3-c"
     );
     assert_eq!(next_text(&board_with(&[sample_entries[0], sample_entries[1]]), true), "develop 1-10-k");
-    assert_eq!(next_text(&board_with(&[("1-10-x", "backlog"), sample_entries[1]]), true), "create 1-9-j");
+    assert_eq!(next_text(&board_with(&[("1-10-x", "backlog"), sample_entries[1]]), true), "create 1-10-x");
     assert_eq!(next_text(&board_with(&[sample_entries[1]]), false), "develop 1-9-j");
     assert_eq!(
         next_text(&board_with(&[("1-1-a", "done"), sample_entries[4]]), true),
         "retrospective epic-1-retrospective"
     );
     assert_eq!(next_text(&board_with(&[("1-1-a", "done"), ("epic-1-retrospective", "done")]), true), "nothing");
+}
+
+fn describe_entries(board_text: &str) -> Vec<String> {
+    let describe = |entry: &BoardEntry| {
+        let state = entry.state.map_or("?", BoardEntryState::as_str);
+        format!("{} {} {state} in {}", entry.line, entry.key, entry.epic.as_ref().map_or("-", EpicId::as_str))
+    };
+    read_board("b.yaml", board_text).entries.iter().map(describe).collect()
+}
+
+#[test]
+fn boards_of_other_shapes_are_read() {
+    let with_fields = "development_status:\n  epic-1:\n    status: done\n  1-1-a:\n    owner: x\n    status: \"wip\"\n";
+    assert_eq!(describe_entries(with_fields), ["2 epic-1 done in 1", "4 1-1-a in-progress in 1"]);
+    let nested = "epics:\n  epic-2:\n    status: in_progress\n    stories:\n      2-1-b: {status: done}\n    \
+                  epic-2-retrospective:\n      status: not_started\n";
+    assert_eq!(
+        describe_entries(nested),
+        ["2 epic-2 in-progress in 2", "5 2-1-b done in 2", "6 epic-2-retrospective optional in 2"]
+    );
+    let lists = "epics:\n  - id: \"4\"\n    status: planned\n    stories:\n      - id: \"4-1\"\n        key: dry-run\n        \
+                 status: ready\nmilestones:\n  - name: M\n    status: done\n";
+    assert_eq!(describe_entries(lists), ["2 epic-4 backlog in 4", "5 4-1-dry-run ready-for-dev in 4"]);
+    assert_eq!(describe_entries("stories:\n  - {id: A, status: done}\n"), ["2 A done in -"]);
+}
+
+#[test]
+fn keys_of_users_are_grouped_by_the_epics_of_the_board() {
+    let board_text = "development_status:\n  epic-3: done\n  td-3-1a-x: done\n  3-5-words: done\n  epic-3-5: in-progress\n  \
+                      3-5-1-y: blocked\n  epic-5.5: backlog\n  5.5-1-z: superseded\n  tea-testarch-ci: done\n";
+    assert_eq!(
+        describe_entries(board_text),
+        [
+            "2 epic-3 done in 3",
+            "3 td-3-1a-x done in 3",
+            "4 3-5-words done in 3.5",
+            "5 epic-3-5 in-progress in 3-5",
+            "6 3-5-1-y blocked in 3-5",
+            "7 epic-5.5 backlog in 5.5",
+            "8 5.5-1-z dropped in 5.5",
+        ]
+        .map(|line| line.replace("in 3.5", "in 3"))
+    );
+    let by_comments =
+        "development_status:\n  # ===== Epic 1: Core =====\n  CORE-001: done\n  # Epic 2: AI\n  AI-001: todo\n";
+    assert_eq!(describe_entries(by_comments), ["3 CORE-001 done in 1", "5 AI-001 backlog in 2"]);
+}
+
+#[test]
+fn a_broken_line_is_named_and_does_not_hide_the_rest() {
+    let board_text =
+        "story_location: {project-root}/out\ndevelopment_status:\n  epic-1: done\n  1-1-a: done\n  1-1-a: done\n";
+    let board = read_board("b.yaml", board_text);
+    assert!(board.is_readable && board.entries.len() == 2);
+    let lines: Vec<Option<usize>> = board.problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [Some(1), Some(5)]);
+    assert!(board.problems.iter().all(|problem| problem.weight == ProblemWeight::Warning));
+    // Of two different states neither holds.
+    let board = read_board("b.yaml", &board_text.replacen("1-1-a: done", "1-1-a: review", 1));
+    assert_eq!(board.entries[1].state, None);
+    assert_eq!(board.problems.last().map(|problem| problem.weight), Some(ProblemWeight::Error));
 }

@@ -12,11 +12,13 @@ use crate::{
     config,
     documents::{DocumentKind, ProjectDocument, ProjectDocuments},
     epics::{self, EpicsDocument},
-    keys::{StoryKey, StoryNumber, StoryStatus},
+    keys::StoryKey,
     layout::{BmadLayout, Era},
     problem::FileProblem,
     project_files::{self, ProjectFiles},
+    states::StoryStatus,
     story::{self, Story},
+    story_files,
 };
 
 /// The text of a document with its path.
@@ -58,7 +60,7 @@ pub(super) struct CheckMaterial<'a> {
 struct StoryMentions<'a> {
     entries: BTreeMap<&'a StoryKey, &'a BoardEntry>,
     /// The numbers of stories that have a file.
-    numbers_with_file: BTreeSet<StoryNumber>,
+    names_with_file: BTreeSet<String>,
 }
 
 /// Lookups that were already done, since rules ask for the same paths and commands again and again.
@@ -113,18 +115,16 @@ impl<'a> CheckMaterial<'a> {
     }
 
     fn gather_stories(&mut self) {
-        // Stories come first, so that a spec with the same path does not replace one.
-        let story_kinds = [(DocumentKind::Story, false), (DocumentKind::StorySpec, true)];
-        let story_documents = story_kinds.into_iter().flat_map(|(kind, is_spec)| {
-            self.documents.of_kind(kind).map(move |document| (document.path.clone(), is_spec))
-        });
-        let mut story_paths: Vec<(String, bool)> = story_documents.collect();
-        story_paths.extend(self.find_stories_elsewhere().into_iter().map(|story_path| (story_path, false)));
-        let mut seen_paths = BTreeSet::new();
+        let story_files = story_files::find_story_files(self.project_files, &self.config.folders, self.board);
+        // What is in an archive is no longer worked on.
+        let mut story_paths: Vec<(String, bool)> = story_files
+            .all()
+            .filter(|story_file| !story_file.is_archived)
+            .map(|story_file| (story_file.path.clone(), story_file.is_spec))
+            .collect();
+        // Stories come first, so that a spec of the same story does not replace one.
+        story_paths.sort_by_key(|(_, is_spec)| *is_spec);
         for (story_path, is_spec) in story_paths {
-            if story::key_from_path(&story_path).is_none() || !seen_paths.insert(story_path.clone()) {
-                continue;
-            }
             let Some(story_text) = project_files::read_or_report(self.project_files, &story_path, &mut self.problems)
             else {
                 continue;
@@ -139,26 +139,9 @@ impl<'a> CheckMaterial<'a> {
             let own_problems =
                 if is_spec { crate::specs::read_spec(&story_path, &story_text).problems } else { problems };
             self.problems.extend(own_problems);
-            self.mentions.numbers_with_file.extend(story.key.as_ref().map(StoryKey::story_number));
+            self.mentions.names_with_file.extend(story.key.as_ref().map(StoryKey::lookup_name));
             self.stories.push(StoryDocument { path: story_path, text: story_text, story, is_spec });
         }
-    }
-
-    /// The stories in the folder that the board names, if that folder was not searched yet.
-    fn find_stories_elsewhere(&self) -> Vec<String> {
-        let story_location = self.board.and_then(|board| board.story_location.as_deref());
-        // The board is a file of the project and could name any path.
-        let Some(story_directory) =
-            story_location.map(config::normalize_folder).filter(|story_directory| is_inside_project(story_directory))
-        else {
-            return Vec::new();
-        };
-        if story_directory.is_empty() || story_directory == self.config.folders.implementation {
-            return Vec::new();
-        }
-        let file_names =
-            self.project_files.list_names(story_directory).into_iter().filter(|file_name| file_name.ends_with(".md"));
-        file_names.map(|file_name| join_path(story_directory, &file_name)).collect()
     }
 
     pub fn texts_of_kind(&self, kind: DocumentKind) -> impl Iterator<Item = &DocumentText> {
@@ -181,8 +164,8 @@ impl<'a> CheckMaterial<'a> {
     }
 
     /// Whether a story has a file, under any slug.
-    pub fn has_story_file(&self, story_number: StoryNumber) -> bool {
-        self.mentions.numbers_with_file.contains(&story_number)
+    pub fn has_story_file(&self, story_key: &StoryKey) -> bool {
+        self.mentions.names_with_file.contains(&story_key.lookup_name())
     }
 
     /// The files of the stories that would be developed now.

@@ -13,9 +13,11 @@ use crate::{
     board::BoardEntryState,
     commands::BmadStep,
     documents::DocumentKind,
-    keys::{StoryKey, StoryStatus},
+    epic_id::EpicId,
+    keys::StoryKey,
     layout::Era,
     problem::{FileProblem, rules},
+    states::StoryStatus,
 };
 
 /// One thing that a step needs.
@@ -199,8 +201,8 @@ fn find_story_file_gap(check_material: &CheckMaterial<'_>) -> Option<StepGap> {
     } else {
         due_stories
     };
-    let story_key = due_stories.into_iter().min_by_key(|story_key| story_key.story_number())?;
-    let is_missing = !check_material.has_story_file(story_key.story_number());
+    let story_key = due_stories.into_iter().next()?;
+    let is_missing = !check_material.has_story_file(story_key);
     let missing_path = join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));
     is_missing.then(|| StepGap {
         missing: MissingDocument { document: "story".to_string(), path: missing_path },
@@ -289,12 +291,11 @@ fn add_remarks(check_material: &CheckMaterial<'_>, step: BmadStep, problems: &mu
         && let Some(board) = check_material.board
     {
         // An epic without stories is no reason to wait.
-        let has_open_story = |epic_number: &u32| {
-            let mut epic_stories = board.stories().filter(|(story_key, _)| story_key.epic == *epic_number).peekable();
-            let is_done = |state: Option<BoardEntryState>| state == Some(BoardEntryState::Story(StoryStatus::Done));
-            epic_stories.peek().is_some() && epic_stories.any(|(_, board_entry)| !is_done(board_entry.state))
+        let has_open_story = |epic: &EpicId| {
+            let is_over = |state: Option<BoardEntryState>| state.is_some_and(BoardEntryState::is_over);
+            board.stories_of(epic).any(|(_, board_entry)| !is_over(board_entry.state))
         };
-        if !board.epic_numbers().is_empty() && board.epic_numbers().iter().all(has_open_story) {
+        if !board.epic_ids().is_empty() && board.epic_ids().iter().all(has_open_story) {
             let message = "every epic still has unfinished stories";
             let problem = FileProblem::warning("retrospective-early", &board.path, message);
             problems.push(problem.with_reason("A retrospective covers a complete epic."));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::material::CheckMaterial;
 use crate::{
     board::Board,
-    keys::{StoryKey, StoryNumber},
+    keys::StoryKey,
     markdown::{MarkdownLineKind, MarkdownPage},
     problem::FileProblem,
     project_files,
@@ -55,7 +55,7 @@ pub(super) const MAX_REFERENCES: usize = 200;
 #[derive(Default)]
 struct KnownStories {
     names_and_slugs: BTreeSet<String>,
-    numbers: BTreeSet<StoryNumber>,
+    lookup_names: BTreeSet<String>,
 }
 
 impl KnownStories {
@@ -66,8 +66,8 @@ impl KnownStories {
         let board_keys = check_material.board.into_iter().flat_map(Board::stories).map(|(story_key, _)| story_key);
         // A story may exist in only one of the three places.
         for story_key in file_keys.chain(planned_keys).chain(board_keys) {
-            known_stories.numbers.insert(story_key.story_number());
-            known_stories.names_and_slugs.extend([story_key.to_string(), story_key.slug.clone()]);
+            known_stories.lookup_names.insert(story_key.lookup_name());
+            known_stories.names_and_slugs.extend([story_key.to_string(), story_key.slug_text().to_string()]);
         }
         known_stories
     }
@@ -79,11 +79,10 @@ impl KnownStories {
             .iter()
             .find_map(|known_prefix| bare_name.strip_prefix(known_prefix))
             .unwrap_or(bare_name);
-        let story_number = StoryNumber::parse(bare_name)
-            .or_else(|| StoryKey::parse(bare_name).map(|story_key| story_key.story_number()));
+        let story_key = StoryKey::parse(bare_name);
         bare_name.starts_with("epic-")
             || self.names_and_slugs.contains(bare_name)
-            || story_number.is_some_and(|story_number| self.numbers.contains(&story_number))
+            || story_key.is_some_and(|story_key| self.lookup_names.contains(&story_key.lookup_name()))
     }
 }
 

@@ -9,6 +9,7 @@ use super::material::CheckMaterial;
 use crate::{
     commands::BmadStep,
     documents::DocumentKind,
+    epic_id::EpicId,
     epics::{Requirement, find_requirement_ids, read_inventory},
     problem::FileProblem,
 };
@@ -127,7 +128,7 @@ fn report_unknown(
 /// Reports epics that the coverage map names and that do not exist.
 fn report_unknown_epics_in_coverage(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
     // Without any epic the map is only ahead of the plan.
-    let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
+    let known_epics: BTreeSet<&EpicId> = check_material.epics.epics.iter().map(|epic| &epic.number).collect();
     if known_epics.is_empty() {
         return;
     }

@@ -10,11 +10,13 @@ use super::{
 use crate::{
     board::{Board, BoardEntry, BoardEntryState},
     commands::BmadStep,
+    epic_id::EpicId,
     epics::EpicStory,
-    keys::{StoryKey, StoryNumber, StoryStatus},
+    keys::{StoryKey, StoryNumber},
     layout::Era,
     markdown::{MarkdownLine, MarkdownPage},
     problem::{FileProblem, ProblemWeight},
+    states::StoryStatus,
 };
 
 pub(super) fn check_stories(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
@@ -48,12 +50,12 @@ fn check_follow_ups(check_material: &CheckMaterial<'_>, story_file: &StoryDocume
 
 /// Reports two files of one story: agents may take either.
 fn check_duplicate_files(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
-    let mut first_by_number: BTreeMap<StoryNumber, &StoryDocument> = BTreeMap::new();
+    let mut first_by_number: BTreeMap<&StoryNumber, &StoryDocument> = BTreeMap::new();
     let story_files = check_material.stories.iter().filter(|story_file| !story_file.is_spec);
     for (story_number, story_file) in
-        story_files.filter_map(|story_file| Some((story_file.story.key.as_ref()?.story_number(), story_file)))
+        story_files.filter_map(|story_file| Some((story_file.story.key.as_ref()?.story_number()?, story_file)))
     {
-        match first_by_number.get(&story_number) {
+        match first_by_number.get(story_number) {
             Some(first_file) => {
                 let message = format!("second file for story {story_number} (the first is {})", first_file.path);
                 let problem = FileProblem::warning("story-two-files", &story_file.path, message);
@@ -69,8 +71,8 @@ fn check_duplicate_files(check_material: &CheckMaterial<'_>, problems: &mut Vec<
 }
 
 /// A number without the letter that a split story has.
-fn without_letter(story_number: StoryNumber) -> StoryNumber {
-    StoryNumber { letter: None, ..story_number }
+fn without_letter(story_number: &StoryNumber) -> StoryNumber {
+    StoryNumber { letter: None, ..story_number.clone() }
 }
 
 fn story_state(board_entry: &BoardEntry) -> Option<StoryStatus> {
@@ -87,29 +89,29 @@ struct BoardStory<'b> {
     entry: &'b BoardEntry,
 }
 
-fn stories_by_number(board: &Board) -> BTreeMap<StoryNumber, BoardStory<'_>> {
-    board.stories().map(|(key, entry)| (key.story_number(), BoardStory { key, entry })).collect()
+fn stories_by_number(board: &Board) -> BTreeMap<&StoryNumber, BoardStory<'_>> {
+    board.stories().filter_map(|(key, entry)| Some((key.story_number()?, BoardStory { key, entry }))).collect()
 }
 
 /// Compares the stories of the epics with those of the board.
 fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, problems: &mut Vec<FileProblem>) {
-    let planned_stories: BTreeMap<StoryNumber, &EpicStory> =
-        check_material.epics.stories().map(|story| (story.number, story)).collect();
+    let planned_stories: BTreeMap<&StoryNumber, &EpicStory> =
+        check_material.epics.stories().map(|story| (&story.number, story)).collect();
     let on_board = stories_by_number(board);
     // If one of the two is not written yet, there is nothing to compare.
     if planned_stories.is_empty() || on_board.is_empty() {
         return;
     }
     let planned_numbers: BTreeSet<StoryNumber> =
-        planned_stories.keys().map(|story_number| without_letter(*story_number)).collect();
+        planned_stories.keys().map(|story_number| without_letter(story_number)).collect();
     let board_numbers: BTreeSet<StoryNumber> =
-        on_board.keys().map(|story_number| without_letter(*story_number)).collect();
+        on_board.keys().map(|story_number| without_letter(story_number)).collect();
     let planning_command = check_material.command_for_step(BmadStep::SprintPlanning);
     for (story_number, story) in &planned_stories {
         match on_board.get(story_number) {
             Some(on_board) => check_renamed(check_material, story, *on_board, problems),
             // A story that was split on the board covers its original.
-            None if board_numbers.contains(&without_letter(*story_number)) => {}
+            None if board_numbers.contains(&without_letter(story_number)) => {}
             None => problems.push(
                 FileProblem::warning(
                     "story-not-on-board",
@@ -123,18 +125,13 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
         }
     }
     // Epics may be archived once they are built, so only epics that still exist are compared.
-    let compared_epics: BTreeSet<u32> = planned_numbers.iter().map(|story_number| story_number.epic).collect();
-    for BoardStory { key: story_key, entry: board_entry } in on_board.values() {
-        if !compared_epics.contains(&story_key.epic)
-            || planned_numbers.contains(&without_letter(story_key.story_number()))
-        {
+    let compared_epics: BTreeSet<&EpicId> = planned_numbers.iter().map(|story_number| &story_number.epic).collect();
+    for (story_number, BoardStory { key: story_key, entry: board_entry }) in &on_board {
+        if !compared_epics.contains(&story_number.epic) || planned_numbers.contains(&without_letter(story_number)) {
             continue;
         }
-        let message = format!(
-            "`{story_key}` is on the board, but epic {} has no story {}",
-            story_key.epic,
-            story_key.story_number()
-        );
+        let message =
+            format!("`{story_key}` is on the board, but epic {} has no story {story_number}", story_number.epic);
         problems.push(
             FileProblem::warning("story-not-in-epics", &board.path, message)
                 .at_line(board_entry.line)
@@ -142,10 +139,12 @@ fn compare_epics_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
                 .with_advice(format!("add it to the epic, or run sprint planning again: {planning_command}")),
         );
     }
-    let known_epics: BTreeSet<u32> = check_material.epics.epics.iter().map(|epic| epic.number).collect();
-    let mut first_lines: BTreeMap<u32, usize> = BTreeMap::new();
+    let known_epics: BTreeSet<&EpicId> = check_material.epics.epics.iter().map(|epic| &epic.number).collect();
+    let mut first_lines: BTreeMap<&EpicId, usize> = BTreeMap::new();
     for board_entry in &board.entries {
-        first_lines.entry(board_entry.key.epic_number()).or_insert(board_entry.line);
+        if let Some(epic) = &board_entry.epic {
+            first_lines.entry(epic).or_insert(board_entry.line);
+        }
     }
     for (epic, line_number) in first_lines.into_iter().filter(|(epic, _)| !known_epics.contains(epic)) {
         let message = format!("epic {epic} is on the board but not in the epics document");
@@ -161,7 +160,7 @@ fn check_renamed(
     problems: &mut Vec<FileProblem>,
 ) {
     let (BoardStory { key, entry }, Some(board)) = (board_story, check_material.board) else { return };
-    if story.key.slug == key.slug || story.key.slug.is_empty() {
+    if story.key.slug_text() == key.slug_text() || story.key.slug_text().is_empty() {
         return;
     }
     // From era D on, a script makes the key from the title: a different key would be a different story to it.
@@ -201,7 +200,7 @@ fn compare_files_and_board(check_material: &CheckMaterial<'_>, board: &Board, pr
         if story_file.is_spec {
             continue;
         }
-        match board_by_number.get(&key.story_number()) {
+        match key.story_number().and_then(|story_number| board_by_number.get(story_number)) {
             // This is a second file about a story that has its own.
             Some(BoardStory { key: board_key, .. }) if file_keys.contains(board_key) => {}
             Some(BoardStory { key: board_key, entry }) => {
@@ -279,7 +278,7 @@ fn check_missing_files(check_material: &CheckMaterial<'_>, board: &Board, proble
             Some(StoryStatus::Done) => ProblemWeight::Note,
             Some(_) => ProblemWeight::Warning,
         };
-        if check_material.has_story_file(story_key.story_number()) {
+        if check_material.has_story_file(story_key) {
             continue;
         }
         let expected_path = join_path(&check_material.config.folders.implementation, &format!("{story_key}.md"));

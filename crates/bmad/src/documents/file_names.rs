@@ -1,7 +1,6 @@
 //! What the names of files and folders tell: the kind of a document, the number of an epic, a date.
 
 use super::DocumentKind;
-use crate::keys::StoryKey;
 
 /// The last part of a path.
 pub(super) fn file_name(path: &str) -> &str {
@@ -81,7 +80,7 @@ pub(super) fn kind_from_name(file_path: &str) -> Option<DocumentKind> {
         _ if starts_with_any(&["tech-spec"]) => DocumentKind::TechSpec,
         _ if is_retrospective_name(file_stem) => DocumentKind::Retro,
         _ if starts_with_any(&["bmad-build-auto-result", "bmad-dev-auto-result", "spec-"]) => DocumentKind::StorySpec,
-        _ if StoryKey::parse(file_stem).is_some() => DocumentKind::Story,
+        _ if crate::story::key_from_path(file_path).is_some() => DocumentKind::Story,
         _ if file_path.rsplit('/').nth(1) == Some("research") => DocumentKind::Research,
         _ => return None,
     })

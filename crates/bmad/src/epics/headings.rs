@@ -1,11 +1,15 @@
 //! The headings of epics and stories, as BMAD's planner matches them.
 
-use crate::{keys::StoryNumber, markdown::MarkdownLine};
+use crate::{
+    epic_id::EpicId,
+    keys::{StoryNumber, parse_lettered_number},
+    markdown::MarkdownLine,
+};
 
 /// A heading that means something to the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EpicsHeading<'t> {
-    Epic(u32, &'t str),
+    Epic(EpicId, &'t str),
     Story(StoryNumber, &'t str),
     /// The heading begins like one of ours and cannot be read.
     Malformed,
@@ -51,30 +55,51 @@ pub(super) fn parse_heading<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Epic
     }
 }
 
+/// Headings about an epic that do not begin it: `Epic 1 Summary`.
+const ASIDE_WORDS: [&str; 16] = [
+    "summary",
+    "overview",
+    "stories",
+    "story",
+    "dependencies",
+    "retrospective",
+    "status",
+    "details",
+    "breakdown",
+    "notes",
+    "completion",
+    "acceptance",
+    "goals",
+    "risks",
+    "implementation",
+    "scope",
+];
+
 fn parse_epic_heading(after_word: &str) -> Option<EpicsHeading<'_>> {
-    let (epic_number, after_number) = split_digits(after_word)?;
-    (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
-        .then(|| EpicsHeading::Epic(epic_number, clean_title(after_number)))
+    let (number_text, after_number) = split_number(after_word);
+    let is_number = number_text.split('.').all(|part| parse_lettered_number(&part.to_ascii_lowercase()).is_some());
+    let epic = EpicId::parse(number_text).filter(|_| is_number)?;
+    let first_word = after_number.trim_start().split(|character: char| !character.is_alphanumeric()).next();
+    let is_aside = first_word.is_some_and(|word| ASIDE_WORDS.contains(&word.to_lowercase().as_str()));
+    (!is_aside).then(|| EpicsHeading::Epic(epic, clean_title(after_number)))
 }
 
 fn parse_story_heading(after_word: &str) -> Option<EpicsHeading<'_>> {
-    let (epic_number, after_epic) = split_digits(after_word)?;
-    let (number, after_number) = split_digits(after_epic.strip_prefix('.')?)?;
-    let letter =
-        after_number.chars().next().filter(char::is_ascii_alphabetic).map(|character| character.to_ascii_lowercase());
+    let (number_text, after_number) = split_number(after_word);
     // A split story has a letter behind its number: `1.2a`.
-    let after_number = if letter.is_some() { &after_number[1..] } else { after_number };
-    let story_number = StoryNumber { epic: epic_number, number, letter };
-    (!after_number.starts_with(|character: char| character.is_alphanumeric() || character == '.'))
-        .then(|| EpicsHeading::Story(story_number, clean_title(after_number)))
+    let story_number = StoryNumber::parse(&number_text.to_ascii_lowercase())?;
+    Some(EpicsHeading::Story(story_number, clean_title(after_number)))
 }
 
-fn split_digits(digits_text: &str) -> Option<(u32, &str)> {
-    let after_digits = digits_text.trim_start_matches(|character: char| character.is_ascii_digit());
-    digits_text[..digits_text.len() - after_digits.len()]
-        .parse()
-        .ok()
-        .map(|parsed_number| (parsed_number, after_digits))
+/// Splits `1.2a: Title` behind the number.
+fn split_number(text: &str) -> (&str, &str) {
+    let starts_with_digit = text.starts_with(|character: char| character.is_ascii_digit());
+    let number_end = text
+        .find(|character: char| !(character.is_ascii_alphanumeric() || character == '.'))
+        .filter(|_| starts_with_digit)
+        .unwrap_or(if starts_with_digit { text.len() } else { 0 });
+    let number_text = text[..number_end].trim_end_matches('.');
+    (number_text, &text[number_text.len()..])
 }
 
 fn clean_title(raw_title: &str) -> &str {

@@ -14,6 +14,7 @@ use serde::Serialize;
 pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};
 
 use crate::{
+    epic_id::EpicId,
     keys::{StoryKey, StoryNumber, slugify},
     markdown::{MarkdownLine, MarkdownPage, normalize_title},
     problem::{FileProblem, rules},
@@ -35,7 +36,7 @@ pub struct EpicsDocument {
 /// One epic of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Epic {
-    pub number: u32,
+    pub number: EpicId,
     pub title: String,
     pub path: String,
     pub line: usize,
@@ -79,8 +80,8 @@ pub fn read_epics(epic_files: &[(&str, &str)]) -> EpicsDocument {
 /// The epics while the files are read. Stories are kept apart until all files are read, since an epic may follow its stories.
 #[derive(Default)]
 struct EpicsReader {
-    epics: BTreeMap<u32, Epic>,
-    stories: BTreeMap<u32, Vec<EpicStory>>,
+    epics: BTreeMap<EpicId, Epic>,
+    stories: BTreeMap<EpicId, Vec<EpicStory>>,
     requirements: Vec<Requirement>,
     coverage: Vec<RequirementCoverage>,
     problems: Vec<FileProblem>,
@@ -115,14 +116,16 @@ impl EpicsReader {
             match heading {
                 EpicsHeading::Epic(epic_number, title) => {
                     self.add_epic(
-                        *epic_number,
+                        epic_number.clone(),
                         title,
                         list_ranges.iter().any(|list_range| list_range.contains(index)),
                         &body,
                     );
-                    current_epic = Some(*epic_number);
+                    current_epic = Some(epic_number.clone());
                 }
-                EpicsHeading::Story(story_number, title) => self.add_story(*story_number, title, current_epic, &body),
+                EpicsHeading::Story(story_number, title) => {
+                    self.add_story(story_number.clone(), title, current_epic.as_ref(), &body);
+                }
                 EpicsHeading::Malformed => self.report_malformed_heading(&body),
             }
         }
@@ -130,9 +133,9 @@ impl EpicsReader {
     }
 
     /// Adds an epic, or merges it with the entry of the same number.
-    fn add_epic(&mut self, epic_number: u32, epic_title: &str, is_listed: bool, body: &EpicSectionBody<'_, '_>) {
+    fn add_epic(&mut self, epic_number: EpicId, epic_title: &str, is_listed: bool, body: &EpicSectionBody<'_, '_>) {
         let mut epic = Epic {
-            number: epic_number,
+            number: epic_number.clone(),
             title: epic_title.to_string(),
             path: body.path.to_string(),
             line: body.heading_line(),
@@ -158,10 +161,14 @@ impl EpicsReader {
             (false, true) => {
                 known_epic.requirements = merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
             }
+            // Plans repeat the heading of an epic, for example above a table of its stories.
+            _ if is_same_title(&known_epic.title, epic_title) => {
+                known_epic.requirements = merge_ids(std::mem::take(&mut known_epic.requirements), &epic.requirements)
+            }
             _ => {
                 let message =
                     format!("duplicate epic {epic_number} (first at {}:{})", known_epic.path, known_epic.line);
-                let problem = FileProblem::error("epic-twice", body.path, message).at_line(body.heading_line());
+                let problem = FileProblem::warning("epic-twice", body.path, message).at_line(body.heading_line());
                 self.problems
                     .push(problem.with_reason("The stories of both are merged.").with_advice("renumber one of them"));
             }
@@ -173,12 +180,12 @@ impl EpicsReader {
         &mut self,
         story_number: StoryNumber,
         story_title: &str,
-        current_epic: Option<u32>,
+        current_epic: Option<&EpicId>,
         body: &EpicSectionBody<'_, '_>,
     ) {
-        let epic_stories = self.stories.entry(story_number.epic).or_default();
+        let epic_stories = self.stories.entry(story_number.epic.clone()).or_default();
         // BMAD's planner goes by the number, so the story is kept and the mismatch is reported.
-        if let Some(current_epic) = current_epic.filter(|current_epic| *current_epic != story_number.epic) {
+        if let Some(current_epic) = current_epic.filter(|current_epic| **current_epic != story_number.epic) {
             let message = format!("story {story_number} is listed under epic {current_epic}");
             let problem = FileProblem::warning("story-elsewhere", body.path, message).at_line(body.heading_line());
             let reason = format!("By its number it belongs to epic {}.", story_number.epic);
@@ -193,16 +200,11 @@ impl EpicsReader {
             );
         }
         epic_stories.push(EpicStory {
+            key: StoryKey::from_number(story_number.clone(), title_slug),
             number: story_number,
             title: story_title.to_string(),
             path: body.path.to_string(),
             line: body.heading_line(),
-            key: StoryKey {
-                epic: story_number.epic,
-                number: story_number.number,
-                letter: story_number.letter,
-                slug: title_slug,
-            },
             criteria: body.read_criteria(),
             requirements: body.requirement_ids(),
         });
@@ -230,11 +232,12 @@ impl EpicsReader {
                 continue;
             };
             let message = format!("story {} belongs to epic {epic_number}, which has no heading", first_story.number);
-            let problem = FileProblem::error("epic-missing", &first_story.path, message).at_line(first_story.line);
+            let problem = FileProblem::warning("epic-missing", &first_story.path, message).at_line(first_story.line);
             // Stories without a heading of their epic still count: the missing epic gets an entry without a title.
             self.problems.push(problem.with_advice(format!("add `## Epic {epic_number}: Title` above it")));
             let (epics_path, line) = (first_story.path.clone(), first_story.line);
-            self.epics.insert(*epic_number, Epic { path: epics_path, line, ..Epic::untitled(*epic_number) });
+            let untitled = Epic { path: epics_path, line, ..Epic::untitled(epic_number.clone()) };
+            self.epics.insert(epic_number.clone(), untitled);
         }
         // Missing epics are only known once the epics without a heading have been added.
         self.report_missing_epics();
@@ -252,8 +255,10 @@ impl EpicsReader {
 
     fn report_missing_epics(&mut self) {
         let mut previous_number: u32 = 0;
-        for (epic_number, epic) in &self.epics {
-            if *epic_number > previous_number.saturating_add(1) {
+        // Only plain numbers have gaps: an inserted epic 5.5 follows epic 5.
+        let numbered_epics = self.epics.iter().filter_map(|(epic, entry)| Some((epic.as_number()?, entry)));
+        for (epic_number, epic) in numbered_epics {
+            if epic_number > previous_number.saturating_add(1) {
                 let message =
                     format!("gap in the epic numbers: epic {previous_number} is followed by epic {epic_number}");
                 let message =
@@ -261,13 +266,13 @@ impl EpicsReader {
                 let problem = FileProblem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, message).at_line(epic.line);
                 self.problems.push(problem.with_advice("check whether an epic is missing"));
             }
-            previous_number = *epic_number;
+            previous_number = epic_number;
         }
     }
 }
 
 impl Epic {
-    fn untitled(epic_number: u32) -> Epic {
+    fn untitled(epic_number: EpicId) -> Epic {
         Epic {
             number: epic_number,
             title: String::new(),
@@ -287,13 +292,21 @@ fn report_duplicates(stories: &mut Vec<EpicStory>, problems: &mut Vec<FileProble
     let mut first_places: BTreeMap<StoryNumber, (String, usize, String)> = BTreeMap::new();
     stories.retain(|story| {
         let Some((first_path, first_line, first_slug)) = first_places.get(&story.number) else {
-            first_places.insert(story.number, (story.path.clone(), story.line, story.key.slug.clone()));
+            let first_place = (story.path.clone(), story.line, story.key.slug_text().to_string());
+            first_places.insert(story.number.clone(), first_place);
             return true;
         };
+        if first_slug == story.key.slug_text() {
+            return false;
+        }
         let message = format!("duplicate story {} (first at {first_path}:{first_line})", story.number);
-        let problem = FileProblem::error("story-twice", &story.path, message).at_line(story.line);
-        problems.push(problem.with_reason("Two stories cannot share a key.").with_advice("renumber one of them"));
-        *first_slug != story.key.slug
+        let problem = FileProblem::warning("story-twice", &story.path, message).at_line(story.line);
+        problems.push(
+            problem
+                .with_reason("The number alone does not identify either of them.")
+                .with_advice("renumber one of them"),
+        );
+        true
     });
 }
 
@@ -301,7 +314,7 @@ fn report_duplicates(stories: &mut Vec<EpicStory>, problems: &mut Vec<FileProble
 fn report_number_gaps(stories: &[EpicStory], problems: &mut Vec<FileProblem>) {
     // Stories may stand in any order; gaps are a matter of their numbers.
     let mut sorted_stories: Vec<&EpicStory> = stories.iter().collect();
-    sorted_stories.sort_by_key(|story| story.number);
+    sorted_stories.sort_by_key(|story| &story.number);
     let mut previous_number: u32 = 0;
     for story in sorted_stories {
         // Split stories such as `2.6a` and `2.6b` share a number, which is no gap.
@@ -319,6 +332,12 @@ fn report_number_gaps(stories: &[EpicStory], problems: &mut Vec<FileProblem>) {
         }
         previous_number = story_position;
     }
+}
+
+/// Whether two headings name the same epic: one may be shorter, or have none of the title.
+fn is_same_title(first_title: &str, second_title: &str) -> bool {
+    let (first_slug, second_slug) = (slugify(first_title), slugify(second_title));
+    first_slug.starts_with(&second_slug) || second_slug.starts_with(&first_slug)
 }
 
 fn merge_ids(mut own_ids: Vec<String>, other_ids: &[String]) -> Vec<String> {

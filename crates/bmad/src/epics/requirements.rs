@@ -4,7 +4,10 @@
 
 use serde::Serialize;
 
-use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};
+use crate::{
+    epic_id::EpicId,
+    markdown::{MarkdownLine, MarkdownPage, normalize_title},
+};
 
 /// One requirement and where it is defined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,7 +23,7 @@ pub struct Requirement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequirementCoverage {
     pub requirement: String,
-    pub epics: Vec<u32>,
+    pub epics: Vec<EpicId>,
     pub path: String,
     pub line: usize,
 }
@@ -108,7 +111,7 @@ fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) ->
             let Ok(epic_number) = remaining_text[..remaining_text.len() - after_digits.len()].parse::<u32>() else {
                 break;
             };
-            epic_numbers.push(epic_number);
+            epic_numbers.push(EpicId::from(epic_number));
             let after_separator = after_digits.trim_start_matches([',', '&', '+', ' ']);
             let after_separator = after_separator.strip_prefix("and ").unwrap_or(after_separator);
             if after_separator.len() == after_digits.len()

@@ -67,18 +67,17 @@ fn every_oddity_is_reported_with_its_line() {
     epic 2 "" e.md:6 "" []
       2.1 "Q" 2-1-q (6) [] []
     epic 4 "C" e.md:8 "" []
-      4.1 "" 4-1- (18) [] []
+      4.1 "" 4-1 (18) [] []
     epic 5 "Tight" e.md:19 "" []
     Warning story-elsewhere e.md:6: story 2.1 is listed under epic 1
-    Error epic-twice e.md:7: duplicate epic 1 (first at e.md:1)
+    Warning epic-twice e.md:7: duplicate epic 1 (first at e.md:1)
     Warning epics-heading-unread e.md:12: heading "## Epic {{N}}: {{title}}" is neither an epic nor a story
     Warning epics-heading-unread e.md:13: heading "### Story 7: no" is neither an epic nor a story
     Warning epics-heading-unread e.md:14: heading "##### Story 1.9: deep" is neither an epic nor a story
     Warning story-no-title e.md:18: story 4.1 has no title
-    Error story-twice e.md:3: duplicate story 1.1 (first at e.md:2)
-    Error story-twice e.md:4: duplicate story 1.1 (first at e.md:2)
+    Warning story-twice e.md:4: duplicate story 1.1 (first at e.md:2)
     Warning story-number-missing e.md:5: gap in the story numbers: story 1.1 is followed by story 1.4
-    Error epic-missing e.md:6: story 2.1 belongs to epic 2, which has no heading
+    Warning epic-missing e.md:6: story 2.1 belongs to epic 2, which has no heading
     Warning epic-number-missing e.md:8: gap in the epic numbers: epic 2 is followed by epic 4
     Warning epic-empty e.md:19: epic 5 has no stories
     "######);

@@ -1,114 +1,15 @@
-//! What agents write into a story while they work on it: the list of files, what a review left to do, its outcome.
+//! What agents write into a story while they work on it: what a review left to do, its outcome. The list of files is in
+//! [`super::file_list`].
 
 use super::{
     FollowUp, FollowUpKind, LocatedText, ReviewDialect,
+    file_list::looks_like_path,
     tasks::{CheckboxItem, parse_checkbox},
 };
 use crate::{
-    markdown::{MarkdownLine, MarkdownPage, MarkdownSection, normalize_title},
+    markdown::{MarkdownLine, MarkdownPage, normalize_title},
     verdict::CodeReviewVerdict,
 };
-
-/// The section `File List`, at any place.
-pub(super) fn find_file_section<'t>(markdown: &MarkdownPage<'t>) -> Option<MarkdownSection<'t>> {
-    markdown.find_section(|title| title == "file list" || title.starts_with("file list "))
-}
-
-/// The paths under `File List`, each once.
-pub(super) fn read_file_list(markdown: &MarkdownPage<'_>) -> Vec<LocatedText> {
-    let Some(section) = find_file_section(markdown) else { return Vec::new() };
-    let mut seen_paths = std::collections::BTreeSet::new();
-    let lines = markdown.lines[section.line_range].iter();
-    let listed_files =
-        lines.filter_map(|line| Some(LocatedText { text: parse_file_line(line)?.to_string(), line: line.number }));
-    listed_files.filter(|listed_file| seen_paths.insert(listed_file.text.clone())).collect()
-}
-
-/// Whether a line of the list consists of this path only.
-pub(super) fn is_only_path(markdown_line: &MarkdownLine<'_>, file_path: &str) -> bool {
-    markdown_line.is_prose()
-        && strip_list_mark(markdown_line.text.trim()).trim_matches(['*', '_', '`', '"', '\'', ' ']) == file_path
-}
-
-/// The path in a line of the list: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
-pub(super) fn parse_file_line<'t>(markdown_line: &MarkdownLine<'t>) -> Option<&'t str> {
-    if !markdown_line.is_prose() || markdown_line.heading().is_some() {
-        return None;
-    }
-    find_path(markdown_line.text)
-}
-
-/// The path in a line's text.
-pub(super) fn find_path(line_text: &str) -> Option<&str> {
-    let item_text = strip_list_mark(line_text.trim());
-    // A path in backticks is taken as it is: only there can it contain spaces.
-    if let Some((_, after_quote)) = item_text.split_once('`')
-        && let Some((quoted_path, _)) = after_quote.split_once('`')
-    {
-        let quoted_path = quoted_path.trim();
-        return (!quoted_path.is_empty() && !quoted_path.contains("://")).then_some(quoted_path);
-    }
-    // In `**New:** a`, `Modified: a` and `[NEW] a` the words before the path say what happened to it.
-    const AROUND: [char; 11] = ['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\''];
-    let candidate_words = item_text.split_whitespace().map(|candidate| candidate.trim_matches(AROUND));
-    let mut candidate_words = candidate_words.filter(|candidate| !candidate.is_empty() && !is_change_word(candidate));
-    candidate_words.next().filter(|candidate| looks_like_path(candidate))
-}
-
-fn is_change_word(candidate: &str) -> bool {
-    const CHANGE_WORDS: [&str; 12] = [
-        "new", "added", "add", "created", "create", "modified", "modify", "updated", "update", "deleted", "removed",
-        "renamed",
-    ];
-    CHANGE_WORDS.iter().any(|change_word| candidate.eq_ignore_ascii_case(change_word))
-}
-
-/// The text without its bullet or number.
-fn strip_list_mark(line_text: &str) -> &str {
-    let after_digits = line_text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let list_marks: &[char] = if after_digits.len() < line_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
-    let item_text = after_digits.strip_prefix(list_marks).filter(|item_text| item_text.starts_with([' ', '\t']));
-    item_text.unwrap_or(line_text).trim_start()
-}
-
-/// Whether a word has a directory or an extension, and is neither an address nor the last word of a sentence.
-fn looks_like_path(candidate: &str) -> bool {
-    let file_name = candidate.rsplit('/').next().unwrap_or(candidate);
-    // An extension is short, so that two sentences without a space between them are no path.
-    let has_extension = file_name.rsplit_once('.').is_some_and(|(_, extension)| {
-        !extension.is_empty()
-            && extension.len() <= 12
-            && extension.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '-')
-    });
-    let has_letter = candidate.chars().any(char::is_alphanumeric);
-    has_letter
-        && !candidate.contains("://")
-        && (has_extension || candidate.contains('/') || FILES_WITHOUT_EXTENSION.contains(&candidate))
-}
-
-/// Names of files that have no extension.
-const FILES_WITHOUT_EXTENSION: [&str; 20] = [
-    "Makefile",
-    "GNUmakefile",
-    "makefile",
-    "Dockerfile",
-    "Containerfile",
-    "Procfile",
-    "Gemfile",
-    "Rakefile",
-    "Justfile",
-    "justfile",
-    "Jenkinsfile",
-    "Vagrantfile",
-    "Brewfile",
-    "Podfile",
-    "Fastfile",
-    "Caddyfile",
-    "LICENSE",
-    "NOTICE",
-    "CODEOWNERS",
-    "CHANGELOG",
-];
 
 /// Whether a text is `file:line` with any file name, or a path without a line. A name with a space must be a path.
 fn is_code_location(location_text: &str) -> bool {

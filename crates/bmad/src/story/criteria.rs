@@ -4,12 +4,13 @@
 //! The reader is lenient: the section itself shows what begins a criterion, and every other line belongs to the criterion
 //! before it. Nothing of the section is lost but comments, and a number that the story gives is the number of the criterion.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, normalize_title};
+use super::tasks;
+use crate::markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, MarkdownSection, normalize_title};
 
 /// The texts of a story's acceptance criteria in their order; empty if it has none.
 pub fn read_criteria(story_text: &str) -> Vec<String> {
@@ -25,9 +26,21 @@ pub struct Criterion {
     pub line: usize,
 }
 
-/// The criteria of a story.
+/// The criteria of a story. Several sections are one list.
 pub(super) fn find_criteria(markdown: &MarkdownPage<'_>) -> Vec<Criterion> {
-    find_criteria_section(markdown).map(|line_range| criteria_in_lines(&markdown.lines[line_range])).unwrap_or_default()
+    let mut criteria: Vec<Criterion> = Vec::new();
+    for line_range in find_criteria_sections(markdown) {
+        let mut section_criteria = criteria_in_lines(&markdown.lines[line_range]);
+        // A later section without numbers of its own goes on counting.
+        let known_numbers: BTreeSet<u32> = criteria.iter().map(|criterion| criterion.number).collect();
+        let mut next_number = known_numbers.last().map_or(1, |last_number| last_number.saturating_add(1));
+        for criterion in section_criteria.iter_mut().filter(|criterion| known_numbers.contains(&criterion.number)) {
+            criterion.number = next_number;
+            next_number = next_number.saturating_add(1);
+        }
+        criteria.append(&mut section_criteria);
+    }
+    criteria
 }
 
 /// The criteria in lines that hold nothing else. Comments come from the template and are left out.
@@ -40,8 +53,9 @@ pub(crate) fn criteria_in_lines(lines: &[MarkdownLine<'_>]) -> Vec<Criterion> {
     let mut introduction = OpenCriterion::default();
     for (line, is_start) in lines.iter().zip(line_starts) {
         let unmarked_text = strip_mark(line.text, open_criteria.len() + 1);
-        // `- When …` begins a list item, but it continues the criterion whose `Given` came before.
+        // `- When …` begins a list item, but it continues the criterion whose `Given` came before. A number always begins one.
         let continues_previous = parse_keyword(&unmarked_text) == Some(StepKeyword::WhenThenAndBut)
+            && own_number(line.text).is_none()
             && open_criteria.last().is_some_and(|last_criterion| last_criterion.has_steps);
         match open_criteria.last_mut() {
             _ if is_start && !continues_previous => {
@@ -142,20 +156,52 @@ fn has_story_key(file_name: &str) -> bool {
     is_number(name_parts.next(), false) && is_number(name_parts.next(), true) && name_parts.next().is_some()
 }
 
-/// The lines under `Acceptance Criteria`, up to the next heading that is not below it.
-pub(super) fn find_criteria_section(markdown: &MarkdownPage<'_>) -> Option<Range<usize>> {
-    let lines = &markdown.lines;
-    let heading_index = lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_criteria_title(title)));
-    let level = heading_index.and_then(|heading_index| lines[heading_index].heading()).map_or(6, |(level, _)| level);
+/// The lines under each heading `Acceptance Criteria`, up to the next heading that is not below it. Without such a heading, a
+/// section in another language between the story and its tasks is taken.
+fn find_criteria_sections(markdown: &MarkdownPage<'_>) -> Vec<Range<usize>> {
+    let mut line_ranges: Vec<Range<usize>> = Vec::new();
+    for section in markdown.sections().into_iter().filter(|section| is_criteria_title(section.title)) {
+        // A part of a section that is taken already adds nothing.
+        if line_ranges.last().is_none_or(|last_range| section.heading_index >= last_range.end) {
+            line_ranges.push(section.line_range);
+        }
+    }
+    if !line_ranges.is_empty() {
+        return line_ranges;
+    }
     // Epics have the words in bold instead of a heading, and so do some stories.
-    let heading_index = heading_index.or_else(|| lines.iter().position(is_criteria_label))?;
-    let is_inside = |line: &MarkdownLine<'_>| line.heading().is_none_or(|(line_level, _)| line_level > level);
-    // Deeper headings belong to the section: each may be a criterion.
-    let section_end = lines[heading_index + 1..]
-        .iter()
-        .position(|line| !is_inside(line))
-        .map_or(lines.len(), |line_offset| heading_index + 1 + line_offset);
-    Some(heading_index + 1..section_end)
+    let lines = &markdown.lines;
+    match lines.iter().position(is_criteria_label) {
+        Some(label_index) => {
+            let next_heading = lines[label_index + 1..].iter().position(|line| line.heading().is_some());
+            let section_end = next_heading.map_or(lines.len(), |line_offset| label_index + 1 + line_offset);
+            line_ranges.push(label_index + 1..section_end);
+        }
+        None => line_ranges.extend(find_section_by_place(markdown)),
+    }
+    line_ranges
+}
+
+/// The criteria under a heading whose language is not known: the section before the tasks, if it has numbered items.
+fn find_section_by_place(markdown: &MarkdownPage<'_>) -> Option<Range<usize>> {
+    // The title of the document is above everything.
+    let is_part = |section: &MarkdownSection<'_>| {
+        markdown.lines[section.heading_index].heading().is_some_and(|(level, _)| level > 1)
+    };
+    let sections: Vec<MarkdownSection<'_>> = markdown.sections().into_iter().filter(is_part).collect();
+    let is_task_section = |section: &MarkdownSection<'_>| {
+        markdown.lines[section.line_range.clone()].iter().any(|line| tasks::parse_checkbox(line).is_some())
+    };
+    let tasks_position = sections.iter().position(is_task_section)?;
+    let is_foreign = |title: &str| title.chars().any(|character| character.is_alphabetic() && !character.is_ascii());
+    let has_numbers = |section: &MarkdownSection<'_>| {
+        let lines = &markdown.lines[section.line_range.clone()];
+        lines.iter().any(|line| line.is_prose() && (parse_number(line.text).is_some() || has_label(line.text)))
+    };
+    let mut candidates = sections[..tasks_position].iter().skip(1).rev();
+    candidates
+        .find(|section| is_foreign(section.title) && has_numbers(section))
+        .map(|section| section.line_range.clone())
 }
 
 /// Whether a line is a label in bold: `**Acceptance Criteria:**`.
@@ -163,11 +209,39 @@ pub(crate) fn is_criteria_label(markdown_line: &MarkdownLine<'_>) -> bool {
     markdown_line.is_prose() && markdown_line.text.trim().starts_with("**") && is_criteria_title(markdown_line.text)
 }
 
-/// Whether a title is `Acceptance Criteria`, `3. acceptance criteria (BDD):` or `**Acceptance Criteria:**`.
+/// Whether a title is `Acceptance Criteria`, also among other words, in other languages and with marks around it.
 pub(crate) fn is_criteria_title(title: &str) -> bool {
-    normalize_title(title)
-        .trim_start_matches(|character: char| character.is_ascii_digit() || ". ".contains(character))
-        .starts_with("acceptance criteri")
+    const CRITERIA_WORDS: [&str; 14] = [
+        "acceptance criteri",
+        "验收标准",
+        "验收条件",
+        "驗收標準",
+        "受け入れ基準",
+        "受入基準",
+        "受入条件",
+        "critères d'acceptation",
+        "critères d’acceptation",
+        "criterios de aceptación",
+        "critérios de aceitação",
+        "akzeptanzkriterien",
+        "критерии прием",
+        "критерии приём",
+    ];
+    // What is about the criteria is not the list of them.
+    const OTHER_WORDS: [&str; 10] = [
+        "validation",
+        "verification",
+        "coverage",
+        "traceability",
+        "checklist",
+        "mapping",
+        "evidence",
+        "review",
+        "status",
+        "compliance",
+    ];
+    let title = normalize_title(title);
+    CRITERIA_WORDS.iter().any(|words| title.contains(words)) && !OTHER_WORDS.iter().any(|word| title.contains(word))
 }
 
 /// A rule that decides whether a line begins a criterion, by its index and its text.
@@ -175,12 +249,19 @@ type StartRule<'w> = &'w dyn Fn(usize, &MarkdownLine<'_>) -> bool;
 
 /// Which lines begin a criterion.
 fn find_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
+    let labelled_starts = find_labelled_starts(lines);
+    if labelled_starts.contains(&true) {
+        return labelled_starts;
+    }
     let after_blank = |index: usize| index == 0 || lines[index - 1].is_blank();
+    // Steps without bullets are the author's own form; bullets below them are details.
+    let first_line = lines.iter().find(|line| line.is_prose() && !line.is_blank());
+    let is_bare_scenario = first_line
+        .is_some_and(|line| strip_bullet(line.text).is_none() && parse_keyword(line.text) == Some(StepKeyword::Given));
     // The rules go from the most specific to the least: the first one that matches any line is what the author used.
-    let start_rules: [StartRule<'_>; 6] = [
-        &|_, line| has_label(line.text),
-        &|_, line| parse_number(line.text).is_some(),
+    let start_rules: [StartRule<'_>; 5] = [
         &|_, line| line.heading().is_some(),
+        &|_, line| is_bare_scenario && parse_keyword(line.text) == Some(StepKeyword::Given),
         &|_, line| strip_bullet(line.text).is_some(),
         &|_, line| parse_keyword(line.text) == Some(StepKeyword::Given),
         &|index, line| after_blank(index) && !line.is_blank(),
@@ -192,7 +273,43 @@ fn find_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
             return line_starts;
         }
     }
-    vec![false; lines.len()]
+    // Only code is left: scenarios of a test language.
+    let is_scenario = |line: &&&MarkdownLine<'_>| line.text.trim_start().starts_with("Scenario");
+    lines.iter().map(|line| is_scenario(&line)).collect()
+}
+
+/// The lines that begin a criterion by a label (`AC1`) or a number. Numbers below a label are parts of its criterion, and so are
+/// its own parts: `AC1.1` below `AC1`.
+fn find_labelled_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
+    let mut last_label: Option<String> = None;
+    let mut is_start = |line: &MarkdownLine<'_>| {
+        if !line.is_prose() {
+            return false;
+        }
+        match parse_label(line.text).map(label_id) {
+            Some(label) => {
+                let is_part = last_label.as_ref().is_some_and(|last_label| {
+                    label.len() > last_label.len()
+                        && label.starts_with(last_label.as_str())
+                        && !label[last_label.len()..].starts_with(|character: char| character.is_ascii_digit())
+                });
+                if !is_part {
+                    last_label = Some(label);
+                }
+                !is_part
+            }
+            None => last_label.is_none() && parse_number(line.text).is_some(),
+        }
+    };
+    lines.iter().map(|line| is_start(line)).collect()
+}
+
+/// The id of a label: `AC1.1a` of `AC1.1a: …`.
+fn label_id(label_text: &str) -> String {
+    let id_end = label_text
+        .find(|character: char| !(character.is_ascii_alphanumeric() || matches!(character, '.' | '-')))
+        .unwrap_or(label_text.len());
+    label_text[..id_end].trim_end_matches(['.', '-']).to_ascii_lowercase()
 }
 
 /// Whether a line has a label such as `AC1: …`, `### AC 2` or `- **AC-3** …`, and is not deeper in a list.
@@ -200,22 +317,46 @@ fn has_label(line_text: &str) -> bool {
     parse_label(line_text).is_some()
 }
 
-/// The text from the label's number on.
+/// The text from the label's number on, or from its words: `1`, `ARCH-LOC-1`.
 fn parse_label(line_text: &str) -> Option<&str> {
     if line_text.starts_with([' ', '\t']) {
         return None;
     }
-    let unmarked_text = line_text.trim_start_matches('#');
-    // Only a heading may have spaces before the label; an indented label is part of a list item.
+    let unmarked_text = line_text.trim_start_matches(['#', '>', '|']);
+    // Only a heading, a quote or a row may have spaces before the label; an indented label is part of a list item.
     let unmarked_text = if unmarked_text.len() < line_text.len() { unmarked_text.trim_start() } else { unmarked_text };
-    let unmarked_text = strip_bullet(unmarked_text).unwrap_or(unmarked_text).trim_start_matches(['*', '_', '[', ' ']);
-    let after_label = unmarked_text.strip_prefix("AC").or_else(|| unmarked_text.strip_prefix("ac"))?;
-    Some(after_label.trim_start_matches(['-', '#', ' ']))
-        .filter(|number_text| number_text.starts_with(|character: char| character.is_ascii_digit()))
+    let unmarked_text = strip_box(strip_bullet(unmarked_text).unwrap_or(unmarked_text));
+    // `✅ AC1` and `**AC1**` are labels, too.
+    let unmarked_text = unmarked_text.trim_start_matches(|character: char| !character.is_alphanumeric());
+    let after_label =
+        unmarked_text.get(..2).filter(|word| word.eq_ignore_ascii_case("ac")).map(|_| &unmarked_text[2..])?;
+    let label_text = after_label.trim_start_matches(['-', '#', ' ', '_']);
+    let id_words =
+        label_text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '-')).next()?;
+    let is_numbered = label_text.starts_with(|character: char| character.is_ascii_digit());
+    // `AC-ARCH-LOC-1` has words between the label and its number.
+    let is_worded = after_label.starts_with('-')
+        && id_words
+            .rsplit('-')
+            .next()
+            .is_some_and(|last| last.starts_with(|character: char| character.is_ascii_digit()))
+        && id_words.chars().all(|character| !character.is_ascii_lowercase());
+    (is_numbered || is_worded).then_some(label_text)
 }
 
-/// The number and the text of `1. …` or `2) …`.
+/// The text without a box in front of it.
+fn strip_box(item_text: &str) -> &str {
+    let after_bracket = item_text.strip_prefix('[').and_then(|text| text.split_once(']'));
+    after_bracket.filter(|(content, _)| content.chars().count() <= 1).map_or(item_text, |(_, text)| text.trim_start())
+}
+
+/// The number and the text of `1. …`, `2) …`, `> 3. …` or `| 4 | … |`.
 fn parse_number(line_text: &str) -> Option<(usize, &str)> {
+    if let Some(row_text) = line_text.strip_prefix('|') {
+        let (first_cell, other_cells) = row_text.split_once('|')?;
+        return Some((first_cell.trim().trim_matches('*').parse().ok()?, other_cells.trim()));
+    }
+    let line_text = line_text.strip_prefix("> ").unwrap_or(line_text).trim_start_matches('*');
     let after_digits = line_text.trim_start_matches(|character: char| character.is_ascii_digit());
     let digit_count = line_text.len() - after_digits.len();
     let item_text = after_digits.strip_prefix(['.', ')']).filter(|item_text| item_text.starts_with([' ', '\t']))?;
@@ -307,6 +448,47 @@ mod tests {
         );
         assert_eq!(criteria_of_section("**AC-1** a\n\n**AC-2** b"), ["**AC-1** a", "**AC-2** b"]);
         assert_eq!(criteria_of_section("### In\nx\n### Out\ny"), ["### In\nx", "### Out\ny"]);
+    }
+
+    #[test]
+    fn an_explicit_number_always_begins_a_criterion() {
+        assert_eq!(criteria_of_section("1. **Given** a\n   **Then** b\n2. **And** c\n3. **And** d").len(), 3);
+        assert_eq!(criteria_of_section("- [x] **AC-1:** a\n- [ ] **AC-2:** b\n  - detail").len(), 2);
+        assert_eq!(criteria_of_section("| # | Criterion |\n|---|---|\n| 1 | a |\n| 2 | b |").len(), 2);
+        assert_eq!(criteria_of_section("- **AC-ARCH-LOC-1:** a\n- **AC-ARCH-LOC-2:** b").len(), 2);
+    }
+
+    #[test]
+    fn parts_of_a_criterion_are_no_criteria() {
+        assert_eq!(criteria_of_section("### AC1 x\n\n- **AC1.1** a\n- **AC1.2** b\n\n### AC2 y\n\n1. c").len(), 2);
+        assert_eq!(criteria_of_section("**AC1** x\n- **AC1a:** a\n- **AC1b:** b\n\n**AC2** y").len(), 2);
+        let scenario = "**Given** a\n\n**Then** b:\n- c\n- d\n\n**And** e";
+        assert_eq!(criteria_of_section(scenario).len(), 1);
+    }
+
+    #[test]
+    fn headings_of_other_languages_and_with_marks_are_understood() {
+        for heading in [
+            "✅ Acceptance Criteria",
+            "Functional Acceptance Criteria",
+            "验收标准（Acceptance Criteria）",
+            "Critères d'acceptation",
+            "Criterios de aceptación",
+            "Akzeptanzkriterien",
+            "Критерии приёмки",
+            "Critérios de Aceitação",
+            "受け入れ基準",
+        ] {
+            assert_eq!(read_criteria(&format!("# S\n\n## {heading}\n\n1. a\n2. b\n")).len(), 2, "{heading}");
+        }
+        let by_place = "# S\n\n## Història\n\nx\n\n## Condicions d’acceptació\n\n1. a\n2. b\n\n## Tasques\n\n- [ ] t\n";
+        assert_eq!(read_criteria(by_place).len(), 2);
+        let two_sections = "## Functional Acceptance Criteria\n1. a\n## Architectural Acceptance Criteria\n- b\n- c\n";
+        assert_eq!(read_criteria(two_sections).len(), 3);
+        assert_eq!(read_criteria("## Acceptance Criteria Validation\n1. a\n"), Vec::<String>::new());
+        let gherkin =
+            "## Acceptance Criteria\n\n```gherkin\nFeature: x\n  Scenario: a\n    Given b\n  Scenario: c\n```\n";
+        assert_eq!(read_criteria(gherkin).len(), 2);
     }
 
     #[test]

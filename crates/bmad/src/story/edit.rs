@@ -8,7 +8,7 @@
 mod follow_ups;
 mod status_line;
 
-use super::{Story, agent_record, tasks};
+use super::{Story, agent_record, file_list, tasks};
 use crate::markdown::{MarkdownPage, MarkdownSection, apply_edits};
 
 pub use follow_ups::{NewFollowUp, add_follow_ups};
@@ -122,8 +122,8 @@ fn make_tick_edit(
 /// Adds files to the list; files that it already has are left out. A missing list is created where the template has it.
 pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryEditRefusal> {
     let markdown = MarkdownPage::parse(story_text);
-    let known_files = agent_record::read_file_list(&markdown);
-    let section = agent_record::find_file_section(&markdown);
+    let known_files = file_list::read_file_list(&markdown, true);
+    let section = file_list::find_file_section(&markdown);
     let listed_lines = section.as_ref().map(|section| &markdown.lines[section.line_range.clone()]).unwrap_or_default();
     let mut new_files: Vec<&str> = Vec::new();
     for file_path in file_paths {
@@ -138,7 +138,7 @@ pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryE
         }
         // A name without an extension is no recognizable path, so the lines are compared as well.
         let is_listed = known_files.iter().any(|listed_file| listed_file.text == *file_path)
-            || listed_lines.iter().any(|line| agent_record::is_only_path(line, file_path));
+            || listed_lines.iter().any(|line| file_list::is_only_path(line, file_path));
         if !is_listed && !new_files.contains(file_path) {
             new_files.push(file_path);
         }
@@ -160,7 +160,7 @@ pub fn add_files(story_text: &str, file_paths: &[&str]) -> Result<String, StoryE
 /// The edit that adds files behind the last one, in its style.
 fn append_to_list(markdown: &MarkdownPage<'_>, section: &MarkdownSection<'_>, file_paths: &[&str]) -> ByteEdit {
     let lines = &markdown.lines[section.line_range.clone()];
-    let last_index = lines.iter().rposition(|line| agent_record::parse_file_line(line).is_some());
+    let last_index = lines.iter().rposition(|line| file_list::parse_file_line(line).is_some());
     let (insert_index, line_prefix, is_quoted) =
         match last_index.and_then(|last_index| Some((last_index, lines.get(last_index)?))) {
             Some((last_index, line)) => {
@@ -188,7 +188,7 @@ fn append_to_list(markdown: &MarkdownPage<'_>, section: &MarkdownSection<'_>, fi
 
 fn format_file_lines(file_paths: &[&str], line_prefix: &str, is_quoted: bool) -> Vec<String> {
     // A path with a space cannot be read back without backticks.
-    let format_line = |file_path: &&str| match is_quoted || agent_record::find_path(file_path) != Some(file_path) {
+    let format_line = |file_path: &&str| match is_quoted || file_list::find_path(file_path) != Some(file_path) {
         true => format!("{line_prefix}`{file_path}`"),
         false => format!("{line_prefix}{file_path}"),
     };

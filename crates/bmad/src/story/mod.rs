@@ -7,6 +7,7 @@
 mod agent_record;
 mod criteria;
 pub mod edit;
+mod file_list;
 mod status;
 mod tasks;
 
@@ -21,9 +22,10 @@ pub use tasks::StoryTask;
 pub(crate) use tasks::parse_checkbox;
 
 use crate::{
-    keys::{StoryKey, StoryNumber, StoryStatus, slugify},
+    keys::{StoryKey, StoryNumber, slugify},
     markdown::MarkdownPage,
     problem::{FileProblem, rules},
+    states::StoryStatus,
     yaml,
 };
 
@@ -139,7 +141,7 @@ pub fn read_story(story_path: &str, story_text: &str) -> Story {
         ..located_title
     });
     // The file's name is what BMAD's workflows look for, so it wins over the title.
-    let story_key = key_from_path(story_path).or_else(|| key_from_title(number_in_title, title.as_ref()));
+    let story_key = key_from_path(story_path).or_else(|| key_from_title(number_in_title.clone(), title.as_ref()));
     let texts_of = |field_name: &str| {
         front_matter
             .as_ref()
@@ -148,11 +150,13 @@ pub fn read_story(story_path: &str, story_text: &str) -> Story {
             .unwrap_or_default()
     };
     let text_of = |field_name: &str| texts_of(field_name).into_iter().next();
+    let status = status::read_status(story_path, &markdown, front_matter.as_ref(), &mut problems);
+    let is_over = status.as_ref().is_some_and(|status| status.status >= Some(StoryStatus::Review));
     let mut story = Story {
-        status: status::read_status(story_path, &markdown, front_matter.as_ref(), &mut problems),
+        status,
         tasks: tasks::read_tasks(&markdown),
         criteria: criteria::find_criteria(&markdown),
-        files: agent_record::read_file_list(&markdown),
+        files: file_list::read_file_list(&markdown, is_over),
         follow_ups: agent_record::read_follow_ups(&markdown),
         outcome: agent_record::read_outcome(&markdown),
         // Early eras call the commit `baseline_commit`, late ones `baseline_revision`.
@@ -163,7 +167,7 @@ pub fn read_story(story_path: &str, story_text: &str) -> Story {
         title,
         problems,
     };
-    story.problems.extend(find_oddities(story_path, &markdown, &story, number_in_title));
+    story.problems.extend(find_oddities(story_path, &markdown, &story, number_in_title.as_ref()));
     story
 }
 
@@ -193,10 +197,15 @@ fn read_front_matter(
 
 /// The first heading of the first level, otherwise the title in the front matter.
 fn find_title(markdown: &MarkdownPage<'_>, front_matter: Option<&yaml::YamlNode>) -> Option<LocatedText> {
-    let heading = markdown.lines.iter().find_map(|line| {
-        let (level, title) = line.heading()?;
-        (level == 1 && !title.is_empty()).then(|| LocatedText { text: title.to_string(), line: line.number })
-    });
+    let find_heading = |is_title: &dyn Fn(usize, &str) -> bool| {
+        markdown.lines.iter().find_map(|line| {
+            let (level, title) = line.heading()?;
+            is_title(level, title).then(|| LocatedText { text: title.to_string(), line: line.number })
+        })
+    };
+    let heading = find_heading(&|level, title| level == 1 && !title.is_empty());
+    // Without a title, the file begins with the heading of its story: `## Story 1.6: …`.
+    let heading = heading.or_else(|| find_heading(&|level, title| level == 2 && title_number(title).is_some()));
     heading.or_else(|| {
         let title_node = front_matter?.get("title")?;
         let title_text = title_node.scalar_text().map(str::trim).filter(|title_text| !title_text.is_empty())?;
@@ -234,14 +243,14 @@ fn title_without_number(title: &str) -> &str {
 pub fn key_from_path(story_path: &str) -> Option<StoryKey> {
     let file_name = story_path.rsplit(['/', '\\']).next().unwrap_or(story_path);
     let file_stem = file_name.strip_suffix(".md").unwrap_or(file_name);
+    let file_stem = file_stem.strip_suffix(".story").unwrap_or(file_stem);
     let key_text = file_stem.strip_prefix("spec-").or_else(|| file_stem.strip_prefix("story-")).unwrap_or(file_stem);
-    StoryKey::parse(key_text)
+    StoryKey::parse(key_text).filter(|story_key| story_key.story_number().is_some())
 }
 
 fn key_from_title(story_number: Option<StoryNumber>, title: Option<&LocatedText>) -> Option<StoryKey> {
-    let StoryNumber { epic, number, letter } = story_number?;
     let title_slug = slugify(&title?.text);
-    (!title_slug.is_empty()).then_some(StoryKey { epic, number, letter, slug: title_slug })
+    story_number.filter(|_| !title_slug.is_empty()).map(|number| StoryKey::from_number(number, title_slug))
 }
 
 /// The texts of a scalar, or of a list of scalars.
@@ -255,14 +264,15 @@ fn find_oddities(
     story_path: &str,
     markdown: &MarkdownPage<'_>,
     story: &Story,
-    number_in_title: Option<StoryNumber>,
+    number_in_title: Option<&StoryNumber>,
 ) -> Vec<FileProblem> {
     let mut problems = Vec::new();
     let title_line = story.title.as_ref().map_or(1, |title| title.line);
-    if let (Some(key), Some(titled_number)) = (&story.key, number_in_title)
-        && key.story_number() != titled_number
+    let number_in_name = story.key.as_ref().and_then(StoryKey::story_number);
+    if let (Some(named_number), Some(titled_number)) = (number_in_name, number_in_title)
+        && named_number != titled_number
     {
-        let message = format!("the title says story {titled_number}, but the file name says {}", key.story_number());
+        let message = format!("the title says story {titled_number}, but the file name says {named_number}");
         problems.push(
             FileProblem::warning("story-number-differs", story_path, message)
                 .at_line(title_line)

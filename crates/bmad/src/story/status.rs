@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::tasks;
 use crate::{
-    keys::StoryStatus,
     markdown::{MarkdownLine, MarkdownPage, normalize_title},
     problem::{FileProblem, rules},
     specs::SpecStatus,
+    states::{ParkedState, StateMeaning, StoryStatus, find_state_word},
     yaml::YamlNode,
 };
 
@@ -25,6 +25,9 @@ pub struct StoryStatusLine {
     pub status: Option<StoryStatus>,
     pub line: usize,
     pub place: StatusPlace,
+    /// Why nothing is done about the story, if the written word says that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<ParkedState>,
     /// The meaning of a spec's status, which also knows `draft` and `blocked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<SpecStatus>,
@@ -51,7 +54,8 @@ pub(super) struct StatusSpot {
 impl StatusSpot {
     /// Whether the text is a status of a story or of a spec.
     pub fn is_known(&self) -> bool {
-        self.status_line.status.is_some() || self.status_line.spec.is_some()
+        let StoryStatusLine { status, spec, parked, .. } = &self.status_line;
+        status.is_some() || spec.is_some() || parked.is_some()
     }
 }
 
@@ -88,14 +92,16 @@ pub(super) fn read_status(
                 .with_reason("Only the board says how far along the story is.")
                 .with_advice("add `Status: ready-for-dev` below the title"),
         ),
-        Some(status_line) if status_line.status.is_none() && status_line.spec.is_none() => {
+        Some(status_line)
+            if status_line.status.is_none() && status_line.spec.is_none() && status_line.parked.is_none() =>
+        {
             let message = if status_line.said.is_empty() {
                 "the status is empty".to_string()
             } else {
                 format!("unknown story status {:?}", status_line.said)
             };
             problems.push(
-                FileProblem::error("story-status-unknown", story_path, message)
+                FileProblem::warning("story-status-unknown", story_path, message)
                     .at_line(status_line.line)
                     .with_advice("use one of backlog, ready-for-dev, in-progress, review, done"),
             );
@@ -115,7 +121,8 @@ fn comparable_status(status_line: &StoryStatusLine) -> (Option<StoryStatus>, Opt
 
 /// The status in the front matter; its bytes count from the start of the front matter.
 pub(super) fn find_in_front_matter(front_matter: &YamlNode) -> Option<StatusSpot> {
-    let status_node = front_matter.get("status")?;
+    let status_entry = front_matter.entries().iter().find(|entry| entry.key.eq_ignore_ascii_case("status"))?;
+    let status_node = &status_entry.value;
     let status_text = status_node.scalar_text().unwrap_or_default().trim();
     let status_text =
         find_status_word(status_text).map_or(status_text, |word_range| &status_text[word_range]).to_string();
@@ -128,8 +135,13 @@ pub(super) fn find_in_front_matter(front_matter: &YamlNode) -> Option<StatusSpot
 
 /// A status line with everything that its text can mean.
 fn make_status_line(status_text: String, line_number: usize, place: StatusPlace) -> StoryStatusLine {
+    let is_word = find_status_word(&status_text).is_some();
     StoryStatusLine {
-        status: StoryStatus::parse(&status_text),
+        status: StoryStatus::parse(&status_text).filter(|_| is_word),
+        parked: match StateMeaning::parse(&status_text).filter(|_| is_word) {
+            Some(StateMeaning::Parked(parked_state)) => Some(parked_state),
+            _ => None,
+        },
         spec: SpecStatus::parse(&status_text),
         said: status_text,
         line: line_number,
@@ -147,6 +159,13 @@ pub(super) fn find_in_body(markdown: &MarkdownPage<'_>) -> Vec<StatusSpot> {
     let mut outer_level = None;
     for markdown_line in &markdown.lines {
         if let Some((level, title)) = markdown_line.heading() {
+            // `## Status: done` has the status in the heading itself.
+            if level == 2
+                && outer_level.is_none_or(|outer_level| level <= outer_level)
+                && let Some(spot) = parse_heading_status(markdown_line, title)
+            {
+                status_spots.push(spot);
+            }
             // A heading `Status` below another section describes that section, an API for instance.
             let is_top_section = outer_level.is_none_or(|outer_level| level <= outer_level);
             current_part = match normalize_title(title).as_str() {
@@ -180,6 +199,14 @@ pub(super) fn find_in_body(markdown: &MarkdownPage<'_>) -> Vec<StatusSpot> {
     status_spots
 }
 
+/// Parses the heading `## Status: done`.
+fn parse_heading_status(markdown_line: &MarkdownLine<'_>, title: &str) -> Option<StatusSpot> {
+    let (label, status_text) = title.split_once(':')?;
+    let is_status = normalize_title(label) == "status" && !status_text.trim().is_empty();
+    let value_start = markdown_line.text.find(':')? + 1;
+    is_status.then(|| parse_spot(markdown_line, value_start)).filter(StatusSpot::is_known)
+}
+
 /// Which part of the body a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoryBodyPart {
@@ -194,14 +221,23 @@ const EMPHASIS_MARKS: [char; 4] = ['*', '_', '`', ' '];
 /// Parses `Status: x` and `**Status:** x`; if the value is a status, also `- **Status**: x` and `> Status: x`.
 fn parse_labelled(markdown_line: &MarkdownLine<'_>) -> Option<StatusSpot> {
     let unmarked_text = markdown_line.text.trim_start_matches(['>', '-', '*', '_', ' ', '\t']);
-    let label_word = unmarked_text.get(..6).filter(|label_word| label_word.eq_ignore_ascii_case("status"))?;
-    let after_colon = unmarked_text[label_word.len()..].trim_start_matches(EMPHASIS_MARKS).strip_prefix(':')?;
+    let after_label = strip_status_label(unmarked_text)?;
+    let after_colon = after_label.trim_start_matches(EMPHASIS_MARKS).strip_prefix([':', '：'])?;
     let status_spot = parse_spot(markdown_line, markdown_line.text.len() - after_colon.len());
     // A list has fields of other things, too: `- Status: one of open, held`.
     let item_text = markdown_line.text.trim_start();
     let is_item =
         item_text.starts_with('>') || ["- ", "-\t", "* ", "*\t"].iter().any(|mark| item_text.starts_with(mark));
     (!is_item || status_spot.is_known()).then_some(status_spot)
+}
+
+/// The text behind `Status`, in the languages that BMAD's users write.
+fn strip_status_label(text: &str) -> Option<&str> {
+    const STATUS_LABELS: [&str; 7] = ["status", "statut", "estado", "статус", "状态", "状態", "ステータス"];
+    STATUS_LABELS.iter().find_map(|label| {
+        let label_end = text.char_indices().nth(label.chars().count()).map_or(text.len(), |(index, _)| index);
+        (text[..label_end].to_lowercase() == *label).then(|| &text[label_end..])
+    })
 }
 
 /// The status on the first line under `Status`, which may be a list item.
@@ -255,31 +291,24 @@ fn parse_spot(markdown_line: &MarkdownLine<'_>, value_start: usize) -> StatusSpo
 
 /// The range of the longest status word at the start of a value, quotes and emphasis aside.
 pub(super) fn find_status_word(status_value: &str) -> Option<Range<usize>> {
-    const STATUS_WORDS: [&str; 9] =
-        ["ready-for-dev", "in-progress", "in-review", "backlog", "drafted", "blocked", "review", "draft", "done"];
-    let unquoted = status_value.trim_start_matches(QUOTE_MARKS);
-    let word_start = status_value.len() - unquoted.len();
-    // `in-progress` is also written `in progress` and `in_progress`.
-    let is_same_byte = |(word_byte, text_byte): (u8, u8)| match word_byte {
-        b'-' => matches!(text_byte, b'-' | b'_' | b' '),
-        _ => text_byte.eq_ignore_ascii_case(&word_byte),
+    // BMAD's own words may be followed by a remark; with other words a sentence could be meant.
+    const OWN_WORDS: [&str; 8] =
+        ["ready-for-dev", "in-progress", "in-review", "backlog", "drafted", "blocked", "review", "done"];
+    let is_status = |word_range: &Range<usize>| {
+        let word = status_value[word_range.clone()].to_lowercase().replace([' ', '_'], "-");
+        let after_word = status_value[word_range.end..].trim_start_matches(['*', '_', '`', ' ']);
+        OWN_WORDS.contains(&word.as_str()) || !after_word.starts_with(char::is_alphanumeric)
     };
-    let begins_with = |status_word: &&&str| {
-        let leading_bytes = unquoted.as_bytes().get(..status_word.len());
-        leading_bytes
-            .is_some_and(|leading_bytes| status_word.bytes().zip(leading_bytes.iter().copied()).all(is_same_byte))
-            && is_word_end(&unquoted[status_word.len()..])
-    };
-    // The list is sorted by length, so the first match is the longest.
-    let matched_word = STATUS_WORDS.iter().find(begins_with)?;
-    Some(word_start..word_start + matched_word.len())
+    let found_word = find_state_word(status_value).map(|(_, word_range)| word_range).filter(is_status);
+    found_word.or_else(|| find_draft_word(status_value))
 }
 
-/// Whether a word ends here: `done-ish` and `reviewed` are other words.
-fn is_word_end(after_word: &str) -> bool {
-    let mut following = after_word.chars();
-    match following.next() {
-        Some('-' | '_') => !following.next().is_some_and(char::is_alphanumeric),
-        next_character => !next_character.is_some_and(char::is_alphanumeric),
-    }
+/// The range of `draft`, which only specs have as a status.
+fn find_draft_word(status_value: &str) -> Option<Range<usize>> {
+    const DRAFT_WORD: &str = "draft";
+    let unquoted = status_value.trim_start_matches(QUOTE_MARKS);
+    let word_start = status_value.len() - unquoted.len();
+    let is_draft = unquoted.get(..DRAFT_WORD.len()).is_some_and(|word| word.eq_ignore_ascii_case(DRAFT_WORD));
+    let is_whole_word = is_draft && !unquoted[DRAFT_WORD.len()..].starts_with(char::is_alphanumeric);
+    is_whole_word.then(|| word_start..word_start + DRAFT_WORD.len())
 }

@@ -214,7 +214,7 @@ fn a_status_is_found_only_where_it_belongs() {
     "# A\n## Notes\nStatus: done\n"
       story-no-status
     "# A\nStatus: ready-for-review\n"
-      "ready-for-review" None Body 2 story-status-unknown
+      "ready-for-review" Some(Review) Body 2
     "# A\nStatus:\n"
       "" None Body 2 story-status-unknown
     "# A\nStatus: done\nStatus: review\n"
@@ -485,7 +485,7 @@ fn an_unsafe_change_is_refused_with_a_reason() {
         edit::set_status("# A\nStatus: done\nStatus: review\n", StoryStatus::Done),
         edit::set_status("# A\nStatus: waiting on 1-4\n", StoryStatus::Done),
         edit::set_status("# A\n## Status\n\nWaiting for legal\n", StoryStatus::Done),
-        edit::set_status("# A\nStatus: Ready for Review\n", StoryStatus::Review),
+        edit::set_status("# A\nStatus: Nearly There\n", StoryStatus::Review),
         edit::set_status("# A\nStatus: done-ish\n", StoryStatus::Review),
         edit::set_status("---\nstatus: waiting for Bob\n---\n# A\n", StoryStatus::Done),
         edit::tick_task("## Tasks\n- [ ] a\n", "2", true),
@@ -509,7 +509,7 @@ fn an_unsafe_change_is_refused_with_a_reason() {
     lines 2 and 3 have different statuses; remove one of them
     unknown status `waiting on 1-4`; use one of backlog, ready-for-dev, in-progress, review, done
     unknown status `Waiting for legal`; use one of backlog, ready-for-dev, in-progress, review, done
-    unknown status `Ready for Review`; use one of backlog, ready-for-dev, in-progress, review, done
+    unknown status `Nearly There`; use one of backlog, ready-for-dev, in-progress, review, done
     unknown status `done-ish`; use one of backlog, ready-for-dev, in-progress, review, done
     unknown status `waiting for Bob`; use one of backlog, ready-for-dev, in-progress, review, done
     unknown task 2; the story has 1; list the tasks: `tribunal story KEY`

@@ -3,6 +3,7 @@
 //! All tests are one binary: each further one would be linked against everything again.
 
 mod board_edits;
+mod corpus;
 mod documents;
 mod eras;
 mod menus;

@@ -13,9 +13,12 @@ use tribunal_bmad::{
     },
     commands::{self, BmadStep, StepCommand},
     documents::{self, DocumentKind},
-    keys::{BoardKey, EpicStatus, RetroStatus, StoryKey, StoryStatus},
+    epic_id::EpicId,
+    keys::{BoardKey, StoryKey},
     problem::{FileProblem, ProblemWeight},
-    project_files, retrospective, story,
+    project_files, retrospective,
+    states::{EpicStatus, ParkedState, RetroStatus, StoryStatus},
+    story,
 };
 use tribunal_core::{
     engine::{ids::RunId, view::RunView},
@@ -50,7 +53,8 @@ pub(crate) struct SprintTree {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EpicRow {
-    pub epic: u32,
+    /// The epic; none for stories that belong to none.
+    pub epic: Option<EpicId>,
     /// The state; none if the board has no line for the epic, or one without a known state.
     pub state: Option<EpicStatus>,
     pub stories: Vec<StoryRow>,
@@ -66,6 +70,9 @@ pub(crate) struct StoryRow {
     pub key: StoryKey,
     /// The state; none if the board's word for it is not known.
     pub state: Option<StoryStatus>,
+    /// Why nothing is done about it, if the board says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<ParkedState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     pub tasks: usize,
@@ -111,24 +118,30 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
     if !board.is_readable {
         return Some(empty_sprint(board.path.clone(), board.problems.clone()));
     }
-    let story_rows: Vec<StoryRow> = board
+    let story_rows: Vec<(Option<EpicId>, StoryRow)> = board
         .stories()
-        .map(|(story_key, board_entry)| make_story_row(bmad_project, story_key, board_entry.state, run_views))
+        .map(|(story_key, board_entry)| {
+            let story_row = make_story_row(bmad_project, story_key, board_entry.state, run_views);
+            (board_entry.epic.clone(), story_row)
+        })
         .collect();
-    let done_stories = story_rows.iter().filter(|story_row| story_row.state == Some(StoryStatus::Done)).count();
+    let done_stories = story_rows.iter().filter(|(_, story_row)| story_row.state == Some(StoryStatus::Done)).count();
     let story_count = story_rows.len();
-    let mut epic_rows: Vec<EpicRow> = board.epic_numbers().into_iter().map(|epic| make_epic_row(board, epic)).collect();
+    let mut epic_rows: Vec<EpicRow> = board.epic_ids().into_iter().map(|epic| make_epic_row(board, epic)).collect();
+    if story_rows.iter().any(|(epic, _)| epic.is_none()) {
+        epic_rows.push(EpicRow { epic: None, state: None, stories: Vec::new(), retrospective: None, verdict: None });
+    }
     // Verdicts come from the retrospectives' documents; the board only has their states.
     for (epic, verdict) in read_verdicts(bmad_project) {
         epic_rows
             .iter_mut()
-            .filter(|story_row| story_row.epic == epic)
-            .for_each(|story_row| story_row.verdict = Some(verdict.to_string()));
+            .filter(|epic_row| epic_row.epic == Some(EpicId::from(epic)))
+            .for_each(|epic_row| epic_row.verdict = Some(verdict.to_string()));
     }
     // Every story has its epic here: an epic counts as one of the board's even if only its stories have lines.
-    for story_row in story_rows {
-        if let Some(epic) = epic_rows.iter_mut().find(|epic| epic.epic == story_row.key.epic) {
-            epic.stories.push(story_row);
+    for (epic, story_row) in story_rows {
+        if let Some(epic_row) = epic_rows.iter_mut().find(|epic_row| epic_row.epic == epic) {
+            epic_row.stories.push(story_row);
         }
     }
     Some(SprintTree {
@@ -157,15 +170,15 @@ fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
     }
 }
 
-fn make_epic_row(board: &Board, epic_number: u32) -> EpicRow {
-    let retrospective =
-        match board.find_entry(&BoardKey::Retrospective(epic_number)).and_then(|board_entry| board_entry.state) {
-            Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
-            _ => None,
-        };
+fn make_epic_row(board: &Board, epic: EpicId) -> EpicRow {
+    let retro_entry = board.find_entry(&BoardKey::Retrospective(epic.clone()));
+    let retrospective = match retro_entry.and_then(|board_entry| board_entry.state) {
+        Some(BoardEntryState::Retrospective(retro_state)) => Some(retro_state),
+        _ => None,
+    };
     EpicRow {
-        epic: epic_number,
-        state: next_action::epic_state(board, epic_number),
+        state: next_action::epic_state(board, &epic),
+        epic: Some(epic),
         stories: Vec::new(),
         retrospective,
         verdict: None,
@@ -207,9 +220,10 @@ fn make_story_row(
     let follow_ups = parsed_story.open_follow_ups().count();
     let (findings, runs) =
         story_file.as_deref().map(|story_file| count_open_findings(story_file, run_views)).unwrap_or_default();
-    let state = match state {
-        Some(BoardEntryState::Story(state)) => Some(state),
-        _ => None,
+    let (state, parked) = match state {
+        Some(BoardEntryState::Story(state)) => (Some(state), None),
+        Some(BoardEntryState::Parked(parked)) => (None, Some(parked)),
+        _ => (None, None),
     };
     // The file's status is shown only if it differs from the board, or if it is not a known status.
     let other_status =
@@ -218,6 +232,7 @@ fn make_story_row(
     StoryRow {
         key: story_key.clone(),
         state,
+        parked,
         file: story_file,
         tasks,
         tasks_done,
@@ -264,10 +279,8 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
         NextBoardActionKind::Retrospective => BmadStep::Retrospective,
     };
     let step_argument = match &next_action.key {
-        BoardKey::Story(story_key) => {
-            bmad_project.find_story_file(story_key).unwrap_or_else(|| story_key.story_number().to_string())
-        }
-        other_key => other_key.epic_number().to_string(),
+        BoardKey::Story(story_key) => bmad_project.find_story_file(story_key).unwrap_or_else(|| story_key.to_string()),
+        other_key => other_key.epic_id().map(ToString::to_string).unwrap_or_default(),
     };
     let step_command = find_command(workflow_step);
     let instead = match &step_command {
@@ -311,12 +324,11 @@ pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
         let is_last = row_index + 1 == sprint.epics.len();
         let (branch_mark, trunk_mark) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
         let state_name = epic_row.state.map_or("no state", EpicStatus::as_str);
-        let _ = writeln!(
-            rendered,
-            "{branch_mark} epic {} · {}",
-            epic_row.epic,
-            screen.paint(epic_style(epic_row.state), state_name)
-        );
+        let state_text = screen.paint(epic_style(epic_row.state), state_name);
+        let _ = match &epic_row.epic {
+            Some(epic) => writeln!(rendered, "{branch_mark} epic {epic} · {state_text}"),
+            None => writeln!(rendered, "{branch_mark} without an epic"),
+        };
         let verdict_text = epic_row.verdict.as_deref().map(|verdict| format!(" · {verdict}")).unwrap_or_default();
         let retro_line =
             epic_row.retrospective.map(|retro_state| format!("retrospective · {retro_state}{verdict_text}"));

@@ -9,8 +9,9 @@ use tribunal_bmad::{
         edit::{BoardMove, BoardMoveRefusal, MoveMode, MovedBoard, move_entry},
     },
     commands::{self, BmadStep},
-    keys::{BoardKey, StoryStatus},
+    keys::BoardKey,
     project_files::{ProjectFiles, UnreadableFile},
+    states::StoryStatus,
     story::{self, edit::set_status},
 };
 use tribunal_report::escape_line;
@@ -143,7 +144,7 @@ fn require_story_file(bmad: &BmadProject, board_key: &BoardKey, board_moves: &[B
         && story_move.to == BoardEntryState::Story(StoryStatus::InProgress);
     let create_command =
         commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf);
-    match create_command.to_prompt(&story_key.story_number().to_string()) {
+    match create_command.to_prompt(story_key.as_str()) {
         // An era without a command to create stories has no prompt here, and then a missing file is normal.
         Some(prompt) if skips_writing && bmad.find_story_file(story_key).is_none() => {
             let problem = format!("cannot move {board_key} from backlog to in-progress: it has no story file");

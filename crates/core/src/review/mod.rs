@@ -28,6 +28,7 @@ mod challenge;
 pub mod challenge_rules;
 mod checks;
 pub mod confidence;
+pub mod confidence_records;
 mod confidence_update;
 pub mod counts;
 mod dismissals;

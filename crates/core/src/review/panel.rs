@@ -22,6 +22,7 @@ use crate::{
         PanelPass, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
         confidence::PartyAgreement,
+        confidence_records::{find_last_confidence, last_review_request},
         counts::FindingCounts,
         event::ReviewEvent,
         finding::FindingRaiser,
@@ -31,7 +32,6 @@ use crate::{
         merge::{finding_headline, is_same_claim},
         next_stage::round_trigger,
         review_host::ReviewHost,
-        review_record::ReviewRecord,
         round_stats::{self, RoundStats},
         run_stage::StageExit,
         seat_plan::SeatPlan,
@@ -251,9 +251,8 @@ async fn choose_roles(
     let ChosenLevel { level, reason } = match host.order.level {
         Some(level) => ChosenLevel { level, reason: String::from("chosen by you") },
         None => {
-            let record_list =
-                host.perform(round_key.child_key("confidence"), ReviewRecord::read_request(subject)).await?;
-            let last = ReviewRecord::find_confidence(subject, record_list.records);
+            let record_list = host.perform(round_key.child_key("confidence"), last_review_request(subject)).await?;
+            let last = find_last_confidence(subject, record_list.records);
             host.order.level_rules.choose_level(tier, last.as_ref())
         }
     };

@@ -2,10 +2,10 @@
 
 use super::{ByteEdit, StoryEditRefusal, insert_lines, verify_edit};
 use crate::{
-    keys::StoryStatus,
     markdown::{MarkdownPage, apply_edits},
     problem::rules,
     specs::SpecStatus,
+    states::StoryStatus,
     story::status,
     yaml,
 };

@@ -98,7 +98,7 @@ fn print_board(output: &mut impl Write, board: &Board) -> Result<(), UserError> 
         "{}: {} entries, {story_count} of them stories; {} epics, {item_count} open action items",
         board.path,
         board.entries.len(),
-        board.epic_numbers().len(),
+        board.epic_ids().len(),
     );
     writeln!(output, "{}", escape_line(&summary))?;
     for board_entry in &board.entries {

@@ -8,10 +8,11 @@ use std::io::{Write, stderr};
 use tribunal_core::{
     engine::{plan::RunPlan, settings::Settings},
     review::{
+        confidence_records::{find_last_confidence, last_review_request},
         level::panel_roles,
         level_rules::ChosenLevel,
         order::ReviewOrder,
-        review_record::{LastConfidence, ReviewRecord},
+        review_record::LastConfidence,
     },
 };
 use tribunal_report::{TextStyle, describe_confidence, escape_line};
@@ -40,9 +41,9 @@ pub(super) fn advise_level(
     let RunPlan { settings, order } = plan;
     let last = match context.open_journal(project)? {
         Some(store) => {
-            let request = ReviewRecord::read_request(&order.subject);
+            let request = last_review_request(&order.subject);
             let records = store.read_records(request.kind, &request.key_prefix)?;
-            ReviewRecord::find_confidence(&order.subject, records)
+            find_last_confidence(&order.subject, records)
         }
         None => None,
     };

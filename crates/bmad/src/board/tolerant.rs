@@ -1,0 +1,116 @@
+//! Reads a board although single lines of it are no valid YAML.
+//!
+//! A path such as `{project-root}/x` without quotes, or a colon in a remark, must not hide all stories. Such a line, and the
+//! second of two lines with the same key, is replaced with a comment of the same length, so that every other byte keeps its
+//! place, and it is reported.
+
+use crate::yaml::{self, YamlError, YamlErrorKind, YamlNode};
+
+/// A board that needs more lines left out than this is broken.
+const MAX_OMITTED_LINES: usize = 20;
+/// The parser may notice a mistake only on a later line.
+const MAX_LINES_BACK: usize = 3;
+
+/// The tree of a board, and what had to be left out for it.
+pub(super) struct TolerantTree {
+    pub root_node: YamlNode,
+    pub omitted: Vec<OmittedLine>,
+}
+
+/// A line that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OmittedLine {
+    pub line: usize,
+    pub error: YamlError,
+    pub text: String,
+}
+
+/// Parses a board and leaves out the lines that keep it from being read. Returns the first error if that does not help.
+pub(super) fn parse_tolerantly(board_text: &str) -> Result<TolerantTree, YamlError> {
+    let mut readable_text = board_text.to_string();
+    let mut omitted: Vec<OmittedLine> = Vec::new();
+    let mut first_error = None;
+    loop {
+        let error = match yaml::parse_yaml(&readable_text) {
+            Ok(root_node) => return Ok(TolerantTree { root_node, omitted }),
+            Err(error) => error,
+        };
+        let next_step = match omitted.len() < MAX_OMITTED_LINES && error.kind != YamlErrorKind::SecondDocument {
+            true => omit_line(&readable_text, &error),
+            false => None,
+        };
+        let first_error = first_error.get_or_insert_with(|| error.clone());
+        let Some((new_text, line)) = next_step else { return Err(first_error.clone()) };
+        let text = readable_text.lines().nth(line - 1).unwrap_or_default().to_string();
+        omitted.push(OmittedLine { line, error, text });
+        readable_text = new_text;
+    }
+}
+
+/// Leaves out the line that causes an error: the one behind whose omission the parser gets further.
+fn omit_line(board_text: &str, error: &YamlError) -> Option<(String, usize)> {
+    let error_line = error.line?;
+    let candidates: Vec<usize> = match error.kind {
+        YamlErrorKind::DuplicateKey => vec![error_line],
+        _ => (error_line.saturating_sub(MAX_LINES_BACK)..=error_line).rev().collect(),
+    };
+    candidates.into_iter().filter(|line| *line > 0).find_map(|line| {
+        let new_text = comment_out(board_text, line)?;
+        let gets_further = match yaml::parse_yaml(&new_text) {
+            Ok(_) => true,
+            Err(next_error) => next_error.line.is_some_and(|next_line| next_line > error_line),
+        };
+        gets_further.then_some((new_text, line))
+    })
+}
+
+/// Replaces a line with a comment of the same length; `None` if it is none that holds a value.
+fn comment_out(board_text: &str, line: usize) -> Option<String> {
+    let mut new_text = String::with_capacity(board_text.len());
+    let mut was_replaced = false;
+    for (index, text_line) in board_text.split_inclusive('\n').enumerate() {
+        let content = text_line.trim_end_matches(['\n', '\r']);
+        let is_value = !content.trim().is_empty() && !content.trim_start().starts_with('#');
+        if index + 1 == line && is_value {
+            new_text.push('#');
+            new_text.push_str(&" ".repeat(content.len() - 1));
+            new_text.push_str(&text_line[content.len()..]);
+            was_replaced = true;
+        } else {
+            new_text.push_str(text_line);
+        }
+    }
+    was_replaced.then_some(new_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn omitted_lines(board_text: &str) -> Option<Vec<usize>> {
+        let tree = parse_tolerantly(board_text).ok()?;
+        Some(tree.omitted.iter().map(|omitted| omitted.line).collect())
+    }
+
+    #[test]
+    fn a_broken_line_is_left_out_and_the_rest_keeps_its_place() {
+        let board_text =
+            "project: x\nstory_location: {project-root}/out\nnote: see: this\ndevelopment_status:\n  epic-1: done\n";
+        assert_eq!(omitted_lines(board_text), Some(vec![2, 3]));
+        let tree = parse_tolerantly(board_text).map(|tree| tree.root_node).ok();
+        let state_node = tree.as_ref().and_then(|root| root.get("development_status")?.get("epic-1"));
+        let state_span = state_node.and_then(|node| node.span.clone());
+        assert_eq!(state_span.and_then(|span| board_text.get(span)), Some("done"));
+    }
+
+    #[test]
+    fn the_second_of_two_equal_keys_is_left_out() {
+        assert_eq!(omitted_lines("development_status:\n  1-1-a: done\n  1-1-a: review\n"), Some(vec![3]));
+    }
+
+    #[test]
+    fn a_text_that_is_no_yaml_at_all_stays_an_error() {
+        assert_eq!(omitted_lines("\t{[\n".repeat(40).as_str()), None);
+        assert_eq!(omitted_lines("a: 1\n---\nb: 2\n"), None);
+    }
+}
