@@ -3,9 +3,14 @@
 //!
 //! Nothing is ever removed or moved; [`add_items`] appends.
 
+use std::{collections::BTreeMap, ops::Range};
+
 use serde::Serialize;
 
-use crate::markdown::{MarkdownLine, MarkdownPage, apply_edits, normalize_title};
+use crate::{
+    markdown::{MarkdownLine, MarkdownPage, apply_edits, normalize_title},
+    story,
+};
 
 /// All deferred work of a project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -312,7 +317,8 @@ pub fn add_items(ledger_text: &str, items: &[NewDeferredItem]) -> String {
     // An item is the same if its source and its text are the same; the evidence may have been reworded.
     let mut known_items: Vec<(Option<String>, String)> =
         read_ledger(ledger_text).items.into_iter().map(|item| (item.source, item.text)).collect();
-    let mut new_lines = String::new();
+    // New items by the place where they are written: below the heading of their story, or at the end.
+    let mut lines_by_place: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for item in items {
         let [source, summary, evidence] =
             [&item.source, &item.summary, &item.evidence].map(|field_text| to_one_line(field_text));
@@ -326,18 +332,46 @@ pub fn add_items(ledger_text: &str, items: &[NewDeferredItem]) -> String {
         }
         let item_lines =
             [format!("- source_spec: `{source}`"), format!("  summary: {summary}"), format!("  evidence: {evidence}")];
-        item_lines.iter().for_each(|line| new_lines.extend([line.as_str().trim_end(), line_ending]));
+        let place = find_story_place(&markdown, &source).unwrap_or(ledger_text.len());
+        let place_lines = lines_by_place.entry(place).or_default();
+        place_lines.extend(item_lines.iter().map(|line| line.trim_end().to_string()));
         known_items.push(item_key);
     }
-    if new_lines.is_empty() {
-        return ledger_text.to_string();
-    }
-    let separator = match ledger_text.trim_start_matches('\u{feff}').trim().is_empty() {
-        true => format!("# Deferred Work{line_ending}{line_ending}"),
-        false if ledger_text.ends_with('\n') => line_ending.to_string(),
-        false => format!("{line_ending}{line_ending}"),
+    let write_lines = |(place, place_lines): (usize, Vec<String>)| {
+        let new_text = if place < ledger_text.len() {
+            // Behind the last line of the section, before its line ending.
+            place_lines.iter().map(|line| format!("{line_ending}{line}")).collect()
+        } else {
+            let separator = match ledger_text.trim_start_matches('\u{feff}').trim().is_empty() {
+                true => format!("# Deferred Work{line_ending}{line_ending}"),
+                false if ledger_text.ends_with('\n') => line_ending.to_string(),
+                false => format!("{line_ending}{line_ending}"),
+            };
+            let new_lines: String = place_lines.iter().map(|line| format!("{line}{line_ending}")).collect();
+            format!("{separator}{new_lines}")
+        };
+        (place..place, new_text)
     };
-    apply_edits(ledger_text, &[(ledger_text.len()..ledger_text.len(), format!("{separator}{new_lines}"))])
+    let edits: Vec<(Range<usize>, String)> = lines_by_place.into_iter().map(write_lines).collect();
+    apply_edits(ledger_text, &edits)
+}
+
+/// The end of the last written line below the heading of a story: `## Deferred from: code review of 1-2-log-in`.
+fn find_story_place(markdown: &MarkdownPage<'_>, source: &str) -> Option<usize> {
+    let story_key = story::key_from_path(source)?;
+    let story_number = story_key.story_number()?.to_string();
+    let names_story = |title: &str| {
+        let title = title.to_lowercase();
+        let mut words = title.split(|character: char| character.is_whitespace() || "():,`/".contains(character));
+        words.any(|word| {
+            let word = word.trim_end_matches(".md").trim_end_matches('.');
+            word == story_number || word == story_number.replace('.', "-") || word == story_key.as_str().to_lowercase()
+        })
+    };
+    let section = markdown.sections().into_iter().rev().find(|section| names_story(section.title))?;
+    let mut section_lines = markdown.lines[section.heading_index..section.line_range.end].iter();
+    let last_line = section_lines.rfind(|line| !line.is_blank())?;
+    Some(last_line.start_offset + last_line.text.len())
 }
 
 fn to_one_line(field_text: &str) -> String {
@@ -363,6 +397,25 @@ mod tests {
             format!("{line} {shape:?} {} {item_text:?}{optional_fields}", if done { "x" } else { "-" })
         });
         items.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn an_item_goes_below_the_heading_of_its_story() {
+        let ledger_text =
+            "# Deferred Work\n\n## Deferred from: code review of 1-2-log-in (2026-01-02)\n\n- old\n\n## Other\n\n- x\n";
+        let new_item = |source: &str| NewDeferredItem {
+            source: source.into(),
+            summary: format!("about {source}"),
+            evidence: "e".into(),
+        };
+        let new_text = add_items(ledger_text, &[new_item("out/1-2-log-in.md"), new_item("out/9-9-z.md")]);
+        assert_eq!(
+            new_text,
+            "# Deferred Work\n\n## Deferred from: code review of 1-2-log-in (2026-01-02)\n\n- old\n\
+             - source_spec: `out/1-2-log-in.md`\n  summary: about out/1-2-log-in.md\n  evidence: e\n\n## Other\n\n- x\n\n\
+             - source_spec: `out/9-9-z.md`\n  summary: about out/9-9-z.md\n  evidence: e\n"
+        );
+        assert_eq!(add_items(&new_text, &[new_item("out/1-2-log-in.md")]), new_text, "the same item is added once");
     }
 
     const LEDGER: &str = "# Deferred Work\n\n\

@@ -121,7 +121,7 @@ impl BmadLayout {
 }
 
 /// The directories of entry points: which client looks there, the path, and whether it holds skills or commands.
-const ENTRY_POINT_DIRS: [(&str, &str, bool); 8] = [
+const ENTRY_POINT_DIRS: [(&str, &str, bool); 20] = [
     ("claude", ".claude/skills", true),
     ("claude", ".claude/commands", false),
     ("agents", ".agents/skills", true),
@@ -130,6 +130,19 @@ const ENTRY_POINT_DIRS: [(&str, &str, bool); 8] = [
     ("opencode", ".opencode/commands", false),
     ("gemini", ".gemini/skills", true),
     ("gemini", ".gemini/commands", false),
+    ("cline", ".cline/skills", true),
+    ("qwen", ".qwen/skills", true),
+    ("kiro", ".kiro/skills", true),
+    ("agent", ".agent/skills", true),
+    ("trae", ".trae/skills", true),
+    // 6.3 also had directories of their own for these.
+    ("github", ".github/skills", true),
+    ("cursor", ".cursor/skills", true),
+    ("windsurf", ".windsurf/skills", true),
+    ("roo", ".roo/skills", true),
+    ("kilocode", ".kilocode/skills", true),
+    ("augment", ".augment/skills", true),
+    ("crush", ".crush/skills", true),
 ];
 
 /// Detects how BMAD is installed. A project without BMAD gives an empty layout, with a problem if it has BMAD 4.

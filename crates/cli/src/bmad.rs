@@ -89,15 +89,37 @@ impl BmadProject {
         // An exact key wins, even if it is also a part of another one.
         if let Some(parsed_key) = BoardKey::parse(typed_key).filter(|parsed_key| board.find_entry(parsed_key).is_some())
         {
-            return Ok(parsed_key);
+            return require_one_state(board, parsed_key);
         }
         let board_stories: Vec<&StoryKey> = board.stories().map(|(story_key, _)| story_key).collect();
         match keys::match_stories(typed_key, board_stories.iter().copied()).as_slice() {
-            [story_key] => Ok(BoardKey::Story((*story_key).clone())),
-            [] => Err(self.unknown_key(typed_key, board)),
+            [story_key] => require_one_state(board, BoardKey::Story((*story_key).clone())),
+            [] => {
+                // The key may stand on a line that cannot be read.
+                let broken_line = board.problems.iter().find(|problem| problem.rule == "board-broken").cloned();
+                Err(broken_line
+                    .map_or_else(|| self.unknown_key(typed_key, board), |problem| unusable_board(&[problem])))
+            }
             several_stories => {
                 let matching_keys: Vec<String> = several_stories.iter().map(ToString::to_string).collect();
                 Err(UserError::usage(format!("`{typed_key}` is ambiguous: it matches {}", matching_keys.join(" and ")))
+                    .with_step("use the full key"))
+            }
+        }
+    }
+
+    /// Finds the file of a story by what the user typed, without the board. `None` if no file is named like that.
+    pub fn find_file_by_name(&self, typed_name: &str) -> Result<Option<String>, UserError> {
+        let story_keys =
+            self.story_files.all().filter(|story_file| !story_file.is_archived).map(|story_file| &story_file.key);
+        let mut matching_keys = keys::match_stories(typed_name, story_keys);
+        matching_keys.dedup();
+        match matching_keys.as_slice() {
+            [] => Ok(None),
+            [story_key] => Ok(self.find_story_file(story_key)),
+            several_stories => {
+                let key_names: Vec<String> = several_stories.iter().map(ToString::to_string).collect();
+                Err(UserError::usage(format!("`{typed_name}` is ambiguous: it matches {}", key_names.join(" and ")))
                     .with_step("use the full key"))
             }
         }
@@ -143,6 +165,19 @@ impl BmadProject {
             Some(client_name) => client_name,
             None => "claude-code",
         }
+    }
+}
+
+/// Refuses a key that stands on two lines with different states.
+fn require_one_state(board: &Board, board_key: BoardKey) -> Result<BoardKey, UserError> {
+    let is_ambiguous = board.find_entry(&board_key).is_some_and(|board_entry| board_entry.state.is_none());
+    let duplicate = board
+        .problems
+        .iter()
+        .find(|problem| problem.rule == "board-duplicate-key" && problem.weight == ProblemWeight::Error);
+    match duplicate.filter(|_| is_ambiguous) {
+        Some(duplicate) => Err(unusable_board(std::slice::from_ref(duplicate))),
+        None => Ok(board_key),
     }
 }
 

@@ -196,6 +196,15 @@ fn find_violation(
                 open: open_stories.map(|(_, board_entry)| board_entry.key.clone()).collect(),
             })
         }
+        // A retrospective looks back on a whole epic.
+        (BoardEntryState::Retrospective(_), BoardEntryState::Retrospective(RetroStatus::Done)) => {
+            let own_stories = board_key.epic_id().into_iter().flat_map(|epic| board.stories_of(epic));
+            let open_stories: Vec<BoardKey> = own_stories
+                .filter(|(_, board_entry)| !board_entry.state.is_some_and(BoardEntryState::is_over))
+                .map(|(_, board_entry)| board_entry.key.clone())
+                .collect();
+            (!open_stories.is_empty()).then_some(OrderViolation::StoriesOpen { open: open_stories })
+        }
         // BMAD itself moves retrospectives in both directions.
         (BoardEntryState::Retrospective(RetroStatus::Done), BoardEntryState::Retrospective(RetroStatus::Optional)) => {
             None

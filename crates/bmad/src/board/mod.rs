@@ -265,12 +265,15 @@ fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
         let written_key = omitted_line.text.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
         let written_state = omitted_line.text.split_once(':').map_or("", |(_, state_text)| state_text);
         let written_state = written_state.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        let is_entry = omitted_line.is_entry(board);
         let twin = board.entries.iter_mut().find(|board_entry| board_entry.raw_key == written_key);
         problem.weight = match (omitted_line.error.kind, twin) {
             (yaml::YamlErrorKind::DuplicateKey, Some(twin)) if twin.raw_state != written_state => {
                 twin.state = None;
                 ProblemWeight::Error
             }
+            // The line of an entry is missed: a run would not know its story.
+            (yaml::YamlErrorKind::Syntax, None) if is_entry => ProblemWeight::Error,
             // The rest of the board can be used.
             _ => {
                 problem = problem.with_reason("Tribunal ignores this line.");

@@ -110,8 +110,9 @@ fn a_move_replaces_one_value_and_keeps_its_quotes() {
         ("epic-1-retrospective", "done", "retrospective: optional\n", "retrospective: done\n"),
         ("2-1-knead", "in-progress", "  2-1-knead: drafted # waits", "  2-1-knead: in-progress # waits"),
     ] {
-        let moved_board =
-            move_entry(BOARD, &board_key(key_text), entry_state(key_text, state_text), MoveMode::InOrder).unwrap();
+        // A story of the epic is not done yet.
+        let mode = if key_text.contains("retrospective") { MoveMode::Forced } else { MoveMode::InOrder };
+        let moved_board = move_entry(BOARD, &board_key(key_text), entry_state(key_text, state_text), mode).unwrap();
         let expected = BOARD.replace(old_line, new_line);
         // The epic starts with its first story.
         let expected = if key_text.starts_with('2') {
@@ -126,7 +127,7 @@ fn a_move_replaces_one_value_and_keeps_its_quotes() {
             &with_byte_order_mark,
             &board_key(key_text),
             entry_state(key_text, state_text),
-            MoveMode::InOrder,
+            mode,
         )
         .unwrap();
         assert_eq!(moved_crlf.board_text, format!("\u{feff}{}", expected.replace('\n', "\r\n")));
@@ -303,4 +304,19 @@ fn a_broken_line_is_named_and_does_not_hide_the_rest() {
     let board = read_board("b.yaml", &board_text.replacen("1-1-a: done", "1-1-a: review", 1));
     assert_eq!(board.entries[1].state, None);
     assert_eq!(board.problems.last().map(|problem| problem.weight), Some(ProblemWeight::Error));
+}
+
+#[test]
+fn a_retrospective_is_not_done_while_its_epic_is_not() {
+    let board_text = "development_status:\n  epic-1: in-progress\n  1-1-a: review\n  epic-1-retrospective: optional\n";
+    let move_retro = |board_text: &str, mode| {
+        move_entry(board_text, &board_key("epic-1-retrospective"), entry_state("epic-1-retrospective", "done"), mode)
+    };
+    let refusal = move_retro(board_text, MoveMode::InOrder);
+    assert!(
+        matches!(&refusal, Err(BoardMoveRefusal::OutOfOrder { violation: OrderViolation::StoriesOpen { open }, .. }) if open.len() == 1),
+        "{refusal:?}"
+    );
+    assert!(move_retro(board_text, MoveMode::Forced).is_ok());
+    assert!(move_retro(&board_text.replace("review", "done"), MoveMode::InOrder).is_ok());
 }

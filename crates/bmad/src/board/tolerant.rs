@@ -4,6 +4,7 @@
 //! second of two lines with the same key, is replaced with a comment of the same length, so that every other byte keeps its
 //! place, and it is reported.
 
+use super::Board;
 use crate::yaml::{self, YamlError, YamlErrorKind, YamlNode};
 
 /// A board that needs more lines left out than this is broken.
@@ -23,6 +24,14 @@ pub(super) struct OmittedLine {
     pub line: usize,
     pub error: YamlError,
     pub text: String,
+}
+
+impl OmittedLine {
+    /// Whether the line is among the entries of a board.
+    pub fn is_entry(&self, board: &Board) -> bool {
+        let first_entry = board.entries.first().map_or(usize::MAX, |entry| entry.line);
+        self.line >= first_entry && self.text.starts_with([' ', '\t'])
+    }
 }
 
 /// Parses a board and leaves out the lines that keep it from being read. Returns the first error if that does not help.

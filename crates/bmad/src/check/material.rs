@@ -90,8 +90,10 @@ impl<'a> CheckMaterial<'a> {
         };
         check_material.mentions.entries = check_material.board.into_iter().flat_map(Board::stories).collect();
         for kind in [DocumentKind::Prd, DocumentKind::Architecture, DocumentKind::Ux, DocumentKind::Epics] {
-            let Some(document) = check_input.documents.first_of_kind(kind) else { continue };
-            for document_path in document.paths() {
+            // Several files with epics are one plan; of other documents the first one counts.
+            let count = if kind == DocumentKind::Epics { usize::MAX } else { 1 };
+            let documents = check_input.documents.of_kind(kind).take(count);
+            for document_path in documents.flat_map(ProjectDocument::paths) {
                 let document_text = project_files::read_or_report(
                     check_material.project_files,
                     document_path,

@@ -10,6 +10,7 @@ mod requirements;
 use std::{collections::BTreeMap, ops::Range};
 
 use serde::Serialize;
+use tribunal_core::text::truncate_chars;
 
 pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};
 
@@ -60,6 +61,10 @@ pub struct EpicStory {
     pub criteria: Vec<String>,
     /// The requirements that it names: `FR1`, `NFR2`.
     pub requirements: Vec<String>,
+    /// The stories that it says it depends on.
+    pub depends_on: Vec<StoryNumber>,
+    /// How complex it says it is: `M`, `5 points`.
+    pub complexity: Option<String>,
 }
 
 impl EpicsDocument {
@@ -207,6 +212,8 @@ impl EpicsReader {
             line: body.heading_line(),
             criteria: body.read_criteria(),
             requirements: body.requirement_ids(),
+            depends_on: body.read_dependencies(),
+            complexity: body.find_field(&COMPLEXITY_LABELS).map(|value| truncate_chars(value, MAX_COMPLEXITY_CHARS)),
         });
     }
 
@@ -347,6 +354,11 @@ fn merge_ids(mut own_ids: Vec<String>, other_ids: &[String]) -> Vec<String> {
     own_ids
 }
 
+const DEPENDENCY_LABELS: [&str; 5] = ["dependencies", "depends on", "prerequisites", "blocked by", "depends_on"];
+const COMPLEXITY_LABELS: [&str; 7] =
+    ["complexity", "estimate", "estimated effort", "effort", "story points", "points", "size"];
+const MAX_COMPLEXITY_CHARS: usize = 40;
+
 /// The text below a heading.
 struct EpicSectionBody<'p, 't> {
     path: &'p str,
@@ -390,6 +402,24 @@ impl<'t> EpicSectionBody<'_, 't> {
             );
         }
         found_ids
+    }
+
+    /// The text behind one of these labels: `**Dependencies:** Story 1.1`.
+    fn find_field(&self, labels: &[&str]) -> Option<&'t str> {
+        let fields = self.body_lines().iter().filter(|line| line.is_prose()).filter_map(|line| {
+            let field_text = line.text.trim_start_matches(['-', '*', '+', '>', ' ', '\t']);
+            let (label, value) = field_text.split_once(':')?;
+            let value = value.trim_matches(['*', '_', ' ', '\t']);
+            (labels.contains(&normalize_title(label).as_str()) && !value.is_empty()).then_some(value)
+        });
+        fields.into_iter().next()
+    }
+
+    /// The numbers of stories behind the label of dependencies.
+    fn read_dependencies(&self) -> Vec<StoryNumber> {
+        let field_text = self.find_field(&DEPENDENCY_LABELS).unwrap_or_default();
+        let words = field_text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '.'));
+        words.filter_map(|word| StoryNumber::parse(&word.trim_matches('.').to_ascii_lowercase())).collect()
     }
 
     /// The acceptance criteria below their label or heading.

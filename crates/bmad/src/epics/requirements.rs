@@ -128,7 +128,10 @@ fn parse_coverage_line(document_path: &str, markdown_line: &MarkdownLine<'_>) ->
         }
     }
     epic_numbers.dedup();
-    let requirement_ids = find_requirement_ids(before_epic);
+    // In a table the epic may come first: `| Epic 1 | FR1-FR6 |`.
+    let requirement_ids = Some(find_requirement_ids(before_epic))
+        .filter(|requirement_ids| !requirement_ids.is_empty())
+        .unwrap_or_else(|| find_requirement_ids(from_epic));
     let coverages = requirement_ids.into_iter().map(|requirement| RequirementCoverage {
         requirement,
         epics: epic_numbers.clone(),

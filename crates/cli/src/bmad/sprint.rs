@@ -380,7 +380,8 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
 
 /// Draws the line of one story.
 fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) -> String {
-    let state_name = story_row.state.map_or("no state", StoryStatus::as_str);
+    let parked_name = story_row.parked.map_or("no state", ParkedState::as_str);
+    let state_name = story_row.state.map_or(parked_name, StoryStatus::as_str);
     let mut line_parts = Vec::new();
     // Only a story between backlog and done must have a file.
     let wants_file =

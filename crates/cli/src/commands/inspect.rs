@@ -1,5 +1,6 @@
 //! `tribunal inspect …`: shows what Tribunal reads from a file or from an agent's output, and why.
 
+mod epics;
 mod menu;
 mod project;
 mod response;
@@ -7,6 +8,7 @@ mod sprint;
 mod story;
 mod transcript;
 
+pub(super) use epics::EpicsReport;
 pub(super) use menu::MenuReport;
 pub(super) use project::ProjectReport;
 pub(super) use response::ResponseReport;
@@ -73,6 +75,8 @@ pub(crate) enum InspectCommand {
         /// File with the text; `-` for standard input
         file: PathBuf,
     },
+    /// Show epics and stories with dependencies and complexity
+    Epics(epics::InspectEpicsArguments),
     /// Show how each line of the board is read
     Sprint(sprint::InspectSprintArguments),
     /// Show the status, tasks, criteria, files and follow-ups in a story file; exits with 3 if it is unusable
@@ -102,6 +106,7 @@ pub(crate) fn run(inspect_command: InspectCommand, context: &CommandContext) -> 
             }
         }
         InspectCommand::Menu { file: input_file } => menu::run(&input_file, context),
+        InspectCommand::Epics(arguments) => epics::run(&arguments, context),
         InspectCommand::Sprint(arguments) => sprint::run(&arguments, context),
         InspectCommand::Story { file: input_file } => story::run(&input_file, context),
         InspectCommand::Project(arguments) => project::run(&arguments, context),

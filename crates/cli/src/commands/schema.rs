@@ -10,7 +10,7 @@ use tribunal_core::{
 use super::{
     doctor::DoctorReport,
     init::InitReport,
-    inspect::{MenuReport, ProjectReport, ResponseReport, SprintFileReport, StoryFileReport},
+    inspect::{EpicsReport, MenuReport, ProjectReport, ResponseReport, SprintFileReport, StoryFileReport},
 };
 use crate::{
     build_info::BuildFacts,
@@ -46,6 +46,7 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         ("prompts", schema_for!(CallsDocument)),
         ("sent", schema_for!(CallsDocument)),
         ("board", schema_for!(BoardMoves)),
+        ("inspect-epics", schema_for!(EpicsReport)),
         ("inspect-sprint", schema_for!(SprintFileReport)),
         ("story", schema_for!(StoryEdit)),
         ("inspect-story", schema_for!(StoryFileReport)),

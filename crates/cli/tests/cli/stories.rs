@@ -35,24 +35,24 @@ fn a_story_is_shown_with_its_line_numbers() {
 }
 
 #[test]
-fn a_story_that_cannot_be_used_is_reported_with_exit_code_3() {
+fn what_is_odd_in_a_story_is_reported() {
     let sandbox = Sandbox::with_script("");
-    sandbox.write_file("odd.md", "# Odd\u{1b}[31m\n\nStatus: ready-for-review\n");
+    sandbox.write_file("odd.md", "# Odd\u{1b}[31m\n\nStatus: sideways\n");
     let output = sandbox.run_tribunal(&["inspect", "story", "odd.md"]);
     insta::assert_snapshot!(format!("{}{}exit code {}", output.stdout, output.stderr, output.exit_code.unwrap_or(-1)), @r#"
     key         -
     title       Odd\u{1b}[31m (line 1)
-    status      unknown, from "ready-for-review" in the body (line 3)
+    status      unknown, from "sideways" in the body (line 3)
     tasks       0 of 0 done
     criteria    0
     files       0
     follow-ups  0 of 0 open
-    error: odd.md:3: unknown story status "ready-for-review"
+    warning: odd.md:3: unknown story status "sideways"
       help: use one of backlog, ready-for-dev, in-progress, review, done
     warning: odd.md: no acceptance criteria
       Nothing defines when the story is done.
       help: add them under `## Acceptance Criteria`
-    exit code 3
+    exit code 0
     "#);
 }
 
@@ -70,4 +70,34 @@ fn the_json_document_has_what_is_shown() {
     assert_eq!((&story_document["tasks_done"], &story_document["tasks_all"]), (&1.into(), &2.into()));
     assert_eq!(story_document["follow_ups"][0]["place"], "src/a.rs:4");
     assert_eq!(output.exit_code, Some(0));
+}
+
+#[test]
+fn a_story_without_a_board_and_the_epics_are_shown() {
+    let sandbox = Sandbox::new();
+    sandbox.write_file(
+        "_bmad/bmm/config.yaml",
+        "output_folder: out\nplanning_artifacts: out/plan\nimplementation_artifacts: out/impl\n",
+    );
+    sandbox.write_file(
+        "out/impl/stories/epic-1/1-2-log-in.md",
+        "# Story 1.2: Log in\n\nStatus: review\n\n## Acceptance Criteria\n\n1. in\n",
+    );
+    let output = sandbox.run_tribunal(&["story", "1.2"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("1-2-log-in"), "{}", output.stdout);
+    sandbox.write_file(
+        "out/plan/epics.md",
+        "# Epics\n\n## Epic 1: Users\n\n### Story 1.1: Sign up\n\n**Acceptance Criteria:**\n\n1. a\n2. b\n\n\
+         ### Story 1.2: Log in\n\n**Dependencies:** Story 1.1\n**Complexity:** M\n",
+    );
+    let output = sandbox.run_tribunal(&["inspect", "epics"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    assert_eq!(
+        output.stdout,
+        "epic 1 Users · out/plan/epics.md:3\n  1-1-sign-up  2 criteria · line 5\n  \
+         1-2-log-in  0 criteria · depends on 1.1 · complexity M · line 12\n"
+    );
+    let epics = sandbox.run_json(&["inspect", "epics"]);
+    assert_eq!(epics["epics"][0]["stories"][1]["depends_on"][0], "1.1");
 }

@@ -43,6 +43,12 @@ pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Res
             None => user_error.with_step("name its file: `tribunal review --story FILE`"),
         }
     };
+    // Without a board a story is known by its file alone.
+    if bmad.board.is_none()
+        && let Some(story_path) = bmad.find_file_by_name(typed_name)?
+    {
+        return Ok(project.root().join(story_path));
+    }
     let BoardKey::Story(story_key) = bmad.find_key(typed_name)? else {
         return Err(
             UserError::usage(format!("`{typed_name}` is not a story")).with_step("list the stories: `tribunal status`")
