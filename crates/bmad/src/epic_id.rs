@@ -57,6 +57,14 @@ impl EpicId {
         }
     }
 
+    /// The id without the title behind its numbers: `1` of `1-user-accounts`, still written as it was. `None` if there is no title.
+    pub(crate) fn without_title(&self) -> Option<EpicId> {
+        let is_word = |part: &IdPart| matches!(part, IdPart::Word(word) if word.len() > 1);
+        let title_start = self.parts.iter().position(is_word).filter(|position| *position > 0)?;
+        let starts_with_number = matches!(self.parts.first(), Some(IdPart::Number(_)));
+        starts_with_number.then(|| EpicId { written: self.written.clone(), parts: self.parts[..title_start].into() })
+    }
+
     pub fn as_str(&self) -> &str {
         &self.written
     }

@@ -63,11 +63,31 @@ fn parse_epic_key(key_text: &str) -> Option<BoardKey> {
     let name = retro_name.unwrap_or(key_text);
     let epic_name = strip_epic_word(name);
     match (retro_name, epic_name) {
-        (Some(_), Some(epic_name)) => split_epic_id(epic_name).map(|(epic, _)| BoardKey::Retrospective(epic)),
-        (Some(name), None) => EpicId::parse(name).map(BoardKey::Retrospective),
-        (None, Some(epic_name)) => split_epic_id(epic_name).map(|(epic, _)| BoardKey::Epic(epic)),
-        (None, None) => None,
+        (Some(name), epic_name) => EpicId::parse(epic_name.unwrap_or(name)).map(BoardKey::Retrospective),
+        // `epic-1-story-2` is a story.
+        (None, Some(epic_name)) => match split_epic_story(epic_name) {
+            Some((number, slug)) => {
+                Some(BoardKey::Story(StoryKey { written: key_text.into(), number: Some(number), slug: slug.into() }))
+            }
+            None => EpicId::parse(epic_name).map(BoardKey::Epic),
+        },
+        (None, None) => strip_retro_word(key_text).and_then(EpicId::parse).map(BoardKey::Retrospective),
     }
+}
+
+/// The epic in `retrospective-epic-4` and `retro-1`.
+fn strip_retro_word(key_text: &str) -> Option<&str> {
+    let after_word = key_text.strip_prefix("retrospective-").or_else(|| key_text.strip_prefix("retro-"))?;
+    let epic_name = strip_epic_word(after_word).unwrap_or(after_word);
+    epic_name.starts_with(|character: char| character.is_ascii_digit()).then_some(epic_name)
+}
+
+/// Splits `1-story-2-log-in` into its number and its words.
+fn split_epic_story(epic_name: &str) -> Option<(StoryNumber, &str)> {
+    let (epic, after_story) = epic_name.split_once("-story-")?;
+    let (number_text, slug) = after_story.split_once('-').unwrap_or((after_story, ""));
+    let (number, letter) = parse_lettered_number(number_text)?;
+    Some((StoryNumber { epic: parse_epic_number(epic)?, number, letter }, slug))
 }
 
 /// The text behind `epic-`, `epic_` or `epic `; also in `epic1`.
@@ -78,24 +98,6 @@ fn strip_epic_word(name: &str) -> Option<&str> {
         character if character.is_ascii_digit() => Some(after_word),
         _ => None,
     }
-}
-
-/// Splits `5.5` and `3-5`, and also `1-log-in`, into the id and the words behind it.
-fn split_epic_id(epic_name: &str) -> Option<(EpicId, &str)> {
-    if !epic_name.starts_with(|character: char| character.is_ascii_digit()) {
-        return EpicId::parse(epic_name).map(|epic| (epic, ""));
-    }
-    // The numbers at the start are the id, and everything from the first word on is a title.
-    let mut id_end = 0;
-    for segment in epic_name.split_inclusive(['-', '.']) {
-        let bare_segment = segment.trim_end_matches(['-', '.']);
-        if parse_lettered_number(bare_segment).is_none() {
-            break;
-        }
-        id_end += segment.len();
-    }
-    let id_text = epic_name[..id_end].trim_end_matches(['-', '.']);
-    EpicId::parse(id_text).map(|epic| (epic, &epic_name[id_end..]))
 }
 
 impl StoryKey {

@@ -169,8 +169,13 @@ impl StoryFileFinder<'_> {
             return None;
         }
         let key = story::key_from_path(&file_path).or_else(|| {
-            let is_on_board = self.board_keys.contains(&file_stem.to_lowercase());
-            is_on_board.then(|| StoryKey::parse(file_stem)).flatten()
+            // `US-12-pay.md` is the file of `US-12`.
+            let lower_stem = file_stem.to_lowercase();
+            let prefix_ends = lower_stem.match_indices(['-', '_', '.']).map(|(index, _)| index);
+            let mut prefix_ends: Vec<usize> = prefix_ends.chain([lower_stem.len()]).collect();
+            prefix_ends.reverse();
+            let key_end = prefix_ends.into_iter().find(|end| self.board_keys.contains(&lower_stem[..*end]))?;
+            StoryKey::parse(file_stem.get(..key_end)?)
         })?;
         Some(StoryFile {
             is_spec: name.starts_with("spec-"),
@@ -298,7 +303,7 @@ mod tests {
                 "out/impl/1-1-a.md",
                 "out/impl/spec-1-1-a.md",
                 "out/impl/deep/1-2-old-title.md",
-                "out/impl/CORE-001.md",
+                "out/impl/CORE-001-pay.md",
                 "out/impl/2-1-x.md",
             ],
             board_text,
@@ -310,7 +315,7 @@ mod tests {
         };
         assert_eq!(find_path("1-1-a").as_deref(), Some("out/impl/1-1-a.md"));
         assert_eq!(find_path("1-2-new-title").as_deref(), Some("out/impl/deep/1-2-old-title.md"));
-        assert_eq!(find_path("CORE-001").as_deref(), Some("out/impl/CORE-001.md"));
+        assert_eq!(find_path("CORE-001").as_deref(), Some("out/impl/CORE-001-pay.md"));
         assert_eq!(find_path("2-1-y"), None, "the file belongs to another story");
         assert_eq!(find_path("9-9-z"), None);
     }

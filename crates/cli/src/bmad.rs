@@ -8,7 +8,7 @@ use tribunal_bmad::{
     keys::{self, BoardKey, StoryKey},
     layout::{self, BmadLayout},
     problem::{FileProblem, ProblemWeight},
-    project_files,
+    project_files::{self, ProjectFiles},
     story_files::{self, StoryFiles},
 };
 use tribunal_report::escape_line;
@@ -43,6 +43,10 @@ impl BmadProject {
             let board_text = project_files::read_or_report(&shelf, &board_path, &mut problems)?;
             Some(board::read_board(&board_path, &board_text))
         });
+        let mut board = board;
+        if let Some(board) = &mut board {
+            board.problems.extend(find_other_board(&shelf, &config, &board.path));
+        }
         let story_files = story_files::find_story_files(&shelf, &config.folders, board.as_ref());
         BmadProject { shelf, layout, config, board, story_files, problems }
     }
@@ -108,6 +112,17 @@ impl BmadProject {
         }
     }
 
+    /// Refuses an entry whose key stands on two lines: moving one of them would make them contradict each other.
+    pub fn require_single_line(&self, board_key: &BoardKey) -> Result<(), UserError> {
+        let Some(board) = &self.board else { return Ok(()) };
+        let raw_key = board.find_entry(board_key).map(|board_entry| format!("`{}`", board_entry.raw_key));
+        let duplicate = board.problems.iter().find(|problem| {
+            problem.rule == "board-duplicate-key"
+                && raw_key.as_ref().is_some_and(|raw_key| problem.to_string().contains(raw_key))
+        });
+        duplicate.map_or(Ok(()), |duplicate| Err(unusable_board(std::slice::from_ref(duplicate))))
+    }
+
     /// Finds the file of a story by what the user typed, without the board. `None` if no file is named like that.
     pub fn find_file_by_name(&self, typed_name: &str) -> Result<Option<String>, UserError> {
         let story_keys =
@@ -166,6 +181,15 @@ impl BmadProject {
             None => "claude-code",
         }
     }
+}
+
+/// Reports a second board: agents may work with either.
+fn find_other_board(shelf: &ProjectDirectory, config: &BmadConfig, board_path: &str) -> Option<FileProblem> {
+    let other_paths = board::candidate_paths(&config.folders).into_iter().filter(|path| path != board_path);
+    let other_path = other_paths.into_iter().find(|path| shelf.read_file(path).is_ok_and(|text| text.is_some()))?;
+    let problem =
+        FileProblem::warning("board-second", board_path, format!("this board is used, but there is also {other_path}"));
+    Some(problem.with_reason("Agents may work with either of them.").with_advice("remove the one that is out of date"))
 }
 
 /// Refuses a key that stands on two lines with different states.

@@ -13,7 +13,7 @@ use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_boa
 use crate::{
     keys::BoardKey,
     markdown::apply_edits,
-    states::{EpicStatus, RetroStatus, StoryStatus},
+    states::{EpicStatus, RetroStatus, StoryStatus, find_state_word},
     yaml::{YamlContent, YamlNode},
 };
 
@@ -246,7 +246,7 @@ fn replace_values(
         let not_plain_value = || BoardMoveRefusal::NotPlainValue { key: board_move.key.clone(), line: board_move.line };
         let span = board_move.state_span.clone().ok_or_else(not_plain_value)?;
         let old_text = board_text.get(span.clone()).ok_or_else(not_plain_value)?;
-        let new_text = requote(old_text, board_move.to.as_str()).ok_or_else(not_plain_value)?;
+        let new_text = replace_word(old_text, board_move.to.as_str()).ok_or_else(not_plain_value)?;
         edits.push((span, new_text));
     }
     // The epic may stand below its story, and edits must be in order.
@@ -264,15 +264,18 @@ fn replace_values(
     }
 }
 
-/// The new state in the quotes of the old one; `None` if the old value is not a plain scalar on one line.
-fn requote(old_text: &str, new_state: &str) -> Option<String> {
-    let quote = old_text.chars().next().filter(|character| matches!(character, '"' | '\''));
-    match quote {
-        _ if old_text.contains(['\n', '\r']) || old_text.is_empty() => None,
-        Some(quote) if old_text.len() > 1 && old_text.ends_with(quote) => Some(format!("{quote}{new_state}{quote}")),
-        Some(_) => None,
-        None => Some(new_state.to_string()),
+/// The value with the new state in place of the old word; quotes, marks and remarks stay. `None` if the old value is not a plain
+/// scalar on one line.
+fn replace_word(old_text: &str, new_state: &str) -> Option<String> {
+    if old_text.contains(['\n', '\r']) || old_text.is_empty() {
+        return None;
     }
+    let quote = old_text.chars().next().filter(|character| matches!(character, '"' | '\''));
+    if quote.is_some_and(|quote| old_text.len() < 2 || !old_text.ends_with(quote)) {
+        return None;
+    }
+    let word_range = find_state_word(old_text).map(|(_, word_range)| word_range)?;
+    Some(format!("{}{new_state}{}", &old_text[..word_range.start], &old_text[word_range.end..]))
 }
 
 /// Whether the new tree says what the old one said, except for the requested states, which must be exactly those.
@@ -285,7 +288,8 @@ fn only_moves_differ(
         (YamlContent::Null, YamlContent::Null) => true,
         (YamlContent::Scalar(old_scalar), YamlContent::Scalar(new_scalar)) => {
             match old_node.span.as_ref().and_then(requested_state) {
-                Some(state) => new_scalar == state.as_str(),
+                // The remark behind the word stays.
+                Some(state) => replace_word(old_scalar, state.as_str()).as_deref() == Some(new_scalar),
                 None => old_scalar == new_scalar,
             }
         }

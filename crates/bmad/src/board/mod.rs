@@ -323,7 +323,10 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
         if let Some((_, epic)) = commented_epic.filter(|_| epics.is_empty()) {
             epic_above = Some(epic.clone());
         }
-        let Some(board_key) = parse_key(&raw_entry, &epics).filter(|board_key| is_entry(board_key, &raw_entry)) else {
+        let Some(board_key) = parse_key(&raw_entry, &epics)
+            .map(|board_key| drop_epic_title(board_key, &epics))
+            .filter(|board_key| is_entry(board_key, &raw_entry))
+        else {
             report_unknown_key(board, &raw_entry);
             continue;
         };
@@ -335,6 +338,20 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
         add_entry(board, board_key, epic, raw_entry);
     }
     state_spans
+}
+
+/// An epic with a title in its key, `epic-1-user-accounts`, is epic 1, unless the board has another epic 1.
+fn drop_epic_title(board_key: BoardKey, epics: &BTreeSet<EpicId>) -> BoardKey {
+    let find_short_id = |epic: &EpicId| {
+        let short_id = epic.without_title()?;
+        let is_same = |other: &&EpicId| **other == short_id || other.without_title().as_ref() == Some(&short_id);
+        (epics.iter().filter(is_same).count() <= 1).then_some(short_id)
+    };
+    match board_key {
+        BoardKey::Epic(epic) => BoardKey::Epic(find_short_id(&epic).unwrap_or(epic)),
+        BoardKey::Retrospective(epic) => BoardKey::Retrospective(find_short_id(&epic).unwrap_or(epic)),
+        story_key @ BoardKey::Story(_) => story_key,
+    }
 }
 
 /// The epics that comments name, with their lines: `# Epic 3: Reports`.
@@ -362,7 +379,10 @@ fn parse_key(raw_entry: &ShapedEntry, epics: &BTreeSet<EpicId>) -> Option<BoardK
         EntryRole::Retrospective => as_epic(key_text).map(BoardKey::Retrospective),
         EntryRole::Story => StoryKey::parse_on_board(key_text, epics).map(BoardKey::Story),
         EntryRole::ByKey => match BoardKey::parse(key_text)? {
-            BoardKey::Story(_) => StoryKey::parse_on_board(key_text, epics).map(BoardKey::Story),
+            BoardKey::Story(story) => {
+                let on_board = StoryKey::parse_on_board(key_text, epics);
+                Some(BoardKey::Story(on_board.filter(|key| key.story_number().is_some()).unwrap_or(story)))
+            }
             epic_key => Some(epic_key),
         },
     }

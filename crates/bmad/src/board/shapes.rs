@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use super::DEVELOPMENT_KEY;
 use crate::{
-    keys::slugify,
+    keys::{BoardKey, slugify},
+    states::StateMeaning,
     yaml::{YamlContent, YamlEntry, YamlNode},
 };
 
@@ -55,13 +56,14 @@ const STORY_COLLECTIONS: [&str; 7] =
 const GROUPS: [&str; 3] = ["sprints", "sprint", "current_sprint"];
 const RETRO_KEYS: [&str; 3] = ["retrospective", "retrospectives", "retro"];
 const STATE_FIELDS: [&str; 3] = ["status", "state", "story_status"];
-const ID_FIELDS: [&str; 7] = ["id", "key", "story_id", "epic_id", "number", "name", "title"];
+const ID_FIELDS: [&str; 9] = ["id", "key", "story_id", "epic_id", "story", "epic", "number", "name", "title"];
 
 /// Finds all entries, in the order of the file. `None` if the file has no shape that is known.
 pub(super) fn find_entries(root_node: &YamlNode) -> Option<Vec<ShapedEntry>> {
     let mut entries = Vec::new();
     if let Some(status_node) = root_node.get(DEVELOPMENT_KEY) {
         walk_collection(status_node, EntryRole::ByKey, &mut entries);
+        add_stray_entries(root_node, &mut entries);
         let is_collection = matches!(status_node.content, YamlContent::Mapping(_) | YamlContent::Sequence(_));
         return is_collection.then_some(entries);
     }
@@ -72,6 +74,30 @@ pub(super) fn find_entries(root_node: &YamlNode) -> Option<Vec<ShapedEntry>> {
     }
     entries.sort_by_key(|entry| entry.line);
     (!entries.is_empty()).then_some(entries)
+}
+
+/// Adds entries beside `development_status`: lines that lost their indentation, and further sections such as `phase_2_status`.
+fn add_stray_entries(root_node: &YamlNode, entries: &mut Vec<ShapedEntry>) {
+    // A key that is in the list already, for example through an alias, is not another entry.
+    let known_keys: Vec<String> = entries.iter().map(|entry| entry.key_text.clone()).collect();
+    let is_numbered_entry = |entry: &YamlEntry| {
+        let is_state = entry.value.scalar_text().is_some_and(|text| StateMeaning::parse(text).is_some());
+        let is_key = match BoardKey::parse(&entry.key) {
+            Some(BoardKey::Story(story)) => story.story_number().is_some(),
+            Some(BoardKey::Epic(epic)) => epic.as_number().is_some(),
+            Some(BoardKey::Retrospective(_)) | None => false,
+        };
+        is_state && is_key && !known_keys.contains(&entry.key)
+    };
+    for entry in root_node.entries().iter().filter(|entry| entry.key != DEVELOPMENT_KEY) {
+        if is_numbered_entry(entry) {
+            add_member(entry, EntryRole::ByKey, entries);
+        }
+        for inner_entry in entry.value.entries().iter().filter(|inner_entry| is_numbered_entry(inner_entry)) {
+            add_member(inner_entry, EntryRole::ByKey, entries);
+        }
+    }
+    entries.sort_by_key(|entry| entry.line);
 }
 
 /// Visits the collections that a mapping has under a known name.
@@ -132,6 +158,10 @@ fn add_member(member: &YamlEntry, role: EntryRole, entries: &mut Vec<ShapedEntry
 /// Adds one item of a list.
 fn add_item(item: &YamlNode, role: EntryRole, entries: &mut Vec<ShapedEntry>) {
     let Some(key_text) = item_key(item) else {
+        // An item with a state and without a name is about nothing.
+        if find_state_field(item).is_some() {
+            return;
+        }
         // `- 1-1-x: done`
         walk_collection(item, role, entries);
         return;

@@ -320,3 +320,53 @@ fn a_retrospective_is_not_done_while_its_epic_is_not() {
     assert!(move_retro(board_text, MoveMode::Forced).is_ok());
     assert!(move_retro(&board_text.replace("review", "done"), MoveMode::InOrder).is_ok());
 }
+
+#[test]
+fn keys_with_titles_stay_apart_from_the_epic_of_the_same_number() {
+    let board_text = "development_status:\n  epic-1: backlog\n  epic-1-hardening: backlog\n  1-1-a: backlog\n  \
+                      epic-2-user-accounts: done\n  \
+                      2-1-b: done\n  epic-3-story-1: done\n  retro-1: optional\n";
+    assert_eq!(
+        describe_entries(board_text),
+        [
+            "2 epic-1 backlog in 1",
+            "3 epic-1-hardening backlog in 1-hardening",
+            "4 1-1-a backlog in 1",
+            "5 epic-2-user-accounts done in 2-user-accounts",
+            "6 2-1-b done in 2",
+            "7 epic-3-story-1 done in 3",
+            "8 epic-1-retrospective optional in 1",
+        ]
+    );
+    let moved =
+        move_entry(board_text, &board_key("epic-1-hardening"), entry_state("epic-1", "in-progress"), MoveMode::Forced)
+            .unwrap();
+    assert!(moved.board_text.contains("epic-1: backlog\n  epic-1-hardening: in-progress\n"), "{}", moved.board_text);
+    assert!(
+        !read_board("b.yaml", board_text)
+            .problems
+            .iter()
+            .any(|problem| problem.rule == "board-orphan-story" && problem.line == Some(6))
+    );
+}
+
+#[test]
+fn a_move_keeps_the_remark_behind_the_state() {
+    let board_text = "development_status:\n  1-1-a: backlog (waiting for keys)\n  1-2-b: \"✅ Done – 60%\"\n";
+    let move_to = |key_text: &str, state_text: &str| {
+        move_entry(board_text, &board_key(key_text), entry_state(key_text, state_text), MoveMode::Forced)
+            .unwrap()
+            .board_text
+    };
+    assert!(move_to("1-1-a", "review").contains("1-1-a: review (waiting for keys)\n"));
+    assert!(move_to("1-2-b", "review").contains("1-2-b: \"✅ review – 60%\"\n"));
+}
+
+#[test]
+fn stories_beside_the_list_are_not_lost() {
+    let board_text =
+        "development_status:\n  1-1-a: done\n1-2-b: backlog\nphase_2_status:\n  2-1-c: review\n  goal: done\n";
+    assert_eq!(describe_entries(board_text), ["2 1-1-a done in 1", "3 1-2-b backlog in 1", "5 2-1-c review in 2"]);
+    let named = "stories:\n  - story: 1-1-a\n    status: done\n  - status: in-progress\n";
+    assert_eq!(describe_entries(named), ["2 1-1-a done in 1"]);
+}

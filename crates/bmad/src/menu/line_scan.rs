@@ -34,11 +34,18 @@ pub(super) fn find_marks(line_text: &str, max_marks: usize) -> Vec<KeyMark<'_>> 
         let is_closed_after = |key_length: usize| bytes.get(mark_start + 1 + key_length) == Some(&b']');
         let is_byte =
             |byte_offset: usize, has_kind: fn(&u8) -> bool| bytes.get(mark_start + byte_offset).is_some_and(has_kind);
-        // A key is one letter or digit, or a number of two digits.
+        // A key is one letter or digit, or a number of two digits. Agents greet with items of two or three letters, numbered:
+        // `1. [MH] Redisplay Menu Help`.
+        let word_length = line_text[mark_start + 1..].bytes().take_while(u8::is_ascii_uppercase).count();
         let key_length = if is_byte(1, u8::is_ascii_alphanumeric) && is_closed_after(1) {
             1
         } else if is_byte(1, u8::is_ascii_digit) && is_byte(2, u8::is_ascii_digit) && is_closed_after(2) {
             2
+        } else if (2..=3).contains(&word_length)
+            && is_closed_after(word_length)
+            && is_item_number(&line_text[..mark_start])
+        {
+            word_length
         } else {
             continue;
         };
@@ -67,6 +74,13 @@ pub(super) fn find_marks(line_text: &str, max_marks: usize) -> Vec<KeyMark<'_>> 
         key_marks.push(KeyMark { start: mark_start, end: mark_end, key: mark_key, kind: mark_kind });
     }
     key_marks
+}
+
+/// Whether a text is only the number of a list item: `1. `, `**2)** `.
+fn is_item_number(text_before: &str) -> bool {
+    let number_text = text_before.trim().trim_matches('*').trim().strip_suffix(['.', ')']);
+    number_text
+        .is_some_and(|number_text| !number_text.is_empty() && number_text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The text before the first key.

@@ -330,3 +330,19 @@ fn colours_hide_no_menu_and_footnotes_are_none() {
     assert_eq!(footnotes.menus, []);
     assert!(footnotes.rejected[0].because.contains(&MenuRefusal::Footnote));
 }
+
+#[test]
+fn the_greeting_of_an_agent_is_a_menu() {
+    let greeting = "Hello! I am Amelia, your developer.\n\n1. [MH] Redisplay Menu Help\n2. [CH] Chat with the Agent about anything\n\
+                    3. [DS] Write the next story\n4. [DA] Dismiss Agent\n";
+    let detection = detect_menus(greeting, &MenuContext::default());
+    let keys: Vec<&str> =
+        detection.menus.iter().flat_map(|menu| &menu.options).map(|option| option.key.as_str()).collect();
+    assert_eq!(keys, ["MH", "CH", "DS", "DA"], "{detection:?}");
+    // Words in brackets elsewhere are no keys.
+    assert!(
+        detect_menus("See [RFC] and [API] for more.\n- [OK] done\n- [NO] not\n", &MenuContext::default())
+            .menus
+            .is_empty()
+    );
+}

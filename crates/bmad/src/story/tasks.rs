@@ -128,8 +128,8 @@ pub(crate) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Che
         (Some('['), _) | (_, Some(_)) => return None,
         _ => false,
     };
-    // `[x](y)` is a link, not a box.
-    if !(after_box.is_empty() || after_box.starts_with([' ', '\t'])) {
+    // `[x](y)` is a link, not a box. Some agents leave out the space behind the box.
+    if after_box.starts_with(['(', '[', ':']) {
         return None;
     }
     let box_start = markdown_line.start_offset + (markdown_line.text.len() - after_bracket.len());

@@ -271,7 +271,14 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
     // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
     let can_create = !matches!(find_command(BmadStep::CreateStory), StepCommand::Missing { .. })
         || bmad_project.layout.era.is_none();
-    let next_action = next_action::find_next_action(board, can_create)?;
+    let mut next_action = next_action::find_next_action(board, can_create)?;
+    // A story whose file exists is not written again.
+    if let (NextBoardActionKind::CreateStory, BoardKey::Story(story_key)) = (next_action.what, &next_action.key)
+        && bmad_project.find_story_file(story_key).is_some()
+    {
+        next_action.what = NextBoardActionKind::Develop;
+        next_action.reason = "first in the backlog, and its story file exists".into();
+    }
     let workflow_step = match next_action.what {
         NextBoardActionKind::CreateStory => BmadStep::CreateStory,
         NextBoardActionKind::Develop => BmadStep::DevStory,
@@ -373,7 +380,20 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
                 let _ = writeln!(rendered, "      {}", escape_line(command_line));
             }
         }
-        None if sprint.stories > 0 => rendered.push_str("next: nothing; everything on the board is done\n"),
+        None if sprint.stories > 0 => {
+            let is_over = |story_row: &&StoryRow| {
+                story_row.state == Some(StoryStatus::Done) || story_row.parked == Some(ParkedState::Dropped)
+            };
+            let all_stories = sprint.epics.iter().flat_map(|epic_row| &epic_row.stories);
+            let open_count = all_stories.filter(|story_row| !is_over(story_row)).count();
+            let _ = match open_count {
+                0 => writeln!(rendered, "next: nothing; everything on the board is done"),
+                _ => writeln!(
+                    rendered,
+                    "next: nothing can be started; {open_count} of the stories are blocked, deferred or have no known state"
+                ),
+            };
+        }
         None => {}
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     // The key is resolved before the state is parsed: which states exist depends on whether it is a story, an epic or
     // a retrospective.
     let board_key = bmad.find_key(&arguments.key)?;
+    bmad.require_single_line(&board_key)?;
     let target_state = parse_state(&board_key, &arguments.state)?;
     let move_mode = if arguments.anyway { MoveMode::Forced } else { MoveMode::InOrder };
     let file_path = bmad.board_path();

@@ -19,7 +19,7 @@ const fn example(purpose: &'static str, command_line: &'static str) -> CommandEx
 }
 
 /// The help of every command, in the order of `tribunal --help`.
-pub(super) const COMMAND_HELP: [CommandHelp; 42] = [
+pub(super) const COMMAND_HELP: [CommandHelp; 43] = [
     command_row(
         "",
         example("Try it without an account, with scripted agents in a sample project", "tribunal demo"),
@@ -217,6 +217,15 @@ pub(super) const COMMAND_HELP: [CommandHelp; 42] = [
         example("Show the menus in a saved text", "tribunal inspect menu answer.md"),
         example("Read the text from standard input, for a script", "tribunal inspect menu - --json < answer.md"),
         Check("no menu was found"),
+    ),
+    command_row(
+        "inspect epics",
+        example("Show the epics and stories of the project", "tribunal inspect epics"),
+        example(
+            "Read other files as one plan, for a script",
+            "tribunal inspect epics docs/epics-1.md docs/epics-2.md --json",
+        ),
+        Check("a file cannot be used"),
     ),
     command_row(
         "inspect sprint",
