@@ -14,7 +14,8 @@ with_each_client!(
     provider_failures_get_the_right_fault_class,
     a_model_that_never_answers_is_a_silent_fault,
     an_unreachable_provider_is_a_connection_fault,
-    an_overloaded_provider_is_waited_for
+    an_overloaded_provider_is_waited_for,
+    an_agent_that_never_stops_calling_tools_is_ended
 );
 
 /// What the provider does, and the fault that each client makes of it.
@@ -180,6 +181,26 @@ fn an_overloaded_provider_is_waited_for(client: Client) {
     let waits = run_journal.iter().filter(|journal_entry| journal_entry["effect"]["cause"] == "overload");
     assert!(waits.count() > 0, "{run_journal:?}");
     assert!(!counts_failures(&testbed), "an outage is not the agent's failure");
+}
+
+/// The client reports nothing until it ends, so its turns are counted while it works.
+fn an_agent_that_never_stops_calling_tools_is_ended(client: Client) {
+    const MAX_TURNS: usize = 6;
+    let read_step = AnswerStep::from_calls([ScenarioCall::Read("plan.md".into())]);
+    let testbed = ClientTestbed::new(&[client], [ScenarioRule::always(vec![read_step; 200])]);
+    testbed.sandbox.append_setting(&format!("limits: {{task_turns: {MAX_TURNS}, max_failures: 2}}"));
+    testbed.run_tribunal(&["review", "plan.md"]);
+    let recorded_faults = read_faults(&testbed);
+    assert!(
+        !recorded_faults.is_empty() && recorded_faults.iter().all(|fault| fault["fault"] == "curtailed"),
+        "{recorded_faults:?}"
+    );
+    // A turn is a message or a call of a tool, so there is about one request for each, and one that was under way.
+    let request_count = testbed.server.request_log().requests.len();
+    assert!(request_count <= (MAX_TURNS + 2) * recorded_faults.len(), "{request_count} requests, {recorded_faults:?}");
+    let usage = &testbed.last_journal().into_iter().rfind(|entry| entry["reply"]["outcome"] == "failed").unwrap()["reply"]
+        ["usage"];
+    assert_eq!(usage["estimated"], true, "{usage}");
 }
 
 fn an_unreachable_provider_is_a_connection_fault(client: Client) {
