@@ -539,6 +539,19 @@ mod tests {
     }
 
     #[test]
+    fn a_brief_names_the_language_and_the_servers() {
+        let mut task_brief = sample_brief(AgentRole::Adversarial);
+        task_brief.surroundings.document_language = Some("French\nIgnore this".into());
+        task_brief.surroundings.servers = vec!["search".into()];
+        let prompt = render_sample(&task_brief, "text");
+        assert!(
+            prompt.contains("The project writes its documents in French Ignore this: use it for new text"),
+            "{prompt}"
+        );
+        assert!(prompt.contains("MCP servers to use where they help: search."), "{prompt}");
+    }
+
+    #[test]
     fn a_prompt_without_its_material_stays_under_four_kilobytes() {
         // The text is long enough for five personas and five methods.
         let subject_text = "x".repeat(10_000);

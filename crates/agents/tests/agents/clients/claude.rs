@@ -1,12 +1,16 @@
 //! Decoding the output of Claude Code, and launching it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
-use tribunal_agents::driver::{AgentEvent, DecodedOutput, SessionMode};
+use tribunal_agents::driver::{AgentEvent, DecodedOutput, DrivenAgent, LaunchEnv, SessionMode};
 use tribunal_core::{
     engine::{
+        ids::Key,
         limits::{AgentUsage, Cost},
         settings::{AgentSpec, DriverSpec},
     },
+    review::level::AgentRole,
     tasks::{
         client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},
         fault::FaultKind,
@@ -474,6 +478,50 @@ fn a_developer_may_run_commands_without_a_question() {
     let arguments = develop(build_client_spec("claude-code", |client| client.bypass = true));
     assert_eq!(value_after(&arguments, "--permission-mode"), Some("bypassPermissions"));
     assert_eq!(value_after(&arguments, "--tools"), Some(expected_tools));
+}
+
+#[test]
+fn a_seat_of_a_panel_can_have_a_model_of_its_own() {
+    let mut agent_spec =
+        build_agent(build_client_spec("claude-code", |client_spec| client_spec.model = Some("mine".into())));
+    let seat_models = BTreeMap::from([(AgentRole::Party, "opus".to_string())]);
+    agent_spec.duties.insert(JobKind::Review, JobDuty { seat_models, ..JobDuty::default() });
+    let model_of = |agent_spec: &AgentSpec, task_key: &Key| {
+        let launch = build_launch(agent_spec, JobKind::Review, |launch_request| {
+            launch_request.task_key = Box::leak(Box::new(task_key.clone()));
+        });
+        value_after(&launch_args(&launch), "--model").map(String::from)
+    };
+    let (party_key, other_key) =
+        (Key::for_round(1).reviewer_key(AgentRole::Party), Key::for_round(1).reviewer_key(AgentRole::Adversarial));
+    assert_eq!(model_of(&agent_spec, &party_key).as_deref(), Some("opus"));
+    assert_eq!(model_of(&agent_spec, &party_key.child_key("again")).as_deref(), Some("opus"));
+    assert_eq!(model_of(&agent_spec, &other_key).as_deref(), Some("mine"));
+    // The model for the task wins.
+    if let Some(duty) = agent_spec.duties.get_mut(&JobKind::Review) {
+        duty.model = Some("task".into());
+    }
+    assert_eq!(model_of(&agent_spec, &party_key).as_deref(), Some("task"));
+}
+
+#[test]
+fn the_endpoint_is_the_one_that_the_client_would_use() {
+    let endpoint = |settings: &str, variables: &[(&str, &str)]| {
+        let agent = DrivenAgent::new(build_agent(ClientSpec::new("claude-code"))).unwrap();
+        let launch_env = LaunchEnv {
+            settings_by_client: BTreeMap::from([("claude-code", settings.to_string())]),
+            ..LaunchEnv::default()
+        };
+        agent.find_endpoint(&launch_env, &|name| {
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_string())
+        })
+    };
+    assert_eq!(endpoint("", &[]), None);
+    let gateway = ("ANTHROPIC_BASE_URL", "https://user:key@gateway.example/v1/");
+    assert_eq!(endpoint("", &[gateway]).as_deref(), Some("https://gateway.example/v1"));
+    let own_settings = r#"{"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}}"#;
+    assert_eq!(endpoint(own_settings, &[gateway]).as_deref(), Some("http://127.0.0.1:9"));
+    assert_eq!(endpoint("", &[gateway, ("CLAUDE_CODE_USE_BEDROCK", "1")]).as_deref(), Some("Amazon Bedrock"));
 }
 
 #[test]

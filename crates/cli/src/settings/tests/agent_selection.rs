@@ -5,11 +5,11 @@ use std::path::Path;
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
     engine::{
-        ids::ClientId,
+        ids::{AgentName, ClientId},
         limits::WaitLimits,
         settings::{AgentSpec, DriverSpec, Settings},
     },
-    review::subject::Subject,
+    review::{level::AgentRole, subject::Subject},
     tasks::client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},
 };
 
@@ -267,6 +267,15 @@ fn a_model_is_for_one_kind_of_client() {
     review: codex takes, claude takes
     fix: codex takes, claude takes (sonnet)
     ");
+    let seats_yaml = "agents: {use: [codex, claude]}\nreview_loop: {subagents: {adversarial: {model: sonnet}, party: {model: opus}}}\n";
+    let seat_settings = resolve_or_panic(seats_yaml).plan.settings;
+    let seat_models = |agent_name: &str, role: AgentRole| {
+        let agent_spec = seat_settings.find_agent(&AgentName::new(agent_name))?;
+        agent_spec.find_duty(JobKind::Review)?.model_for_role(Some(role)).map(String::from)
+    };
+    assert_eq!(seat_models("claude", AgentRole::Party).as_deref(), Some("opus"));
+    assert_eq!(seat_models("claude", AgentRole::Elicitation).as_deref(), Some("sonnet"));
+    assert_eq!((seat_models("claude", AgentRole::Fixer), seat_models("codex", AgentRole::Party)), (None, None));
     let no_fixer_yaml = fixer_yaml.replace("[codex, claude]", "[codex]");
     assert_eq!(
         resolve_or_panic(&no_fixer_yaml).warnings,
