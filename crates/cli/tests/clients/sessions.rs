@@ -271,7 +271,9 @@ fn a_session_that_keeps_lying_is_released_and_the_user_is_asked(client: Client) 
     );
     assert_eq!(testbed.sandbox.run_json(&["status"])["runs"][0]["state"], "waiting");
     let decisions_text = testbed.run_tribunal(&["decisions"]).stdout;
-    assert!(decisions_text.contains("F1, F2 are assigned to a session"), "{decisions_text}");
+    let expected_question = "the session was released: the client was about to end the turn by itself, without a result \
+                             (7 refusals in a row without a tool call). Who should fix F1, F2?";
+    assert!(decisions_text.contains(expected_question), "{decisions_text}");
     assert!(decisions_text.contains("fixers") && decisions_text.contains("accept"), "{decisions_text}");
     // The next session gets a notice, and is not held.
     let earlier_count = testbed.server.request_log().requests.len();
