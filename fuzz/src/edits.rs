@@ -2,7 +2,7 @@
 
 use tribunal_bmad::{
     deferred_work::{self, NewDeferredItem},
-    keys::StoryStatus,
+    states::{StateMeaning, StoryStatus},
     story::{
         self, FollowUpKind, ReviewDialect, StoryTask,
         edit::{self, NewFollowUp},
@@ -54,7 +54,7 @@ fn ticked(text: &str, task: &StoryTask) {
     task.subtasks.iter().take(2).for_each(|sub| ticked(text, sub));
 }
 
-/// What is deferred goes behind what is there.
+/// What is deferred goes behind what is there, or below the heading of its story.
 pub(crate) fn ledger(text: &str) {
     let _ = deferred_work::read_ledger(text);
     let own: String = text.chars().take(60).collect();
@@ -63,7 +63,9 @@ pub(crate) fn ledger(text: &str) {
         NewDeferredItem { source: own.clone(), summary: own.clone(), evidence: String::new() },
     ];
     let new = deferred_work::add_items(text, &items);
-    assert!(new.starts_with(text));
+    let mut new_lines = new.split('\n').map(|line| line.trim_end_matches('\r'));
+    let is_kept = |line: &str| new_lines.any(|new_line| new_line == line.trim_end_matches('\r'));
+    assert!(text.split('\n').all(is_kept), "{text:?} became {new:?}");
     let _ = deferred_work::read_ledger(&new);
 }
 
@@ -77,11 +79,9 @@ fn is_longer(old: &str, new: &str) -> bool {
 
 /// Each line is as it was but for one word, which was a status; or all is as it was, and something is new.
 fn is_only_the_word(old: &str, new: &str, to: StoryStatus) -> bool {
-    const WORDS: [&str; 9] =
-        ["backlog", "ready-for-dev", "drafted", "in-progress", "in-review", "review", "done", "draft", "blocked"];
     // A spec's front matter has words of its own.
     let own = [to.as_str(), tribunal_bmad::specs::SpecStatus::from(to).as_str()];
-    let is_word = |was: &str| WORDS.contains(&was.to_ascii_lowercase().replace([' ', '_'], "-").as_str());
+    let is_word = |was: &str| StateMeaning::parse(was).is_some() || was.eq_ignore_ascii_case("draft");
     let exchanged = |old: &str, new: &str| {
         own.iter().any(|word| {
             new.match_indices(word).any(|(at, _)| {
