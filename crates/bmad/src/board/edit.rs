@@ -9,7 +9,7 @@ use std::{fmt, ops::Range};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_board_with_tree, tolerant};
+use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_board, read_board_with_tree, tolerant};
 use crate::{
     keys::BoardKey,
     markdown::apply_edits,
@@ -257,11 +257,23 @@ fn replace_values(
     };
     // Reading the result again is the only proof that YAML sees what was meant, with any quoting.
     match tolerant::parse_tolerantly(&edited_text) {
-        Ok(edited_tree) if only_moves_differ(root_node, &edited_tree.root_node, &requested_state) => {
+        Ok(edited_tree)
+            if only_moves_differ(root_node, &edited_tree.root_node, &requested_state)
+                && has_requested_states(&edited_text, &moves) =>
+        {
             Ok(MovedBoard { board_text: edited_text, moves })
         }
         _ => Err(BoardMoveRefusal::WouldChangeMore { key: moves[0].key.clone() }),
     }
+}
+
+/// Whether the entries of a board have the states that they were moved to. A remark behind the word may say something else, and a
+/// second line with the same key would contradict it.
+fn has_requested_states(board_text: &str, moves: &[BoardMove]) -> bool {
+    let board = read_board("", board_text);
+    moves.iter().all(|board_move| {
+        board.find_entry(&board_move.key).is_some_and(|board_entry| board_entry.state == Some(board_move.to))
+    })
 }
 
 /// The value with the new state in place of the old word; quotes, marks and remarks stay. `None` if the old value is not a plain

@@ -360,6 +360,14 @@ fn a_move_keeps_the_remark_behind_the_state() {
     };
     assert!(move_to("1-1-a", "review").contains("1-1-a: review (waiting for keys)\n"));
     assert!(move_to("1-2-b", "review").contains("1-2-b: \"✅ review – 60%\"\n"));
+    // A remark that would say something else, or a second line with the same key, keeps it from being moved.
+    for board_text in [
+        "development_status:\n  1-1-a: done (was blocked)\n",
+        "development_status:\n  1-1-a: done\n  1-2-b: done\n  1-1-a: done\n",
+    ] {
+        let refusal = move_entry(board_text, &board_key("1-1-a"), entry_state("1-1-a", "backlog"), MoveMode::Forced);
+        assert!(matches!(refusal, Err(BoardMoveRefusal::WouldChangeMore { .. })), "{refusal:?}");
+    }
 }
 
 #[test]
