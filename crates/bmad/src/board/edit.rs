@@ -164,12 +164,13 @@ impl BoardMove {
     /// The move of an entry, which must have a known state.
     fn of_entry(board_entry: &BoardEntry, board: &Board, board_tree: &BoardTree, to: BoardEntryState) -> BoardMove {
         let position = board.entries.iter().position(|entry| entry == board_entry);
+        let state_spot = position.and_then(|position| board_tree.state_spots.get(position));
         BoardMove {
             key: board_entry.key.clone(),
-            state_span: position.and_then(|position| board_tree.state_spans.get(position).cloned().flatten()),
+            state_span: state_spot.and_then(|state_spot| state_spot.span.clone()),
             from: board_entry.state.unwrap_or(to),
             to,
-            line: board_entry.line,
+            line: state_spot.map_or(board_entry.line, |state_spot| state_spot.line),
         }
     }
 }

@@ -199,14 +199,21 @@ pub fn read_board(board_path: &str, board_text: &str) -> Board {
 /// What an edit of a board needs besides its entries.
 struct BoardTree {
     root_node: YamlNode,
-    /// The bytes of the state of each entry; `None` where it cannot be replaced.
-    state_spans: Vec<Option<Range<usize>>>,
+    /// Where the state of each entry is written.
+    state_spots: Vec<StateSpot>,
+}
+
+/// Where a state is written.
+struct StateSpot {
+    /// Its bytes; `None` where it cannot be replaced.
+    span: Option<Range<usize>>,
+    line: usize,
 }
 
 /// Reads a board with its tree, whose positions an edit needs; a board that cannot be read has an empty tree.
 fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree) {
     let mut board = Board { path: board_path.to_string(), ..Board::default() };
-    let empty_tree = BoardTree { root_node: YamlNode::from_content(YamlContent::Null), state_spans: Vec::new() };
+    let empty_tree = BoardTree { root_node: YamlNode::from_content(YamlContent::Null), state_spots: Vec::new() };
     // A merge conflict breaks the YAML, too, but then the advice is another one, and no line of it holds.
     if let Some(conflict) = find_merge_conflict(board_path, board_text) {
         board.problems.push(conflict);
@@ -224,7 +231,7 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree
     // A template that was not filled in names itself.
     board.story_location =
         text_of("story_location").filter(|story_location| !story_location.contains("{story_location}"));
-    let state_spans = match shapes::find_entries(&root_node) {
+    let state_spots = match shapes::find_entries(&root_node) {
         Some(raw_entries) => {
             board.is_readable = true;
             read_entries(&mut board, board_text, raw_entries)
@@ -242,7 +249,7 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree
     report_omitted(&mut board, &omitted);
     read_action_items(&mut board, root_node.get("action_items"));
     consistency::check_consistency(&mut board);
-    (board, BoardTree { root_node, state_spans })
+    (board, BoardTree { root_node, state_spots })
 }
 
 /// The problem of a file without anything that could be an entry.
@@ -307,8 +314,8 @@ fn parse_error_problem(board_path: &str, parse_error: &yaml::YamlError) -> FileP
     })
 }
 
-/// Reads the entries of a board and finds out which epic each belongs to. Returns the bytes of their states.
-fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntry>) -> Vec<Option<Range<usize>>> {
+/// Reads the entries of a board and finds out which epic each belongs to. Returns where their states are written.
+fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntry>) -> Vec<StateSpot> {
     let parse_epic = |raw_entry: &ShapedEntry| match parse_key(raw_entry, &BTreeSet::new()) {
         Some(BoardKey::Epic(epic)) => Some(epic),
         _ => None,
@@ -316,7 +323,7 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
     let epics: BTreeSet<EpicId> = raw_entries.iter().filter_map(parse_epic).collect();
     let commented_epics = find_commented_epics(board_text);
     let mut epic_above = None;
-    let mut state_spans = Vec::new();
+    let mut state_spots = Vec::new();
     for raw_entry in raw_entries {
         let commented_epic = commented_epics.iter().rev().find(|(comment_line, _)| *comment_line < raw_entry.line);
         // A comment names the epic only where the board has no entries for epics.
@@ -334,10 +341,10 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
             epic_above = Some(epic.clone());
         }
         let epic = board_key.epic_id().or(epic_above.as_ref()).cloned();
-        state_spans.push(raw_entry.state_span.clone());
+        state_spots.push(StateSpot { span: raw_entry.state_span.clone(), line: raw_entry.state_line });
         add_entry(board, board_key, epic, raw_entry);
     }
-    state_spans
+    state_spots
 }
 
 /// An epic with a title in its key, `epic-1-user-accounts`, is epic 1, unless the board has another epic 1.
