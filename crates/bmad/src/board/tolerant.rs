@@ -50,7 +50,7 @@ pub(super) fn parse_tolerantly(board_text: &str) -> Result<TolerantTree, YamlErr
         };
         let first_error = first_error.get_or_insert_with(|| error.clone());
         let Some((new_text, line)) = next_step else { return Err(first_error.clone()) };
-        let text = readable_text.lines().nth(line - 1).unwrap_or_default().to_string();
+        let text = split_lines(&readable_text).get(line - 1).map_or("", |text| text.trim_end()).to_string();
         omitted.push(OmittedLine { line, error, text });
         readable_text = new_text;
     }
@@ -77,7 +77,7 @@ fn omit_line(board_text: &str, error: &YamlError) -> Option<(String, usize)> {
 fn comment_out(board_text: &str, line: usize) -> Option<String> {
     let mut new_text = String::with_capacity(board_text.len());
     let mut was_replaced = false;
-    for (index, text_line) in board_text.split_inclusive('\n').enumerate() {
+    for (index, text_line) in split_lines(board_text).into_iter().enumerate() {
         let content = text_line.trim_end_matches(['\n', '\r']);
         let is_value = !content.trim().is_empty() && !content.trim_start().starts_with('#');
         if index + 1 == line && is_value {
@@ -90,6 +90,22 @@ fn comment_out(board_text: &str, line: usize) -> Option<String> {
         }
     }
     was_replaced.then_some(new_text)
+}
+
+/// The lines of a text with their ends. In YAML a lone carriage return ends a line, too.
+fn split_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut line_start = 0;
+    let bytes = text.as_bytes();
+    for (index, byte) in bytes.iter().enumerate() {
+        let is_end = *byte == b'\n' || *byte == b'\r' && bytes.get(index + 1) != Some(&b'\n');
+        if is_end {
+            lines.push(&text[line_start..=index]);
+            line_start = index + 1;
+        }
+    }
+    lines.push(&text[line_start..]);
+    lines
 }
 
 #[cfg(test)]
