@@ -14,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::trees::InstalledTree;
 use labels::{BoardLabels, StoryLabels, parse_boards, parse_stories};
 use tribunal_bmad::{
     board::{self, Board, BoardEntry, BoardEntryState, edit, next_action},
@@ -22,7 +23,7 @@ use tribunal_bmad::{
     keys::BoardKey,
     layout,
     problem::ProblemWeight,
-    project_files::{ProjectFiles, UnreadableFile},
+    project_files::ProjectFiles,
     states::{EpicStatus, ParkedState, RetroStatus, StoryStatus},
     story, story_files,
 };
@@ -32,31 +33,9 @@ const STORY_LABELS: &str = include_str!("stories.txt");
 /// The variable that says where the corpus is.
 const CORPUS_VARIABLE: &str = "TRIBUNAL_BMAD_CORPUS";
 
-struct CorpusProject {
-    root: PathBuf,
-}
-
-impl ProjectFiles for CorpusProject {
-    fn read_file(&self, file_path: &str) -> Result<Option<String>, UnreadableFile> {
-        match fs::read_to_string(self.root.join(file_path)) {
-            Ok(file_text) => Ok(Some(file_text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(UnreadableFile::Refused { cause: error.to_string() }),
-        }
-    }
-
-    fn list_names(&self, directory: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.root.join(directory)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .filter_map(Result::ok)
-            .filter_map(|entry| {
-                let suffix = if entry.path().is_dir() { "/" } else { "" };
-                Some(format!("{}{suffix}", entry.file_name().to_str()?))
-            })
-            .collect();
-        names.sort();
-        names
-    }
+/// A project of the corpus.
+fn open_project(corpus: &Path, project_name: &str) -> InstalledTree {
+    InstalledTree { name: project_name.to_string(), root: corpus.join(project_name) }
 }
 
 fn corpus_dir() -> PathBuf {
@@ -240,7 +219,7 @@ struct Scores {
 }
 
 /// Validates a project and reports its errors, and how loud it is.
-fn score_validation(name: &str, project: &CorpusProject, score: &mut Score) {
+fn score_validation(name: &str, project: &InstalledTree, score: &mut Score) {
     let layout = layout::read_layout(project);
     let config = config::read_config(project);
     let found_board = board::candidate_paths(&config.folders).into_iter().find_map(|board_path| {
@@ -308,7 +287,7 @@ fn the_corpus_is_read_as_people_read_it() {
         let story_text = fs::read_to_string(corpus.join(&path)).unwrap();
         score_story(&path, &labels, &story_text, &mut scores);
         let (project_name, inner_path) = path.split_once('/').unwrap();
-        let project = CorpusProject { root: corpus.join(project_name) };
+        let project = open_project(&corpus, project_name);
         let config = config::read_config(&project);
         let found = story_files::find_story_files(&project, &config.folders, None);
         // Plans are named by their date.
@@ -322,7 +301,7 @@ fn the_corpus_is_read_as_people_read_it() {
         fs::read_dir(&corpus).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     project_names.sort();
     for project_name in &project_names {
-        let project = CorpusProject { root: corpus.join(project_name) };
+        let project = open_project(&corpus, project_name);
         score_validation(project_name, &project, &mut scores.quiet_projects);
     }
     println!("{} files read by all readers", read_everything(&corpus));
