@@ -54,8 +54,9 @@ pub(crate) enum ReadMode {
 }
 
 /// The keys that are read in BMAD's file. None of them can run a command.
-const BMAD_SECTIONS: [&str; 11] = [
+const BMAD_SECTIONS: [&str; 12] = [
     "output_folder",
+    "document_output_language",
     "limits",
     "tasks",
     "progress",

@@ -1,4 +1,5 @@
-//! The level of a review follows from the tier and the confidence of the last review of the same subject.
+//! The level of a review follows from the tier and the confidence of the last review of the same subject; what reviewers are
+//! told about the project.
 
 use crate::common::Sandbox;
 
@@ -73,4 +74,14 @@ fn thresholds_in_the_wrong_order_are_refused() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn reviewers_are_told_the_language_of_the_documents_that_bmad_is_set_to() {
+    let sandbox = tier_2_sandbox();
+    sandbox.write_file("_bmad/bmm/config.yaml", "document_output_language: French\n");
+    let output = sandbox.run_tribunal(&["review", "plan.md", "--no-fix", "--level", "minimal"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let prompts = sandbox.run_tribunal(&["log", "--prompts", "--key", "review/adversarial"]).stdout;
+    assert!(prompts.contains("The project writes its documents in French"), "{prompts}");
 }
