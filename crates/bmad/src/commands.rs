@@ -4,8 +4,6 @@
 //! come and go. Only Claude Code gets a slash command, since it is known to run one without a terminal; every other client
 //! gets a prompt. Codex keeps its prompts in the user's home directory, where nothing is searched.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,188 +11,10 @@ use crate::{
     csv,
     layout::{BmadLayout, EntryPointKind, Era},
     project_files::{self, ProjectFiles},
+    steps::WorkflowName,
 };
 
-/// A step of BMAD's method that can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BmadStep {
-    Brainstorming,
-    Research,
-    ProductBrief,
-    Prd,
-    Ux,
-    Architecture,
-    Epics,
-    TestDesign,
-    Readiness,
-    SprintPlanning,
-    SprintStatus,
-    CreateStory,
-    DevStory,
-    CodeReview,
-    Retrospective,
-    Trace,
-    Party,
-    TechSpec,
-    QuickDev,
-    CorrectCourse,
-    DocumentProject,
-    ProjectContext,
-}
-
-/// One name that a step has had: the workflow, the argument behind it, and the only era in which the name means this step.
-struct WorkflowName {
-    workflow: &'static str,
-    argument: &'static str,
-    only_era: Option<Era>,
-}
-
-const fn named_workflow(workflow_id: &'static str) -> WorkflowName {
-    WorkflowName { workflow: workflow_id, argument: "", only_era: None }
-}
-
-const fn late_workflow(workflow_id: &'static str, argument: &'static str) -> WorkflowName {
-    WorkflowName { workflow: workflow_id, argument, only_era: Some(Era::D) }
-}
-
-impl BmadStep {
-    /// All steps in the order of the method; the ones beside it come last.
-    pub const ALL: [BmadStep; 22] = [
-        BmadStep::Brainstorming,
-        BmadStep::Research,
-        BmadStep::ProductBrief,
-        BmadStep::Prd,
-        BmadStep::Ux,
-        BmadStep::Architecture,
-        BmadStep::Epics,
-        BmadStep::TestDesign,
-        BmadStep::Readiness,
-        BmadStep::SprintPlanning,
-        BmadStep::SprintStatus,
-        BmadStep::CreateStory,
-        BmadStep::DevStory,
-        BmadStep::CodeReview,
-        BmadStep::Retrospective,
-        BmadStep::Trace,
-        BmadStep::Party,
-        BmadStep::TechSpec,
-        BmadStep::QuickDev,
-        BmadStep::CorrectCourse,
-        BmadStep::DocumentProject,
-        BmadStep::ProjectContext,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BmadStep::Brainstorming => "brainstorming",
-            BmadStep::Research => "research",
-            BmadStep::ProductBrief => "product-brief",
-            BmadStep::Prd => "prd",
-            BmadStep::Ux => "ux",
-            BmadStep::Architecture => "architecture",
-            BmadStep::Epics => "epics",
-            BmadStep::TestDesign => "test-design",
-            BmadStep::Readiness => "readiness",
-            BmadStep::SprintPlanning => "sprint-planning",
-            BmadStep::SprintStatus => "sprint-status",
-            BmadStep::CreateStory => "create-story",
-            BmadStep::DevStory => "dev-story",
-            BmadStep::CodeReview => "code-review",
-            BmadStep::Retrospective => "retrospective",
-            BmadStep::Trace => "trace",
-            BmadStep::Party => "party",
-            BmadStep::TechSpec => "tech-spec",
-            BmadStep::QuickDev => "quick-dev",
-            BmadStep::CorrectCourse => "correct-course",
-            BmadStep::DocumentProject => "document-project",
-            BmadStep::ProjectContext => "project-context",
-        }
-    }
-
-    /// The step of a name: Tribunal's own or that of its workflow in any era, so `bmad-create-prd`, `create-prd` and `prd`
-    /// are one.
-    pub fn from_name(step_name: &str) -> Option<BmadStep> {
-        let step_name = step_name.trim().trim_start_matches('/');
-        // Entry points of the first era have colons: `/bmad:bmm:workflows:create-prd`.
-        let step_name = step_name.rsplit(':').next().unwrap_or(step_name);
-        let step_name = step_name.strip_prefix("bmad-").unwrap_or(step_name);
-        let step_name = step_name.strip_prefix("bmm-").unwrap_or(step_name);
-        let has_workflow_name = |step: &BmadStep| {
-            step.workflow_names()
-                .iter()
-                .any(|workflow_name| workflow_name.only_era.is_none() && workflow_name.workflow == step_name)
-        };
-        // Tribunal's own names win over those of workflows.
-        BmadStep::ALL
-            .into_iter()
-            .find(|step| step.as_str() == step_name)
-            .or_else(|| BmadStep::ALL.into_iter().find(has_workflow_name))
-            .or_else(|| (step_name == "build-auto").then_some(BmadStep::DevStory))
-            .or_else(|| (step_name == "build").then_some(BmadStep::QuickDev))
-    }
-
-    /// The names that its workflow has had, today's name first.
-    fn workflow_names(self) -> &'static [WorkflowName] {
-        // The order matters: the first name that has an entry point is used.
-        const BRAINSTORMING: &[WorkflowName] = &[named_workflow("brainstorming")];
-        const RESEARCH: &[WorkflowName] =
-            &[named_workflow("deep-recon"), named_workflow("research"), named_workflow("domain-research")];
-        const BRIEF: &[WorkflowName] = &[named_workflow("product-brief"), named_workflow("create-product-brief")];
-        const PRD: &[WorkflowName] = &[named_workflow("prd"), named_workflow("create-prd")];
-        const UX: &[WorkflowName] = &[named_workflow("ux"), named_workflow("create-ux-design")];
-        const ARCHITECTURE: &[WorkflowName] = &[named_workflow("architecture"), named_workflow("create-architecture")];
-        const EPICS: &[WorkflowName] = &[named_workflow("create-epics-and-stories")];
-        const TEST_DESIGN: &[WorkflowName] = &[named_workflow("testarch-test-design")];
-        const READINESS: &[WorkflowName] =
-            &[named_workflow("check-implementation-readiness"), late_workflow("sprint-planning", "readiness")];
-        const PLANNING: &[WorkflowName] = &[named_workflow("sprint-planning")];
-        const STATUS: &[WorkflowName] = &[named_workflow("sprint-status"), late_workflow("sprint-planning", "status")];
-        const STORY: &[WorkflowName] = &[named_workflow("create-story")];
-        const DEV: &[WorkflowName] = &[late_workflow("build-auto", ""), named_workflow("dev-story")];
-        const REVIEW: &[WorkflowName] = &[named_workflow("code-review")];
-        const RETRO: &[WorkflowName] = &[late_workflow("retrospective", "-H"), named_workflow("retrospective")];
-        const TRACE: &[WorkflowName] = &[named_workflow("testarch-trace")];
-        const PARTY: &[WorkflowName] = &[named_workflow("party-mode")];
-        const TECH_SPEC: &[WorkflowName] =
-            &[named_workflow("quick-spec"), named_workflow("create-tech-spec"), named_workflow("spec")];
-        const QUICK: &[WorkflowName] = &[late_workflow("build", ""), named_workflow("quick-dev")];
-        const COURSE: &[WorkflowName] = &[named_workflow("correct-course")];
-        const DOCUMENT: &[WorkflowName] = &[named_workflow("document-project"), late_workflow("project-context", "")];
-        const CONTEXT: &[WorkflowName] =
-            &[named_workflow("project-context"), named_workflow("generate-project-context")];
-        match self {
-            BmadStep::Brainstorming => BRAINSTORMING,
-            BmadStep::Research => RESEARCH,
-            BmadStep::ProductBrief => BRIEF,
-            BmadStep::Prd => PRD,
-            BmadStep::Ux => UX,
-            BmadStep::Architecture => ARCHITECTURE,
-            BmadStep::Epics => EPICS,
-            BmadStep::TestDesign => TEST_DESIGN,
-            BmadStep::Readiness => READINESS,
-            BmadStep::SprintPlanning => PLANNING,
-            BmadStep::SprintStatus => STATUS,
-            BmadStep::CreateStory => STORY,
-            BmadStep::DevStory => DEV,
-            BmadStep::CodeReview => REVIEW,
-            BmadStep::Retrospective => RETRO,
-            BmadStep::Trace => TRACE,
-            BmadStep::Party => PARTY,
-            BmadStep::TechSpec => TECH_SPEC,
-            BmadStep::QuickDev => QUICK,
-            BmadStep::CorrectCourse => COURSE,
-            BmadStep::DocumentProject => DOCUMENT,
-            BmadStep::ProjectContext => CONTEXT,
-        }
-    }
-}
-
-impl fmt::Display for BmadStep {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
+pub use crate::steps::BmadStep;
 
 /// How a step is run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -516,6 +336,10 @@ mod tests {
             ("bmad-build", BmadStep::QuickDev),
             ("document-project", BmadStep::DocumentProject),
             ("project-context", BmadStep::ProjectContext),
+            ("bmad-review", BmadStep::Lenses),
+            ("/bmad-walkthrough", BmadStep::Walkthrough),
+            ("bmad-checkpoint-preview", BmadStep::Walkthrough),
+            ("bmad-qa-generate-e2e-tests", BmadStep::EndToEndTests),
         ] {
             assert_eq!(BmadStep::from_name(step_name), Some(step), "{step_name}");
         }

@@ -40,6 +40,7 @@ pub mod retrospective;
 pub mod roster;
 pub mod specs;
 pub mod states;
+mod steps;
 pub mod story;
 pub mod story_files;
 pub mod tier;

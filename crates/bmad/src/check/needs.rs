@@ -72,7 +72,15 @@ fn needs_of_step(check_material: &CheckMaterial<'_>, step: BmadStep) -> Vec<Step
         | BmadStep::TechSpec
         | BmadStep::QuickDev
         | BmadStep::DocumentProject
-        | BmadStep::ProjectContext => Vec::new(),
+        | BmadStep::ProjectContext
+        | BmadStep::ForgeIdea
+        | BmadStep::Prfaq
+        | BmadStep::Elicitation
+        | BmadStep::Lenses
+        | BmadStep::Walkthrough
+        | BmadStep::EndToEndTests
+        | BmadStep::Customize
+        | BmadStep::Help => Vec::new(),
     }
 }
 

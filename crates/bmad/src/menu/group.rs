@@ -36,6 +36,8 @@ pub(super) enum CandidateLayout {
     /// A numbered list `1. …`, `2. …`.
     NumberedList,
     Elicitation,
+    /// A list of choices in bold.
+    Named,
 }
 
 impl MenuCandidate {
@@ -45,6 +47,7 @@ impl MenuCandidate {
             (_, [only_option]) if is_party_exit(only_option) => MenuShape::Exit,
             (_, [_]) => MenuShape::Lone,
             (CandidateLayout::NumberedList, _) => MenuShape::Numbered,
+            (CandidateLayout::Named, _) => MenuShape::Named,
             (CandidateLayout::Glued, _) => MenuShape::Glued,
             (CandidateLayout::Trailing, _) => MenuShape::Trailing,
             _ if known_shapes::sorted_keys(self) == "NVY" => MenuShape::Iteration,

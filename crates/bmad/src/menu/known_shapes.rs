@@ -16,7 +16,10 @@ const KNOWN_KEYS: &[&str] = &[
 
 /// Whether a candidate has the keys of a known menu.
 pub(super) fn has_known_shape(candidate: &MenuCandidate) -> bool {
-    if matches!(candidate.menu_shape(), MenuShape::Exit | MenuShape::Iteration | MenuShape::Elicitation) {
+    if matches!(
+        candidate.menu_shape(),
+        MenuShape::Exit | MenuShape::Iteration | MenuShape::Elicitation | MenuShape::Named
+    ) {
         return true;
     }
     if candidate.options.iter().all(|option| option.key.parse::<u32>().is_ok()) {

@@ -10,6 +10,7 @@
 //! Nothing is answered here and nothing is remembered: which option to take is up to the caller, and confirmed mistakes come
 //! with the [`MenuContext`].
 
+mod bold_choices;
 mod group;
 mod history;
 mod known_shapes;
@@ -114,6 +115,8 @@ pub enum MenuShape {
     Trailing,
     /// `Choose a number (1-5), [r] to Reshuffle, …`
     Elicitation,
+    /// A list of choices in bold, each answered by its name.
+    Named,
     /// A single option.
     Lone,
 }
@@ -235,7 +238,10 @@ pub fn find_shapes(document_text: &str) -> Vec<RejectedMenu> {
 /// The candidates of a page, and how many earlier ones were dropped.
 fn find_candidates(markdown: &MarkdownPage<'_>) -> (Vec<MenuCandidate>, usize) {
     let (groups, dropped_count) = group::find_groups(markdown);
-    (numbered::merge_lists(markdown, groups), dropped_count)
+    let mut candidates = numbered::merge_lists(markdown, groups);
+    candidates.extend(bold_choices::find_choices(markdown));
+    candidates.sort_by_key(|candidate| candidate.first_index);
+    (candidates, dropped_count)
 }
 
 fn build_menu(markdown: &MarkdownPage<'_>, candidate: MenuCandidate) -> Menu {
@@ -290,11 +296,13 @@ impl MenuJudge<'_, '_> {
         if menu.shape == MenuShape::Exit {
             refusals.retain(|refusal| *refusal != MenuRefusal::OneOption);
         }
+        let menu_shape = menu.shape;
         let has_structure = !refusals.contains(&MenuRefusal::OneOption);
         // Every part of the score is listed, also with zero points, so that the user can follow the sum.
         let mut add_reason =
             |points: i32, explanation: String| menu.reasons.push(MenuScoreReason { points, why: explanation });
         match has_structure {
+            true if menu_shape == MenuShape::Named => add_reason(40, "choices in bold".into()),
             true => add_reason(40, "keys in brackets, each with an option".into()),
             false => add_reason(0, "not structured like a menu".into()),
         }

@@ -2,7 +2,7 @@
 //! joined with their question here.
 
 use super::{
-    MAX_CANDIDATES, MenuChoice, MenuRefusal,
+    MAX_CANDIDATES, MenuChoice, MenuRefusal, bold_choices,
     group::{CandidateLayout, MenuCandidate, find_lead, is_placeholder, make_choice},
     line_scan, push_bounded,
 };
@@ -34,8 +34,12 @@ pub(super) fn merge_lists(markdown: &MarkdownPage<'_>, key_groups: Vec<MenuCandi
             _ => merged.push(candidate),
         }
     }
-    // A list counts only if a question asks about it.
-    merged.retain(|candidate| candidate.layout != CandidateLayout::NumberedList || is_asked_about(markdown, candidate));
+    // A list counts only if a question asks about it, or if it ends the message with actions in bold.
+    merged.retain(|candidate| {
+        candidate.layout != CandidateLayout::NumberedList
+            || is_asked_about(markdown, candidate)
+            || ends_with_actions(markdown, candidate)
+    });
     merged
 }
 
@@ -137,6 +141,21 @@ fn parse_item(markdown_line: &MarkdownLine<'_>) -> Option<(usize, MenuChoice)> {
         number_text.parse().ok()?,
         make_choice(number_text, parsed_label.label, parsed_label.about, markdown_line.number),
     ))
+}
+
+/// Whether a line is an item such as `1. …`.
+pub(super) fn is_numbered_item(line_text: &str) -> bool {
+    let without_digits = line_text.trim_start().trim_start_matches(|character: char| character.is_ascii_digit());
+    without_digits.len() < line_text.trim_start().len() && without_digits.starts_with(['.', ')'])
+}
+
+/// Whether a list is the last text, and all of its items are actions in bold.
+fn ends_with_actions(markdown: &MarkdownPage<'_>, numbered_list: &MenuCandidate) -> bool {
+    let lines_below = markdown.lines.get(numbered_list.last_index + 1..).unwrap_or_default();
+    let item_lines = numbered_list.options.iter().filter_map(|option| markdown.lines.get(option.line.checked_sub(1)?));
+    lines_below.iter().all(|line| line.is_blank())
+        && item_lines.into_iter().all(|line| bold_choices::has_bold_name(line.text))
+        && bold_choices::are_actions(&numbered_list.options)
 }
 
 /// Whether a line just above or just below asks for one of the items.

@@ -64,8 +64,41 @@ fn every_menu_shape_is_recognized() {
             "elicitation 100 1:five whys 2:red team r:reshuffle a:list all x:continue",
         ),
         ("[Q] Quail\n[Z] Zebra", "vertical 80 q:quail z:zebra"),
+        (
+            "The spec is ready.\n\n- **Approve and continue** — build it now.\n- **Approve and stop** — build it later.\n- **Review spec** — discuss \
+             it first.",
+            "named 100 approve and continue:approve approve and stop:approve review spec:review spec",
+        ),
+        (
+            "* **Split** – the first goal only\n* **Keep all goals** – accept the risks\n\nI recommend the first.",
+            "named 100 split:split keep all goals:keep all goals",
+        ),
+        (
+            "Which way?\n\n- **Fast path** — I ask once.\n  Then I write.\n- **Coaching path** — section by section.",
+            "named 100 fast path:fast path coaching path:coaching path",
+        ),
+        (
+            "3 patches.\n\n1. **Apply every patch** — now\n2. **Leave as action items**\n",
+            "numbered 100 1:apply every patch 2:leave as action items",
+        ),
     ] {
         assert_eq!(render_last_menu(message_text), expected, "{message_text}");
+    }
+}
+
+#[test]
+fn a_summary_with_bold_words_is_no_menu() {
+    for message_text in [
+        "Done:\n\n- **Tests** — 12 pass\n- **Files** — 3 changed",
+        "- **Review** — no findings\n- **Commit** — abc123",
+        "- **Skip:** nothing\n- **Continue:** yes",
+        "Changes:\n\n1. **Fix the parser** — it panicked\n2. **Run the tests** — they pass",
+        "- **Approve** — it\n- **Edit** — it\n\nI approved it.\nThen I built it.\nAll tests pass.",
+        "- **Continue** — the only one",
+        "```\n- **Approve** — it\n- **Edit** — it\n```",
+        "> - **Approve** — it\n> - **Edit** — it",
+    ] {
+        assert_eq!(detect_in(message_text).menus, [], "{message_text:?}");
     }
 }
 
@@ -253,7 +286,8 @@ fn questions_are_distinguished_from_menus() {
         ("Choose option [1], [2], or name a file:", "Key 1 1/2"),
         ("[C] Continue - save this and go on", "Key 1 C"),
         (
-            "How would you like to go on? You have a choice:\n\n- **Approve and continue** — now\n- **Approve and stop** — later\n",
+            "How would you like to go on? You have a choice:\n\n- **Approve and continue** — now\n- **Approve and stop** — later\n\nOne.\nTwo.\n\
+             Three.",
             "Named 1 Approve and continue/Approve and stop",
         ),
         ("> **How would you like it?**\n> 1. **Apply** - all\n> 2. **Walk** - each\n\nI wait.", "Key 2 1/2"),

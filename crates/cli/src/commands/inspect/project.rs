@@ -44,6 +44,14 @@ pub(crate) struct InspectProjectArguments {
     agent: Option<String>,
 }
 
+/// A step of BMAD's method: what it is for, and how a client runs it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StepReport {
+    purpose: &'static str,
+    #[serde(flatten)]
+    command: StepCommand,
+}
+
 /// What Tribunal sees in a project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ProjectReport {
@@ -55,7 +63,7 @@ pub(crate) struct ProjectReport {
     folders: BTreeMap<&'static str, FolderOrigin>,
     client: String,
     /// How that client runs each step; a kind is slash, text or missing.
-    commands: BTreeMap<BmadStep, StepCommand>,
+    commands: BTreeMap<BmadStep, StepReport>,
     /// The project's own agents by their long names.
     roster: Vec<String>,
     /// The agent that `--agent` means.
@@ -146,7 +154,10 @@ fn build_report(
     let roster = roster::find_roster(project_files, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
     let client = arguments.client.as_str();
     // Commands are looked up for one client only: the others may have other files for the same step.
-    let commands = BmadStep::ALL.map(|step| (step, commands::find_command(&layout, step, client, project_files)));
+    let commands = BmadStep::ALL.map(|step| {
+        let command = commands::find_command(&layout, step, client, project_files);
+        (step, StepReport { purpose: step.purpose(), command })
+    });
     let task =
         arguments.task.as_deref().map(|task_words| assess_task(task_words, project_files, &layout, &mut problems));
     // Several readers may report the same problem of one file.
@@ -259,20 +270,20 @@ fn print_report(output: &mut impl Write, project_report: &ProjectReport) -> Resu
     print_problems(output, &project_report.problems)
 }
 
-fn print_steps(output: &mut impl Write, commands: &BTreeMap<BmadStep, StepCommand>) -> Result<(), UserError> {
+fn print_steps(output: &mut impl Write, commands: &BTreeMap<BmadStep, StepReport>) -> Result<(), UserError> {
     // Commands that the installer would bring share one remedy, which is printed once at the end.
     let mut remedy = None;
-    for (step, command) in commands {
+    for (step, StepReport { purpose, command }) in commands {
         let step_text = match command {
-            StepCommand::Slash { text: command_text, .. } => command_text.clone(),
-            StepCommand::Text { file: workflow_file, .. } => format!("reads {workflow_file}"),
+            StepCommand::Slash { text: command_text, .. } => format!("{command_text:<34} {purpose}"),
+            StepCommand::Text { file: workflow_file, .. } => format!("{purpose}; reads {workflow_file}"),
             StepCommand::Missing { why: reason, instead, by_installer: true } => {
                 remedy = Some(instead);
                 format!("- {reason}")
             }
             StepCommand::Missing { why: reason, instead, .. } => format!("- {reason}; {instead}"),
         };
-        writeln!(output, "  {:<16} {}", step.as_str(), escape_line(&step_text))?;
+        writeln!(output, "  {:<22} {}", step.as_str(), escape_line(&step_text))?;
     }
     if let Some(remedy) = remedy {
         writeln!(output, "  for missing steps, {}", escape_line(remedy))?;
