@@ -13,6 +13,8 @@ pub struct MarkdownPage<'t> {
     pub lines: Vec<MarkdownLine<'t>>,
     /// The YAML between `---` and `---` at the top, as a byte range of the text; `None` if there is no front matter.
     pub front_range: Option<Range<usize>>,
+    /// The line of a code fence that is never closed: everything below it counts as code.
+    pub open_fence_line: Option<usize>,
 }
 
 /// One line without its line ending.
@@ -76,8 +78,8 @@ impl<'t> MarkdownPage<'t> {
     pub fn parse(page_text: &'t str) -> MarkdownPage<'t> {
         let mut lines = split_lines(page_text);
         let front_range = mark_front_matter(page_text, &mut lines);
-        mark_code_and_comments(&mut lines);
-        MarkdownPage { text: page_text, lines, front_range }
+        let open_fence_line = mark_code_and_comments(&mut lines);
+        MarkdownPage { text: page_text, lines, front_range, open_fence_line }
     }
 
     /// The YAML of the front matter; `None` if there is no front matter.
@@ -187,8 +189,10 @@ fn mark_front_matter(page_text: &str, lines: &mut [MarkdownLine<'_>]) -> Option<
 /// An opened code fence: its character and how many of them.
 type MarkdownFence = (u8, usize);
 
-/// Marks the lines of code blocks and comments. Both span lines, so one pass keeps what is open.
-fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
+/// Marks the lines of code blocks and comments. Both span lines, so one pass keeps what is open. Returns the line of a fence
+/// that is never closed.
+fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) -> Option<usize> {
+    let mut open_line = 0;
     let mut open_fence: Option<MarkdownFence> = None;
     let mut in_comment = false;
     // A comment that opens behind the last `-->` is never closed, so it is not a comment.
@@ -217,6 +221,7 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
             }
             (None, Some((new_fence, _))) => {
                 open_fence = Some(new_fence);
+                open_line = line.number;
                 line.kind = MarkdownLineKind::Code;
             }
             (Some((fence_byte, fence_length)), line_fence) => {
@@ -230,6 +235,7 @@ fn mark_code_and_comments(lines: &mut [MarkdownLine<'_>]) {
             }
         }
     }
+    open_fence.map(|_| open_line)
 }
 
 /// The offset of a comment that the line opens and does not close.

@@ -113,7 +113,7 @@ impl BmadStep {
     }
 
     /// What the step is for, as one phrase.
-    pub fn purpose(self) -> &'static str {
+    pub fn purpose_text(self) -> &'static str {
         self.facts().purpose
     }
 
@@ -280,7 +280,7 @@ const LENSES: StepFacts = step_facts(
 );
 const WALKTHROUGH: StepFacts = step_facts(
     "walkthrough",
-    "leads a person through the review of a change",
+    "leads you through the review of a change",
     &[named_workflow("walkthrough"), named_workflow("checkpoint-preview")],
 );
 const END_TO_END_TESTS: StepFacts = step_facts(

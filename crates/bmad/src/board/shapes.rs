@@ -149,14 +149,43 @@ fn add_member(member: &YamlEntry, role: EntryRole, entries: &mut Vec<ShapedEntry
                 None if role == EntryRole::ByKey => walk_collection(&member.value, role, entries),
                 None => {}
             }
+            add_direct_stories(&member.value, entries);
             walk_inner(&member.value, &member.key, entries);
         }
         YamlContent::Sequence(_) => walk_collection(&member.value, EntryRole::Story, entries),
     }
 }
 
+/// Adds the stories that stand beside the state of their epic: `epic-1: {status: done, 1-1-x: done}`.
+fn add_direct_stories(epic_node: &YamlNode, entries: &mut Vec<ShapedEntry>) {
+    let is_story = |entry: &&YamlEntry| {
+        let is_numbered =
+            matches!(BoardKey::parse(&entry.key), Some(BoardKey::Story(story)) if story.story_number().is_some());
+        is_numbered && !entries.iter().any(|known_entry| known_entry.line == entry.line)
+    };
+    let direct_stories: Vec<&YamlEntry> = epic_node.entries().iter().filter(is_story).collect();
+    for story in direct_stories {
+        add_member(story, EntryRole::Story, entries);
+    }
+}
+
 /// Adds one item of a list.
 fn add_item(item: &YamlNode, role: EntryRole, entries: &mut Vec<ShapedEntry>) {
+    // `- 1-1-x` names a story without its state.
+    if let Some(name) = item.scalar_text() {
+        let is_story = matches!(BoardKey::parse(name), Some(BoardKey::Story(story)) if story.story_number().is_some());
+        if is_story && role != EntryRole::Epic {
+            let no_state =
+                YamlNode { line: item.line, column: item.column, ..YamlNode::from_content(YamlContent::Null) };
+            entries.push(make_entry(
+                name.to_string(),
+                role,
+                TextPosition { line: item.line, column: item.column },
+                &no_state,
+            ));
+        }
+        return;
+    }
     let Some(key_text) = item_key(item) else {
         // An item with a state and without a name is about nothing.
         if find_state_field(item).is_some() {
@@ -198,10 +227,11 @@ fn walk_inner(entry_node: &YamlNode, key_text: &str, entries: &mut Vec<ShapedEnt
 }
 
 fn find_state_field(entry_node: &YamlNode) -> Option<&YamlNode> {
-    STATE_FIELDS
-        .iter()
-        .find_map(|field_name| entry_node.get(field_name))
-        .filter(|state_node| state_node.scalar_text().is_some())
+    let find_field = |field_name: &&str| {
+        let entry = entry_node.entries().iter().find(|entry| entry.key.eq_ignore_ascii_case(field_name));
+        entry.map(|entry| &entry.value)
+    };
+    STATE_FIELDS.iter().find_map(find_field).filter(|state_node| state_node.scalar_text().is_some())
 }
 
 /// The key of an item: its id, followed by its words where the id is only a number.

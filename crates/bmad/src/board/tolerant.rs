@@ -59,10 +59,20 @@ pub(super) fn parse_tolerantly(board_text: &str) -> Result<TolerantTree, YamlErr
 /// Leaves out the line that causes an error: the one behind whose omission the parser gets further.
 fn omit_line(board_text: &str, error: &YamlError) -> Option<(String, usize)> {
     let error_line = error.line?;
-    let candidates: Vec<usize> = match error.kind {
+    let mut candidates: Vec<usize> = match error.kind {
         YamlErrorKind::DuplicateKey => vec![error_line],
-        _ => (error_line.saturating_sub(MAX_LINES_BACK)..=error_line).rev().collect(),
+        _ => (error_line.saturating_sub(MAX_LINES_BACK)..=error_line + 1).rev().collect(),
     };
+    let lines = split_lines(board_text);
+    let line_text = |line: usize| line.checked_sub(1).and_then(|index| lines.get(index)).copied().unwrap_or_default();
+    // A tab in front of a line and a bracket that is never closed are mistakes wherever the parser notices them.
+    if error.kind == YamlErrorKind::Syntax {
+        candidates.sort_by_key(|line| !has_tab(line_text(*line)));
+        let unclosed = (1..=lines.len().min(error_line)).filter(|line| has_unclosed_bracket(line_text(*line)));
+        candidates.splice(0..0, unclosed);
+        // The line behind the error is only left out for its tab.
+        candidates.retain(|line| *line <= error_line || has_tab(line_text(*line)));
+    }
     candidates.into_iter().filter(|line| *line > 0).find_map(|line| {
         let new_text = comment_out(board_text, line)?;
         let gets_further = match yaml::parse_yaml(&new_text) {
@@ -71,6 +81,21 @@ fn omit_line(board_text: &str, error: &YamlError) -> Option<(String, usize)> {
         };
         gets_further.then_some((new_text, line))
     })
+}
+
+/// Whether a line is indented with a tab.
+fn has_tab(text_line: &str) -> bool {
+    text_line.chars().take_while(|character| character.is_whitespace()).any(|character| character == '\t')
+}
+
+/// Whether a value begins with a bracket that its line does not close.
+fn has_unclosed_bracket(text_line: &str) -> bool {
+    let value = text_line.split_once(": ").map_or("", |(_, value)| value.trim());
+    match value.chars().next() {
+        Some('{') => !value.contains('}'),
+        Some('[') => !value.contains(']'),
+        _ => false,
+    }
 }
 
 /// Replaces a line with a comment of the same length; `None` if it is none that holds a value.
@@ -126,6 +151,19 @@ mod tests {
         let state_node = tree.as_ref().and_then(|root| root.get("development_status")?.get("epic-1"));
         let state_span = state_node.and_then(|node| node.span.clone());
         assert_eq!(state_span.and_then(|span| board_text.get(span)), Some("done"));
+    }
+
+    #[test]
+    fn only_the_line_with_the_mistake_is_left_out() {
+        for (board_text, expected) in [
+            ("development_status:\n  1-1-a: done\n\t1-2-b: done\n  1-3-c: done\n", vec![3]),
+            ("development_status:\n  1-1-a: done\n  \t1-2-b: done\n  1-3-c: done\n", vec![3]),
+            ("project: {x\ndevelopment_status:\n  1-1-a: done\n  1-2-b: done\n", vec![1]),
+            ("project: x\ntags: [a, b\ndevelopment_status:\n  1-1-a: done\n", vec![2]),
+            ("project: x\n  note: y\ndevelopment_status:\n  1-1-a: done\n", vec![2]),
+        ] {
+            assert_eq!(omitted_lines(board_text), Some(expected), "{board_text}");
+        }
     }
 
     #[test]

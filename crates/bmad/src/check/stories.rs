@@ -30,7 +30,19 @@ pub(super) fn check_stories(check_material: &CheckMaterial<'_>, problems: &mut V
         check_follow_ups(check_material, story_file, problems);
         check_all_ticked(check_material, story_file, problems);
         check_listed_files(check_material, story_file, problems);
+        check_open_fence(story_file, problems);
     }
+}
+
+/// Reports a code fence that is never closed: what is below it is not read.
+fn check_open_fence(story_file: &StoryDocument, problems: &mut Vec<FileProblem>) {
+    let Some(fence_line) = MarkdownPage::parse(&story_file.text).open_fence_line else { return };
+    problems.push(
+        FileProblem::warning("story-open-fence", &story_file.path, "the code block that begins here is never closed")
+            .at_line(fence_line)
+            .with_reason("Everything below it is read as code, so tasks, criteria and files there do not count.")
+            .with_advice("close it with the same fence"),
+    );
 }
 
 /// Reports a story that counts as done while its review's findings are open.

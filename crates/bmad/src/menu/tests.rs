@@ -65,8 +65,8 @@ fn every_menu_shape_is_recognized() {
         ),
         ("[Q] Quail\n[Z] Zebra", "vertical 80 q:quail z:zebra"),
         (
-            "The spec is ready.\n\n- **Approve and continue** — build it now.\n- **Approve and stop** — build it later.\n- **Review spec** — discuss \
-             it first.",
+            "The spec is ready.\n\n- **Approve and continue** — build it now.\n- **Approve and stop** — build it \
+             later.\n- **Review spec** — discuss it first.",
             "named 100 approve and continue:approve approve and stop:approve review spec:review spec",
         ),
         (
@@ -286,8 +286,8 @@ fn questions_are_distinguished_from_menus() {
         ("Choose option [1], [2], or name a file:", "Key 1 1/2"),
         ("[C] Continue - save this and go on", "Key 1 C"),
         (
-            "How would you like to go on? You have a choice:\n\n- **Approve and continue** — now\n- **Approve and stop** — later\n\nOne.\nTwo.\n\
-             Three.",
+            "How would you like to go on? You have a choice:\n\n- **Approve and continue** — now\n\
+             - **Approve and stop** — later\n\nOne.\nTwo.\nThree.",
             "Named 1 Approve and continue/Approve and stop",
         ),
         ("> **How would you like it?**\n> 1. **Apply** - all\n> 2. **Walk** - each\n\nI wait.", "Key 2 1/2"),

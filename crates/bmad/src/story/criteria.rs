@@ -84,7 +84,7 @@ pub(crate) fn criteria_in_lines(lines: &[MarkdownLine<'_>]) -> Vec<Criterion> {
         .map(|(given_number, criterion_text, line)| (given_number, criterion_text.trim().to_string(), line));
     // Positions are counted after empty criteria are removed.
     trimmed_criteria
-        .filter(|(_, criterion_text, _)| !criterion_text.is_empty())
+        .filter(|(_, criterion_text, _)| !criterion_text.is_empty() && !is_placeholder(criterion_text))
         .zip(1u32..)
         .map(|((given_number, criterion_text, line), position)| Criterion {
             number: given_number.unwrap_or(position),
@@ -258,11 +258,18 @@ fn find_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
     let first_line = lines.iter().find(|line| line.is_prose() && !line.is_blank());
     let is_bare_scenario = first_line
         .is_some_and(|line| strip_bullet(line.text).is_none() && parse_keyword(line.text) == Some(StepKeyword::Given));
+    // One letter alone may begin a sentence.
+    let has_letters = lines.iter().filter(|line| line.is_prose() && strip_letter(line.text).is_some()).count() > 1;
+    let is_table = first_line.is_some_and(|line| line.text.starts_with('|'));
+    let table_rows: BTreeSet<usize> = find_table_rows(lines);
     // The rules go from the most specific to the least: the first one that matches any line is what the author used.
-    let start_rules: [StartRule<'_>; 5] = [
+    let start_rules: [StartRule<'_>; 7] = [
         &|_, line| line.heading().is_some(),
+        &|_, line| has_letters && strip_letter(line.text).is_some(),
         &|_, line| is_bare_scenario && parse_keyword(line.text) == Some(StepKeyword::Given),
         &|_, line| strip_bullet(line.text).is_some(),
+        // The rows of a table without a column for numbers; the first two are its head.
+        &|index, line| is_table && line.text.starts_with('|') && table_rows.contains(&index),
         &|_, line| parse_keyword(line.text) == Some(StepKeyword::Given),
         &|index, line| after_blank(index) && !line.is_blank(),
     ];
@@ -276,6 +283,23 @@ fn find_starts(lines: &[&MarkdownLine<'_>]) -> Vec<bool> {
     // Only code is left: scenarios of a test language.
     let is_scenario = |line: &&&MarkdownLine<'_>| line.text.trim_start().starts_with("Scenario");
     lines.iter().map(|line| is_scenario(&line)).collect()
+}
+
+/// The indexes of the rows of tables that hold content: those behind `|---|---|`.
+fn find_table_rows(lines: &[&MarkdownLine<'_>]) -> BTreeSet<usize> {
+    let is_rule = |line: &MarkdownLine<'_>| {
+        line.text.starts_with('|') && line.text.contains("--") && !line.text.contains(char::is_alphanumeric)
+    };
+    let mut is_body = false;
+    let mut table_rows = BTreeSet::new();
+    for (index, line) in lines.iter().enumerate() {
+        let is_row = line.text.starts_with('|');
+        if is_row && is_body {
+            table_rows.insert(index);
+        }
+        is_body = is_row && (is_body || is_rule(line));
+    }
+    table_rows
 }
 
 /// The lines that begin a criterion by a label (`AC1`) or a number. Numbers below a label are parts of its criterion, and so are
@@ -350,17 +374,51 @@ fn strip_box(item_text: &str) -> &str {
     after_bracket.filter(|(content, _)| content.chars().count() <= 1).map_or(item_text, |(_, text)| text.trim_start())
 }
 
-/// The number and the text of `1. …`, `2) …`, `> 3. …` or `| 4 | … |`.
+/// The number and the text of `1. …`, `2) …`, `(3) …`, `**4.** …`, `5、…`, `⑥ …`, `> 7. …` or `| 8 | … |`.
 fn parse_number(line_text: &str) -> Option<(usize, &str)> {
     if let Some(row_text) = line_text.strip_prefix('|') {
         let (first_cell, other_cells) = row_text.split_once('|')?;
         return Some((first_cell.trim().trim_matches('*').parse().ok()?, other_cells.trim()));
     }
     let line_text = line_text.strip_prefix("> ").unwrap_or(line_text).trim_start_matches('*');
-    let after_digits = line_text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let digit_count = line_text.len() - after_digits.len();
-    let item_text = after_digits.strip_prefix(['.', ')']).filter(|item_text| item_text.starts_with([' ', '\t']))?;
-    Some((line_text[..digit_count].parse().ok()?, item_text.trim_start()))
+    if let Some(circled_number) = line_text.chars().next().and_then(parse_circled) {
+        return Some((
+            circled_number,
+            line_text.trim_start_matches(|character: char| parse_circled(character).is_some()).trim_start(),
+        ));
+    }
+    let opened_text = line_text.strip_prefix(['(', '（']);
+    let number_text = opened_text.unwrap_or(line_text);
+    let after_digits = number_text.trim_start_matches(|character: char| character.is_ascii_digit());
+    let digit_count = number_text.len() - after_digits.len();
+    let number = number_text[..digit_count].parse().ok()?;
+    // Texts in Chinese and Japanese have no space behind these marks.
+    if let Some(item_text) = after_digits.strip_prefix(['、', '．', '）']) {
+        return Some((number, item_text.trim_start()));
+    }
+    let end_marks: &[char] = if opened_text.is_some() { &[')'] } else { &['.', ')'] };
+    let item_text = after_digits.strip_prefix(end_marks)?;
+    let item_text = item_text.strip_prefix("**").unwrap_or(item_text);
+    item_text.starts_with([' ', '\t']).then(|| (number, item_text.trim_start()))
+}
+
+/// The value of `①` to `⑳`.
+fn parse_circled(character: char) -> Option<usize> {
+    let offset = u32::from(character).checked_sub(u32::from('①'))?;
+    (offset < 20).then_some(offset as usize + 1)
+}
+
+/// The text of `a) …`, `(b) …`, `C. …` and `iv. …`.
+fn strip_letter(line_text: &str) -> Option<&str> {
+    let opened_text = line_text.strip_prefix('(');
+    let lettered_text = opened_text.unwrap_or(line_text);
+    let letter_count = lettered_text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let letters = lettered_text[..letter_count].to_ascii_lowercase();
+    let is_roman = letters.chars().all(|letter| "ivx".contains(letter)) && letter_count <= 4;
+    let end_marks: &[char] = if opened_text.is_some() { &[')'] } else { &['.', ')'] };
+    let item_text = lettered_text[letter_count..].strip_prefix(end_marks)?;
+    (letter_count > 0 && (letter_count == 1 || is_roman) && item_text.starts_with([' ', '\t']))
+        .then(|| item_text.trim_start())
 }
 
 /// The text of `- …`, `* …` or `+ …` without indentation.
@@ -376,8 +434,14 @@ fn strip_mark(line_text: &str, next_number: usize) -> String {
     match parse_number(line_text) {
         Some((item_number, item_text)) if item_number == next_number => item_text.to_string(),
         Some(_) => line_text.to_string(),
-        None => strip_bullet(line_text).unwrap_or(line_text).to_string(),
+        None => strip_bullet(line_text).or_else(|| strip_letter(line_text)).unwrap_or(line_text).to_string(),
     }
+}
+
+/// Whether a text says that there is no criterion yet.
+fn is_placeholder(criterion_text: &str) -> bool {
+    let bare_text = criterion_text.trim_matches(|character: char| !character.is_alphanumeric()).to_lowercase();
+    ["none", "tbd", "todo", "n/a", "to be defined", "to be determined", "none yet"].contains(&bare_text.as_str())
 }
 
 /// The keywords of Given/When/Then.
@@ -421,6 +485,28 @@ mod tests {
             criteria_of_section("1. It starts.\n2. It stops,\n   at once.\n   - also twice\n\n3. It ends."),
             ["It starts.", "It stops,\n   at once.\n   - also twice", "It ends."]
         );
+    }
+
+    #[test]
+    fn letters_circles_and_rows_begin_criteria() {
+        for section in [
+            "(1) one\n(2) two",
+            "**1.** one\n**2.** two",
+            "1、one\n2、two",
+            "① one\n② two",
+            "a) one\nb) two",
+            "(a) one\n(b) two",
+            "A. one\nB. two",
+            "i. one\nii. two",
+        ] {
+            assert_eq!(criteria_of_section(section), ["one", "two"], "{section}");
+        }
+        let rows = "| Criterion | Test |\n|---|---|\n| It logs in | a |\n| It logs out | b |";
+        assert_eq!(criteria_of_section(rows).len(), 2, "{:?}", criteria_of_section(rows));
+        assert_eq!(criteria_of_section("A. One letter alone is a sentence.\nIt goes on.").len(), 1);
+        for placeholder in ["TBD", "None", "- n/a", "_To be defined._"] {
+            assert_eq!(criteria_of_section(placeholder), [""; 0], "{placeholder}");
+        }
     }
 
     #[test]

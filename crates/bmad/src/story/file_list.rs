@@ -4,7 +4,7 @@
 //! will be done later, do not count.
 
 use super::LocatedText;
-use crate::markdown::{MarkdownLine, MarkdownPage, MarkdownSection, normalize_title};
+use crate::markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, MarkdownSection, normalize_title};
 
 /// The section `File List`, at any place.
 pub(super) fn find_file_section<'t>(markdown: &MarkdownPage<'t>) -> Option<MarkdownSection<'t>> {
@@ -81,7 +81,15 @@ fn find_list_sections<'t>(markdown: &MarkdownPage<'t>) -> Vec<MarkdownSection<'t
 fn read_section(lines: &[MarkdownLine<'_>], is_over: bool) -> Vec<LocatedText> {
     let mut listed_files = Vec::new();
     let mut is_group_skipped = false;
-    for line in lines.iter().filter(|line| line.is_prose() && !line.is_blank()) {
+    for line in lines.iter().filter(|line| !line.is_blank()) {
+        // In a code block only lines that are paths count.
+        if line.kind == MarkdownLineKind::Code {
+            let paths = find_paths(strip_list_mark(line.text.trim())).into_iter().filter(|_| !is_group_skipped);
+            listed_files.extend(paths.map(|path| LocatedText { text: path.to_string(), line: line.number }));
+        }
+        if !line.is_prose() {
+            continue;
+        }
         if let Some((_, title)) = line.heading() {
             is_group_skipped = is_skipped_label(title, is_over);
             continue;
@@ -200,6 +208,14 @@ fn split_parts(item_text: &str) -> Vec<&str> {
             '(' | '[' | '{' if !rest.starts_with("(+") => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
+            // Both names of a renamed file were changed.
+            ' ' if [" → ", " -> "]
+                .iter()
+                .any(|arrow| rest.strip_prefix(arrow).is_some_and(|new_name| find_first_path(new_name).is_some())) =>
+            {
+                parts.push(&item_text[part_start..index]);
+                part_start = index + rest[1..].find(' ').map_or(1, |arrow_length| 1 + arrow_length);
+            }
             ' ' if [" — ", " – ", " - ", " -- ", " → ", " -> "].iter().any(|dash| rest.starts_with(dash)) => {
                 parts.push(&item_text[part_start..index]);
                 return parts;
@@ -246,7 +262,7 @@ fn find_first_path(part_text: &str) -> Option<&str> {
         // A path in backticks may contain spaces.
         let unmarked = rest.trim_start_matches(['*', '"', '\'']);
         if let Some((quoted_text, _)) = unmarked.strip_prefix('`').and_then(|text| text.split_once('`')) {
-            return Some(quoted_text.trim()).filter(|quoted_path| looks_like_path(quoted_path));
+            return Some(strip_lines(quoted_text.trim())).filter(|quoted_path| looks_like_path(quoted_path));
         }
         let word_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
         let word = trim_word(&rest[..word_end]);
@@ -262,7 +278,17 @@ fn find_first_path(part_text: &str) -> Option<&str> {
 fn trim_word(word: &str) -> &str {
     const AROUND: [char; 9] = ['*', ',', ';', ':', '(', ')', ']', '"', '\''];
     let word = word.trim_matches(AROUND).trim_end_matches('.').trim_matches(AROUND);
-    word.strip_prefix('_').and_then(|inner| inner.strip_suffix('_')).unwrap_or(word)
+    strip_lines(word.strip_prefix('_').and_then(|inner| inner.strip_suffix('_')).unwrap_or(word))
+}
+
+/// A path without the lines behind it: `src/a.rs:10-20`.
+fn strip_lines(path: &str) -> &str {
+    let is_lines = |text: &str| {
+        let is_line_char = |character: char| character.is_ascii_digit() || matches!(character, '-' | '–' | ',' | 'L');
+        text.starts_with(|character: char| character.is_ascii_digit() || character == 'L')
+            && text.chars().all(is_line_char)
+    };
+    path.rsplit_once(':').filter(|(_, lines)| is_lines(lines)).map_or(path, |(path, _)| path)
 }
 
 fn is_change_word(candidate: &str) -> bool {
@@ -300,6 +326,7 @@ pub(super) fn looks_like_path(candidate: &str) -> bool {
     let has_letter = candidate.chars().any(char::is_alphanumeric);
     let has_directory = candidate.contains('/') && !candidate.contains(' ') && !candidate.starts_with('@');
     has_letter
+        && !candidate.eq_ignore_ascii_case("n/a")
         && !candidate.contains("://")
         && !candidate.contains(['(', '=', '<', ';'])
         && (has_extension || has_directory || FILES_WITHOUT_EXTENSION.contains(&candidate))
@@ -354,6 +381,12 @@ mod tests {
             ("- docs/s.yaml (MODIFIED - status: done)", vec!["docs/s.yaml"]),
             ("- `@scope/package` was installed", vec![]),
             ("None", vec![]),
+            ("- N/A", vec![]),
+            ("- src/a.rs → src/b.rs (renamed)", vec!["src/a.rs", "src/b.rs"]),
+            ("- src/a.rs -> the old form stays", vec!["src/a.rs"]),
+            ("- src/m.rs:10-20", vec!["src/m.rs"]),
+            ("- `src/n.rs:7` (new)", vec!["src/n.rs"]),
+            ("```\nsrc/o.rs\nM src/p.rs\n```", vec!["src/o.rs", "src/p.rs"]),
         ] {
             assert_eq!(listed_paths(line), expected, "{line}");
         }

@@ -296,7 +296,7 @@ fn files_are_paths_and_nothing_else() {
         ("- [NEW] src/a.rs\n- Modified: src/b.rs (c)\n- deleted src/c.rs\n", "src/a.rs src/b.rs src/c.rs"),
         ("1. src/a.rs: what it does\n2. docs/\n", "src/a.rs docs/"),
         ("- Dockerfile\n- **New:** Makefile (x)\n- Nothing\n", "Dockerfile Makefile"),
-        ("_None_\nNo files yet.\n- see https://a.b/c\n```\nx.rs\n```\n", ""),
+        ("_None_\nNo files yet.\n- see https://a.b/c\n", ""),
         ("| File | What |\n", ""),
     ] {
         assert_eq!(render_files(story_text), expected, "{story_text}");

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::{
-        ActionItem, Board, BoardEntryState,
+        ActionItem, Board, BoardEntry, BoardEntryState,
         next_action::{self, NextBoardActionKind},
     },
     commands::{self, BmadStep, StepCommand},
@@ -73,6 +73,9 @@ pub(crate) struct StoryRow {
     /// Why nothing is done about it, if the board says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<ParkedState>,
+    /// The board's word where it is no state that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     pub tasks: usize,
@@ -121,7 +124,7 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
     let story_rows: Vec<(Option<EpicId>, StoryRow)> = board
         .stories()
         .map(|(story_key, board_entry)| {
-            let story_row = make_story_row(bmad_project, story_key, board_entry.state, run_views);
+            let story_row = make_story_row(bmad_project, story_key, board_entry, run_views);
             (board_entry.epic.clone(), story_row)
         })
         .collect();
@@ -205,7 +208,7 @@ fn read_verdicts(bmad_project: &BmadProject) -> BTreeMap<u32, &'static str> {
 fn make_story_row(
     bmad_project: &BmadProject,
     story_key: &StoryKey,
-    state: Option<BoardEntryState>,
+    board_entry: &BoardEntry,
     run_views: &[&RunView],
 ) -> StoryRow {
     let story_file = bmad_project.find_story_file(story_key);
@@ -220,7 +223,7 @@ fn make_story_row(
     let follow_ups = parsed_story.open_follow_ups().count();
     let (findings, runs) =
         story_file.as_deref().map(|story_file| count_open_findings(story_file, run_views)).unwrap_or_default();
-    let (state, parked) = match state {
+    let (state, parked) = match board_entry.state {
         Some(BoardEntryState::Story(state)) => (Some(state), None),
         Some(BoardEntryState::Parked(parked)) => (None, Some(parked)),
         _ => (None, None),
@@ -233,6 +236,8 @@ fn make_story_row(
         key: story_key.clone(),
         state,
         parked,
+        unknown_state: Some(board_entry.raw_state.clone())
+            .filter(|word| board_entry.state.is_none() && !word.is_empty()),
         file: story_file,
         tasks,
         tasks_done,
@@ -278,6 +283,15 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
     {
         next_action.what = NextBoardActionKind::Develop;
         next_action.reason = "first in the backlog, and its story file exists".into();
+    }
+    // A story that is ready needs its file where files are written.
+    if let (NextBoardActionKind::Develop, BoardKey::Story(story_key)) = (next_action.what, &next_action.key)
+        && can_create
+        && bmad_project.layout.era.is_some()
+        && bmad_project.find_story_file(story_key).is_none()
+    {
+        next_action.what = NextBoardActionKind::CreateStory;
+        next_action.reason = format!("{}, but it has no story file", next_action.reason);
     }
     let workflow_step = match next_action.what {
         NextBoardActionKind::CreateStory => BmadStep::CreateStory,
@@ -400,8 +414,9 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
 
 /// Draws the line of one story.
 fn draw_story_line(story_row: &StoryRow, key_columns: usize, screen: &Screen) -> String {
-    let parked_name = story_row.parked.map_or("no state", ParkedState::as_str);
-    let state_name = story_row.state.map_or(parked_name, StoryStatus::as_str);
+    let unknown_name = story_row.unknown_state.as_ref().map(|word| format!("{}?", escape_line(word)));
+    let known_name = story_row.state.map(StoryStatus::as_str).or_else(|| story_row.parked.map(ParkedState::as_str));
+    let state_name = known_name.or(unknown_name.as_deref()).unwrap_or("no state");
     let mut line_parts = Vec::new();
     // Only a story between backlog and done must have a file.
     let wants_file =

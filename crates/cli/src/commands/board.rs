@@ -402,7 +402,12 @@ fn explain_refusal(board_path: &str, reason: BoardMoveRefusal) -> UserError {
         }
         BoardMoveRefusal::NoKnownState { key: board_key, raw_state: state_text, line: line_number } => UserError::new(
             EXIT_NEGATIVE,
-            format!("{board_path}:{line_number}: `{state_text}` is not a valid state for {board_key}"),
+            match state_text.as_str() {
+                "" => format!("{board_path}:{line_number}: {board_key} has no state"),
+                state_text => {
+                    format!("{board_path}:{line_number}: `{state_text}` is not a valid state for {board_key}")
+                }
+            },
         )
         .with_reason("Whether it can be moved depends on its current state.")
         .with_step("fix its current state in the file by hand"),

@@ -79,7 +79,7 @@ fn status_shows_the_sprint_as_a_tree_with_the_next_step() {
     );
     assert!(sandbox.run_tribunal(&["status"]).stdout.contains("retrospective · optional · rejected"));
     for (old_status, new_status, expected_next) in [
-        ("'review'", "'done'", "next: develop 1-3-pack (first story that is ready)"),
+        ("'review'", "'done'", "next: create 1-3-pack (first story that is ready, but it has no story file)"),
         (
             "ready-for-dev",
             "done",

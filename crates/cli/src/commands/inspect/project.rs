@@ -156,7 +156,7 @@ fn build_report(
     // Commands are looked up for one client only: the others may have other files for the same step.
     let commands = BmadStep::ALL.map(|step| {
         let command = commands::find_command(&layout, step, client, project_files);
-        (step, StepReport { purpose: step.purpose(), command })
+        (step, StepReport { purpose: step.purpose_text(), command })
     });
     let task =
         arguments.task.as_deref().map(|task_words| assess_task(task_words, project_files, &layout, &mut problems));
