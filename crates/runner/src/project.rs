@@ -19,6 +19,8 @@ use tribunal_core::engine::ids::{Key, RunId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     root: PathBuf,
+    /// Another directory with the files that a run works on; `None` if these are the project's own.
+    tree: Option<PathBuf>,
 }
 
 /// The mode of `.tribunal`.
@@ -63,7 +65,14 @@ impl SettingsFileChoice {
 
 impl Project {
     pub fn from_root(project_root: impl Into<PathBuf>) -> Project {
-        Project { root: project_root.into() }
+        Project { root: project_root.into(), tree: None }
+    }
+
+    /// Returns the same project for a run that works on the files of another directory, for instance of a clone. Journal, locks and
+    /// what users read stay in the project itself.
+    #[must_use]
+    pub(crate) fn with_tree(&self, tree: PathBuf) -> Project {
+        Project { root: self.root.clone(), tree: Some(tree) }
     }
 
     /// Returns the project around a directory: its nearest ancestor that looks like a project's root, or the directory itself.
@@ -78,6 +87,11 @@ impl Project {
 
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Returns the directory with the files that a run works on.
+    pub(crate) fn tree_root(&self) -> &Path {
+        self.tree.as_deref().unwrap_or(&self.root)
     }
 
     /// Resolves a path as far as it exists and returns where it leads, if that is outside the project.

@@ -25,6 +25,9 @@ pub struct CommitWork {
     pub message: String,
     /// Whether the user's commit hooks run first. A hook that changes files is run once more on the result.
     pub run_hooks: bool,
+    /// Whether the commit takes the place of all earlier ones of the workspace, so that the whole work is one commit.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub squash: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

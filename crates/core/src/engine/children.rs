@@ -27,6 +27,9 @@ pub struct RunChild {
     pub order: RunOrder,
     /// What the child may use in its whole life. A child that is continued may be given more.
     pub share: LimitShare,
+    /// The workspace for development of this run whose files the child works on; `None` lets it work on the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +102,7 @@ pub struct ChildReport {
 }
 
 /// The most findings that a child reports to its parent.
-pub const MAX_REPORTED_FINDINGS: usize = 5;
+pub const MAX_REPORTED_FINDINGS: usize = 40;
 
 /// A finding as a child run reports it to its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

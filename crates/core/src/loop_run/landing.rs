@@ -50,7 +50,7 @@ pub(super) async fn commit_checkpoint(
     commit_key: &Key,
     message: String,
 ) -> Result<Option<RunEnding>, ParkedRun> {
-    let commit_work = CommitWork { workspace: String::from(WORKSPACE_NAME), message, run_hooks: false };
+    let commit_work = CommitWork { workspace: String::from(WORKSPACE_NAME), message, run_hooks: false, squash: false };
     match host.host.perform(commit_key.clone(), commit_work).await? {
         CommitOutcome::Committed(committed) => {
             note_commit(host, state, committed.commit);
@@ -91,6 +91,7 @@ pub(super) async fn land_work(
             false => result_message(host.order, state.iteration),
         },
         run_hooks: true,
+        squash: false,
     };
     match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {

@@ -107,7 +107,7 @@ async fn create_copy(
     run_file_work(move || {
         workspace
             .create(&WorkspaceSource {
-                project_root: context.project.root(),
+                project_root: context.project.tree_root(),
                 subject_files: &subject_files,
                 stored_tree: None,
                 seed_paths: &context.seed_paths(),

@@ -33,7 +33,7 @@ use crate::workspaces::{
     agent_file_names,
     development::{
         DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
-        commits::{PreparedCommit, ReadyCommit},
+        commits::{CommitForm, PreparedCommit, ReadyCommit},
         hooks::CommitHook,
         integrate::integrate_work,
         opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
@@ -283,11 +283,12 @@ async fn try_commit(
     request: CommitWork,
     request_id: String,
 ) -> Result<CommitOutcome, CommitFailure> {
-    let CommitWork { workspace: workspace_name, message, run_hooks } = request;
+    let CommitWork { workspace: workspace_name, message, run_hooks, squash } = request;
+    let commit_form = if squash { CommitForm::Squashed } else { CommitForm::Added };
     let preparation_id = request_id.clone();
     let prepare = move |context: &EffectContext| {
         let workspace = context.find_development_workspace(&workspace_name)?;
-        let prepared = workspace.prepare_commit(&preparation_id)?;
+        let prepared = workspace.prepare_commit(&preparation_id, commit_form)?;
         Ok((workspace, prepared))
     };
     let (workspace, prepared) = run_work(context, prepare).await?;

@@ -31,7 +31,7 @@ pub(super) fn freeze_subject(context: &EffectContext, effect_key: &Key, subject:
 }
 
 fn freeze_file(context: &EffectContext, workspace: &TaskWorkspace, subject_path: &str) -> FreezeOutcome {
-    let project_root = context.project.root();
+    let project_root = context.project.tree_root();
     let containment = subject::ensure_inside(project_root, subject_path);
     // The original is loaded only to report early why it cannot be reviewed.
     if let Err(problem) = containment.and_then(|()| subject::load_subject(project_root, subject_path)) {
@@ -85,7 +85,7 @@ pub(super) fn create_change_workspace(
     workspace: &TaskWorkspace,
     change: &CodeChange,
 ) -> io::Result<Vec<String>> {
-    let project_root = context.project.root();
+    let project_root = context.project.tree_root();
     let files: Vec<String> = change.files.iter().map(|changed_file| changed_file.path.clone()).collect();
     let created = workspace.create(&WorkspaceSource {
         project_root,

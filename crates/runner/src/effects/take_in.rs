@@ -72,7 +72,7 @@ fn hash_landed_files(landed_files: &[LandedFile]) -> Hash {
 }
 
 fn read_edited_files(context: &EffectContext, frozen_files: &[FrozenFile]) -> Result<Vec<LandedFile>, PatchRefusal> {
-    let project_root = context.project.root();
+    let project_root = context.project.tree_root();
     let mut landed_files = Vec::new();
     for frozen_file in frozen_files {
         let relative_path = frozen_file.path.as_str();

@@ -57,7 +57,7 @@ pub(super) async fn run_verify_commands(
     }
     let (context, target) = (effect_context.clone(), verify_workspace.clone());
     run_file_work(move || {
-        let project_root = context.project.root();
+        let project_root = context.project.tree_root();
         target.create(&WorkspaceSource {
             project_root,
             subject_files: &files,

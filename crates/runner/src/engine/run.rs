@@ -233,9 +233,9 @@ impl Runner {
         let plan = check_resumable(run_id, &entries, &run_view)?;
         start_check::refuse_outside_paths(&self.project, &plan.settings)?;
         for written_path in plan.order.written_paths() {
-            if self.project.root().join(written_path).exists() {
+            if self.project.tree_root().join(written_path).exists() {
                 // The journal may have come with a clone. A file that is only missing is reported by the run itself.
-                subject::ensure_inside(self.project.root(), written_path)?;
+                subject::ensure_inside(self.project.tree_root(), written_path)?;
             }
         }
         let locks = self.take_locks(run_id, &plan.order, update_sink).await?;

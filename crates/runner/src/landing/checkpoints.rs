@@ -342,7 +342,7 @@ impl CheckpointStore {
     }
 
     fn file_mode(&self, relative_path: &str) -> Option<u32> {
-        let metadata = fs::symlink_metadata(self.project.root().join(relative_path)).ok()?;
+        let metadata = fs::symlink_metadata(self.project.tree_root().join(relative_path)).ok()?;
         metadata.is_file().then(|| metadata.permissions().mode() & 0o777)
     }
 

@@ -356,7 +356,7 @@ fn create_private_workspace(
         return fs::write(workspace.directory().join(change_diff::DIFF_FILE), diff_text);
     }
     let subject_files: Vec<String> = subject.into_iter().flat_map(Subject::file_paths).map(String::from).collect();
-    let project_root = context.project.root();
+    let project_root = context.project.tree_root();
     workspace
         .create(&WorkspaceSource {
             project_root,
@@ -382,7 +382,7 @@ fn read_acceptance_criteria(workspace: &TaskWorkspace, context: &EffectContext, 
     let read_story = |directory: &Path| {
         Some(directory.join(story_path)).filter(|story_file| is_readable_file(story_file)).map(fs::read_to_string)?.ok()
     };
-    let story_text = read_story(&workspace.tree_dir()).or_else(|| read_story(context.project.root()));
+    let story_text = read_story(&workspace.tree_dir()).or_else(|| read_story(context.project.tree_root()));
     story_text.map(|story_text| tribunal_bmad::read_criteria(&story_text)).unwrap_or_default()
 }
 

@@ -81,7 +81,7 @@ impl DevelopmentScene {
     }
 
     fn commit(&self, message: &str) -> CommitOutcome {
-        let request = CommitWork { workspace: "dev".into(), message: message.into(), run_hooks: true };
+        let request = CommitWork { workspace: "dev".into(), message: message.into(), run_hooks: true, squash: false };
         match self.perform(Effect::Commit(request)).reply {
             Reply::Commit(outcome) => outcome,
             other => panic!("{other:?}"),

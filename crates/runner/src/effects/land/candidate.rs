@@ -227,8 +227,8 @@ fn read_patched_file(
     {
         return Ok(Err(PatchRefusal::Gutted { before: lines_before, after: lines_after }));
     }
-    let real_path = context.project.root().join(&relative_path);
-    if let Some(link) = find_link_on_path(context.project.root(), &relative_path) {
+    let real_path = context.project.tree_root().join(&relative_path);
+    if let Some(link) = find_link_on_path(context.project.tree_root(), &relative_path) {
         let detail = format!("{relative_path} is behind a symlink ({link})");
         return Ok(Err(PatchRefusal::Lost { detail }));
     }

@@ -61,7 +61,7 @@ pub(super) fn start_watch(
     let scan = shared_scans.scan_project(project_root, &excluded_paths(context));
     let source = PriorSource { project_root, scan: &scan, shared_scans };
     let mut prior_contents = PriorContents::default();
-    let is_whole = match task_copy {
+    let is_whole = match task_copy.filter(|_| copies_project(context)) {
         Some(workspace) => prior_contents.add_copied_files(source, workspace)?,
         None => false,
     };
@@ -70,6 +70,12 @@ pub(super) fn start_watch(
         prior_contents.add_listed_files(source, &checkpoints);
     }
     Ok(Some(ProjectWatch { scan, prior_contents }))
+}
+
+/// Whether agents get copies of the user's files. A run within a clone copies those of the clone, which say nothing about the
+/// user's.
+fn copies_project(context: &EffectContext) -> bool {
+    context.project.tree_root() == context.project.root()
 }
 
 /// Lists the directories that Tribunal writes into.
@@ -97,6 +103,7 @@ impl ProjectWatch {
         let excluded = excluded_paths(context);
         let current_scan = context.memory.project_scans.scan_project(project_root, &excluded);
         let checkpoints = CheckpointStore::for_run(&context.project, &context.run_id);
+        let task_copy = task_copy.filter(|_| copies_project(context));
         let finder = StrayFinder { context, watch: self, task_copy, checkpoints };
         let mut strays: Vec<StrayEdit> = current_scan.unwatched.iter().map(|path| unwatched_stray(path)).collect();
         let changes = current_scan.list_changes(&self.scan);

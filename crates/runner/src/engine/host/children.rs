@@ -1,6 +1,6 @@
 //! The child runs of a workflow: naming, starting and reporting them.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, path::PathBuf, pin::Pin};
 
 use tribunal_core::{
     decisions::user_request::UserRequest,
@@ -48,6 +48,8 @@ pub(crate) struct ChildPlan {
     pub plan: RunPlan,
     /// The effect was under way when the process last ended.
     pub resumed: bool,
+    /// The directory with the files that the child works on, if these are not the user's.
+    pub tree: Option<PathBuf>,
 }
 
 /// What a workflow asks for.
@@ -91,10 +93,25 @@ impl WorkflowHost<'_, '_> {
         let mut settings = self.context.settings.clone();
         settings.limits.share = Some(run_child.share);
         let plan = RunPlan { settings, order: run_child.order };
-        let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed };
+        let tree = match run_child.workspace.map(|workspace_name| self.open_tree(&workspace_name)).transpose() {
+            Ok(tree) => tree,
+            Err(problem) => {
+                let failed = async move { ChildEnd { key, child_id, result: Err(problem) } };
+                self.running_children.push(Box::pin(failed));
+                return Ok(());
+            }
+        };
+        let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed, tree };
         let drive = self.child_driver.drive_child(child_plan, self.update_sink);
         self.running_children.push(Box::pin(async move { ChildEnd { key, child_id, result: drive.await } }));
         Ok(())
+    }
+
+    /// Prepares the files of a workspace for a child that works on them. Returns where they are.
+    fn open_tree(&self, workspace_name: &str) -> Result<PathBuf, String> {
+        let workspace = self.context.find_development_workspace(workspace_name).map_err(|fault| fault.detail)?;
+        workspace.distrust_agent_files().map_err(|cause| cause.to_string())?;
+        Ok(workspace.agent_dir())
     }
 
     fn new_child_id(&self, run_child: &RunChild) -> Result<RunId, StoreError> {

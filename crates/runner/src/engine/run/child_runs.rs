@@ -46,8 +46,11 @@ impl ChildDriver for Runner {
 impl Runner {
     /// Drives the child until it ends or parks. It stops with its parent, or alone if the user asks for that.
     async fn run_child(mut self, child: ChildPlan, update_sink: &dyn UpdateSink) -> Result<(), RunError> {
-        let ChildPlan { child_id, parent, plan, resumed } = child;
+        let ChildPlan { child_id, parent, plan, resumed, tree } = child;
         let runner = &mut self;
+        if let Some(tree) = tree {
+            runner.project = runner.project.with_tree(tree);
+        }
         if parent.depth > MAX_DEPTH {
             return Err(RunError::TooDeep { run: child_id, depth: parent.depth });
         }

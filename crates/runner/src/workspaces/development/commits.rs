@@ -16,7 +16,7 @@ use super::{
     own_git_files::replace_agent_git,
     user_repository::{CommitRole, UserRepository, run_checked},
 };
-use crate::{git::to_trimmed_text, project::atomic_files};
+use crate::{git::to_trimmed_text, project::atomic_files, workspaces::TaskWorkspace};
 use tribunal_core::development::workspace::DevelopmentPlace;
 
 /// The author of commits where git knows no name.
@@ -40,6 +40,17 @@ pub(crate) struct ReadyCommit {
     pub tree: String,
     pub parent: CommitId,
     pub parent_tree: String,
+    /// The last commit of the workspace, which is the parent unless commits are squashed.
+    pub tip: CommitId,
+}
+
+/// How a commit relates to the earlier ones of its workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommitForm {
+    /// It follows them.
+    Added,
+    /// It takes their place.
+    Squashed,
 }
 
 /// The last commit, with the request that it was made for.
@@ -52,12 +63,12 @@ struct CommitRecord {
 
 impl DevelopmentWorkspace {
     /// Stages the content. `request` tells one request to commit from another.
-    pub fn prepare_commit(&self, request: &str) -> Result<PreparedCommit, WorkspaceError> {
+    pub fn prepare_commit(&self, request: &str, commit_form: CommitForm) -> Result<PreparedCommit, WorkspaceError> {
         let control_git = self.control_git();
         control_git.create_commit_index()?;
         let ready = self.stage_commit()?;
         if ready.parent_tree != ready.tree {
-            return Ok(PreparedCommit::Ready(ready));
+            return self.in_form(ready, commit_form);
         }
         match self.read_commit_record() {
             Some(record) if record.request == request && record.commit == ready.parent => {
@@ -67,8 +78,26 @@ impl DevelopmentWorkspace {
                 let CommitRecord { commit, rewritten, .. } = record;
                 Ok(PreparedCommit::AlreadyMade(CommittedWork { commit, rewritten }))
             }
+            // Several commits become one although nothing has changed since the last of them.
+            _ if commit_form == CommitForm::Squashed && ready.parent != self.record.base => {
+                self.in_form(ready, commit_form)
+            }
             _ => Ok(PreparedCommit::Unchanged(ready.parent)),
         }
+    }
+
+    /// Prepares a commit that follows the last one, or the base.
+    fn in_form(&self, ready: ReadyCommit, commit_form: CommitForm) -> Result<PreparedCommit, WorkspaceError> {
+        if commit_form == CommitForm::Added {
+            return Ok(PreparedCommit::Ready(ready));
+        }
+        let base = self.record.base.clone();
+        let base_tree = self.control_git().query_text(["rev-parse", &format!("{base}^{{tree}}")])?;
+        // All work was taken back.
+        if base_tree == ready.tree {
+            return Ok(PreparedCommit::Unchanged(base));
+        }
+        Ok(PreparedCommit::Ready(ReadyCommit { parent: base, parent_tree: base_tree, ..ready }))
     }
 
     /// Stages the content in the index of the commit, and returns what a commit of it would be.
@@ -84,7 +113,7 @@ impl DevelopmentWorkspace {
         let control_git = self.control_git();
         let tree = control_git.with_commit_index().query_text(["write-tree"])?;
         let (parent, parent_tree) = control_git.read_tip_with_tree()?;
-        Ok(ReadyCommit { tree, parent, parent_tree })
+        Ok(ReadyCommit { tree, tip: parent.clone(), parent, parent_tree })
     }
 
     /// Returns the files that differ between two trees.
@@ -113,9 +142,25 @@ impl DevelopmentWorkspace {
         let record_path = self.commit_record_path();
         let record_text = serde_json::to_vec(&record).map_err(io::Error::other).at_path(&record_path)?;
         atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
-        control_git.run(["update-ref", WORK_BRANCH, record.commit.as_str(), ready.parent.as_str()])?;
+        control_git.run(["update-ref", WORK_BRANCH, record.commit.as_str(), ready.tip.as_str()])?;
         self.publish_commit(&repository, &record.commit)?;
         Ok(CommittedWork { commit: record.commit, rewritten: record.rewritten })
+    }
+
+    /// Replaces what agents may have left in the tree for us to read: their own repository, and our own directory in it. From then on
+    /// git may look at the tree, as long as no agent works in it.
+    pub fn distrust_agent_files(&self) -> Result<(), WorkspaceError> {
+        if self.record.place != DevelopmentPlace::Clone {
+            return Ok(());
+        }
+        let own_dir = self.agent_dir().join(".tribunal/work");
+        if fs::symlink_metadata(&own_dir).is_ok() {
+            TaskWorkspace::from_directory(own_dir.clone()).remove().at_path(&own_dir)?;
+        }
+        let repository = UserRepository::open_around(&self.record.project_root)?;
+        let control_git = self.control_git();
+        let (tip, _) = control_git.read_tip_with_tree()?;
+        replace_agent_git(&repository, &control_git, &self.record, &tip)
     }
 
     fn commit_record_path(&self) -> std::path::PathBuf {

@@ -1,5 +1,6 @@
 //! States and commits.
 
+use crate::workspaces::development::commits::CommitForm;
 use std::os::unix::fs::symlink;
 
 use super::*;
@@ -106,7 +107,7 @@ fn a_repeated_request_finds_its_commit_and_another_one_finds_nothing_to_commit()
     let project = UserProject::with_files(&[("a.txt", "a\n")]);
     let workspace = project.open();
     assert!(
-        matches!(workspace.prepare_commit("x").unwrap(), PreparedCommit::Unchanged(tip) if tip == workspace.record.base)
+        matches!(workspace.prepare_commit("x", CommitForm::Added).unwrap(), PreparedCommit::Unchanged(tip) if tip == workspace.record.base)
     );
     workspace.write("a.txt", "agent\n");
     let commit = workspace.commit("one").commit;
@@ -114,10 +115,12 @@ fn a_repeated_request_finds_its_commit_and_another_one_finds_nothing_to_commit()
     project.git(&["update-ref", "-d", "refs/tribunal/work/loop-x1/dev"]);
     let workspace = project.reopen();
     assert!(
-        matches!(workspace.prepare_commit("one").unwrap(), PreparedCommit::AlreadyMade(made) if made.commit == commit)
+        matches!(workspace.prepare_commit("one", CommitForm::Added).unwrap(), PreparedCommit::AlreadyMade(made) if made.commit == commit)
     );
     assert_eq!(project.tip("refs/tribunal/work/loop-x1/dev"), commit);
-    assert!(matches!(workspace.prepare_commit("two").unwrap(), PreparedCommit::Unchanged(tip) if tip == commit));
+    assert!(
+        matches!(workspace.prepare_commit("two", CommitForm::Added).unwrap(), PreparedCommit::Unchanged(tip) if tip == commit)
+    );
     // The process ended between the commit and the branch: the commit is made again.
     workspace.write("a.txt", "more\n");
     let third = workspace.commit("three").commit;
@@ -182,4 +185,25 @@ fn the_boxes_of_requested_files_are_counted_unless_they_are_long_or_elsewhere() 
     let open_items: Vec<Option<&str>> =
         state.files.iter().map(|file| file.boxes.as_ref().map(|boxes| boxes.first_open.as_str())).collect();
     assert_eq!(open_items, [Some("one"), None, None, None, None, None, None, None]);
+}
+
+#[test]
+fn squashed_work_is_one_commit_on_the_base() {
+    let project = UserProject::with_files(&[("a.txt", "a\n")]);
+    let workspace = project.open();
+    workspace.write("a.txt", "one\n");
+    workspace.commit("first try");
+    workspace.write("b.txt", "two\n");
+    workspace.commit("second try");
+    let squash = |request: &str| workspace.prepare_commit(request, CommitForm::Squashed).unwrap();
+    let PreparedCommit::Ready(ready) = squash("done") else { panic!("several commits become one") };
+    let commit = workspace.finish_commit(&ready, "Story\n", "done", Default::default()).unwrap().commit;
+    assert_eq!(project.git(&["rev-parse", &format!("{commit}^")]), workspace.record.base.as_str());
+    assert_eq!(project.git(&["diff", "--name-only", &format!("{commit}^"), commit.as_str()]), "a.txt\nb.txt");
+    assert_eq!(project.tip("refs/tribunal/work/loop-x1/dev"), commit);
+    assert!(matches!(squash("done"), PreparedCommit::AlreadyMade(made) if made.commit == commit));
+    // Work that was taken back leaves nothing to commit.
+    workspace.write("a.txt", "a\n");
+    std::fs::remove_file(workspace.agent_dir().join("b.txt")).unwrap();
+    assert!(matches!(squash("later"), PreparedCommit::Unchanged(base) if base == workspace.record.base));
 }

@@ -6,6 +6,7 @@ mod integrating;
 mod opening;
 mod rebasing;
 
+use crate::workspaces::development::commits::CommitForm;
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -198,7 +199,7 @@ impl DevelopmentWorkspace {
 
     /// Commits without hooks.
     fn commit(&self, message: &str) -> CommittedWork {
-        match self.prepare_commit(message).unwrap() {
+        match self.prepare_commit(message, CommitForm::Added).unwrap() {
             PreparedCommit::Ready(ready) => self.finish_commit(&ready, message, message, Default::default()).unwrap(),
             other => panic!("{other:?}"),
         }

@@ -1,5 +1,6 @@
 //! Opening workspaces of all kinds of repositories.
 
+use crate::workspaces::development::commits::CommitForm;
 use std::os::unix::{ffi::OsStrExt, fs::symlink};
 
 use super::*;
@@ -237,7 +238,7 @@ fn a_filter_of_the_repository_never_runs_and_a_changed_file_of_it_is_refused() {
     assert_eq!(project.git(&["cat-file", "blob", &format!("{committed}:a.up")]), "TEXT");
     workspace.write("a.up", "agent\n");
     assert_eq!(workspace.changes(), ["modified a.up", "modified b.txt"]);
-    let refusal = workspace.prepare_commit("x").unwrap_err().to_string();
+    let refusal = workspace.prepare_commit("x", CommitForm::Added).unwrap_err().to_string();
     assert!(refusal.starts_with("a.up was changed"), "{refusal}");
     assert!(!project.root().join("ran").exists() && !workspace.record.tree.join("ran").exists());
 }
