@@ -5,6 +5,8 @@ pub(crate) mod sprint;
 use tribunal_bmad::{
     board::{self, Board},
     config::{self, BmadConfig},
+    documents::{self, DocumentKind, ProjectDocument},
+    epics::{self, EpicsDocument},
     keys::{self, BoardKey, StoryKey},
     layout::{self, BmadLayout},
     problem::{FileProblem, ProblemWeight},
@@ -160,6 +162,16 @@ impl BmadProject {
         // An empty path would cover the whole project.
         all_folders.retain(|folder| !folder.is_empty());
         all_folders
+    }
+
+    /// Reads all files with epics as one plan.
+    pub fn read_epics(&self) -> EpicsDocument {
+        let found_documents = documents::find_documents(&self.shelf, &self.config.folders);
+        let paths = found_documents.of_kind(DocumentKind::Epics).flat_map(ProjectDocument::paths);
+        let read_file = |path: &str| Some((path.to_string(), self.shelf.read_file(path).ok().flatten()?));
+        let texts: Vec<(String, String)> = paths.filter_map(read_file).collect();
+        let parts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        epics::read_epics(&parts)
     }
 
     /// The path of a story's file.

@@ -49,6 +49,8 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
         }
         Effect::ReadChange(read_change) => format!("list the change {}", read_change.title),
         Effect::Notify(notify) => format!("notify: {}", notify.text),
+        Effect::ReadStory(read_story) => format!("read the story {}", read_story.story.key),
+        Effect::WriteStory(write) => format!("write the story {} ({})", write.story.key, write.stage),
         _ => return None,
     };
     Some(text)

@@ -287,6 +287,7 @@ kind_reporters! {
     Review(crate::review::ReviewReporter);
     Session(crate::session::SessionReporter);
     Loop(crate::loop_run::LoopReporter);
+    Story(crate::story::StoryReporter);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::ToyReporter);
 }

@@ -29,6 +29,7 @@ mod run_standing;
 mod run_text;
 mod session;
 mod step_list;
+mod story;
 mod style;
 pub mod tables;
 mod terminal_text;

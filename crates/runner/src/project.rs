@@ -5,6 +5,7 @@ pub mod document_search;
 pub mod file_edits;
 pub mod locked_edit;
 pub mod project_files;
+pub mod story_facts;
 pub mod subject;
 
 use std::{

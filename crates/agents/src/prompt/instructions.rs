@@ -18,13 +18,21 @@ use super::{
 
 const TEMPLATE: &str = include_str!("../../templates/instructions.md");
 
-/// Renders the whole prompt. The access says which rules the agent gets for its workspace.
+/// Renders the whole prompt for a client. The access says which rules the agent gets for its workspace.
 pub fn render_instructions(
     brief: &InstructionBrief,
     expects: ExpectedAnswer,
     access: AgentAccess,
+    client: Option<&str>,
 ) -> Result<String, TemplateError> {
-    let mut template_values = collect_values(brief, &brief.text, expects, access)?;
+    let command = brief.opening.as_ref().and_then(|opening| opening.command_for(client?));
+    let instructions = match &brief.opening {
+        Some(opening) if command.is_none() && !opening.text.is_empty() => {
+            format!("{}\n\n{}", opening.text.trim_end(), brief.text)
+        }
+        _ => brief.text.clone(),
+    };
+    let mut template_values = collect_values(brief, &instructions, expects, access)?;
     let mut filled_prompt = fill_template(TEMPLATE, &template_values)?;
     let material_texts: Vec<&str> = brief.material.iter().map(|material| material.text.as_str()).collect();
     let material_text = material_texts.join("\n");
@@ -34,7 +42,11 @@ pub fn render_instructions(
         exempt_bytes: brief.text.len() + material_text.len(),
     };
     surroundings.fill_in(TEMPLATE, &mut template_values, &mut filled_prompt)?;
-    Ok(filled_prompt)
+    // A command only works at the very beginning.
+    Ok(match command {
+        Some(command) => format!("{command}\n\n{}", filled_prompt.trim_start()),
+        None => filled_prompt,
+    })
 }
 
 /// Renders the next turn of a session that the agent still remembers. A correction is enough by itself; other instructions
@@ -107,7 +119,11 @@ fn answer_form(expects: ExpectedAnswer) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::{brief::AnswerContent, instructions::BriefMaterial, status_report::WorkStatus};
+    use tribunal_core::tasks::{
+        brief::AnswerContent,
+        instructions::{BriefMaterial, ClientCommand, TaskOpening},
+        status_report::WorkStatus,
+    };
 
     use super::*;
     use crate::answer::read_answer;
@@ -129,7 +145,7 @@ mod tests {
         brief.surroundings.servers = vec!["files".into()];
         brief.surroundings.memory = vec!["names matter".into()];
         brief.surroundings.context.stable = "Story 2 of 5.".into();
-        let prompt = render_instructions(&brief, ExpectedAnswer::Status, AgentAccess::Write).unwrap();
+        let prompt = render_instructions(&brief, ExpectedAnswer::Status, AgentAccess::Write, None).unwrap();
         let position = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part} is missing in {prompt}"));
         let parts = [
             "private workspace",
@@ -146,11 +162,29 @@ mod tests {
 
     #[test]
     fn each_expectation_has_its_form_and_plain_text_has_none() {
-        let prompt_for = |expects| render_instructions(&sample_brief(), expects, AgentAccess::Read).unwrap();
+        let prompt_for = |expects| render_instructions(&sample_brief(), expects, AgentAccess::Read, None).unwrap();
         assert!(prompt_for(ExpectedAnswer::Question).contains("end it with a menu"));
         assert!(prompt_for(ExpectedAnswer::Findings).contains("findings:"));
         let plain_prompt = prompt_for(ExpectedAnswer::Text);
         assert!(plain_prompt.contains("Only read") && !plain_prompt.contains("nd your answer"), "{plain_prompt}");
+    }
+
+    #[test]
+    fn a_command_comes_first_and_words_replace_it_for_other_clients() {
+        let command = ClientCommand { client: "claude-code".into(), text: "/bmad-dev-story a.md".into() };
+        let opening = TaskOpening { commands: vec![command], text: "Run dev-story on a.md.".into() };
+        let brief = InstructionBrief { opening: Some(Box::new(opening)), ..InstructionBrief::new("Do not ask.") };
+        let prompt_for = |client: Option<&str>| {
+            render_instructions(&brief, ExpectedAnswer::Turn, AgentAccess::Develop, client).unwrap()
+        };
+        let with_command = prompt_for(Some("claude-code"));
+        assert!(with_command.starts_with("/bmad-dev-story a.md\n\n"), "{with_command}");
+        assert!(with_command.contains("Do not ask.") && !with_command.contains("Run dev-story"), "{with_command}");
+        for client in [Some("codex"), None] {
+            let with_words = prompt_for(client);
+            assert!(with_words.contains("Run dev-story on a.md.\n\nDo not ask."), "{with_words}");
+            assert!(!with_words.contains("/bmad-dev-story"), "{with_words}");
+        }
     }
 
     #[test]
@@ -163,7 +197,7 @@ mod tests {
         let short_turn = render_instruction_follow_up(&brief, ExpectedAnswer::Text).unwrap();
         assert!(short_turn.contains("Now write its tests.") && short_turn.contains("Obey me."), "{short_turn}");
         assert!(!short_turn.contains("Write the story"), "{short_turn}");
-        let whole_prompt = render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read).unwrap();
+        let whole_prompt = render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read, None).unwrap();
         assert!(whole_prompt.contains("Write the story") && !whole_prompt.contains("its tests"), "{whole_prompt}");
         brief.correction = "the answer has no status block".into();
         let correction = render_instruction_follow_up(&brief, ExpectedAnswer::Status).unwrap();
@@ -188,7 +222,7 @@ mod tests {
     fn a_developer_reads_its_own_rules_and_little_beside_the_task() {
         let task_text = "Make the tests pass.";
         let brief = InstructionBrief::new(task_text);
-        let prompt = render_instructions(&brief, ExpectedAnswer::Turn, AgentAccess::Develop).unwrap();
+        let prompt = render_instructions(&brief, ExpectedAnswer::Turn, AgentAccess::Develop, None).unwrap();
         assert!(prompt.contains("place for this work") && prompt.contains("run commands"), "{prompt}");
         assert!(!prompt.contains("as a patch") && !prompt.contains("Only read"), "{prompt}");
         assert!(prompt.contains("---RALPH_STATUS---"), "{prompt}");
@@ -201,7 +235,7 @@ mod tests {
     fn a_nul_character_is_refused() {
         let brief = InstructionBrief::new("a\0b");
         assert!(matches!(
-            render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read),
+            render_instructions(&brief, ExpectedAnswer::Text, AgentAccess::Read, None),
             Err(TemplateError::Nul { .. })
         ));
     }

@@ -27,6 +27,7 @@ impl CliCommand {
             // Previews change nothing.
             CliCommand::Init(arguments) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Review(arguments) if arguments.dry_run => CommandAuthority::None,
+            CliCommand::Sprint(arguments) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Gc(arguments) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Discard(arguments) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Undo(arguments) if !arguments.yes => CommandAuthority::None,
@@ -41,6 +42,7 @@ impl CliCommand {
                 user("loop run --in-session", "hold a session")
             }
             CliCommand::Loop(LoopCommand::Run(_)) => start_runs("loop run"),
+            CliCommand::Sprint(_) => start_runs("sprint"),
 
             CliCommand::Init(_) => user("init", "change the project"),
             CliCommand::Resume(_) => user("resume", "resume a run"),
@@ -65,6 +67,7 @@ impl CliCommand {
             | CliCommand::Findings(_)
             | CliCommand::Diff(_)
             | CliCommand::Validate(_)
+            | CliCommand::Verify(_)
             | CliCommand::Log(_)
             | CliCommand::Doctor(_)
             | CliCommand::Loop(LoopCommand::Status(_))

@@ -26,12 +26,15 @@ mod runs;
 mod say;
 mod schema;
 mod session_loops;
+mod sprint;
 mod status;
 mod stop;
 mod story;
 mod trust;
 mod undo;
 mod validate;
+mod verify;
+mod workplace;
 
 use clap::Subcommand;
 
@@ -70,6 +73,10 @@ pub(crate) enum CliCommand {
     Board(board::BoardCommand),
     /// Check that documents, board, stories and settings are consistent, and whether a workflow can run
     Validate(validate::ValidateArguments),
+    /// Develop stories: create, develop, check, review, commit
+    Sprint(Box<sprint::SprintArguments>),
+    /// Check a story against files and git, as a run does after each step
+    Verify(verify::VerifyArguments),
     /// Show a story file, tick its tasks, or add files and review follow-ups to it
     Story(story::StoryArguments),
     /// Show the log of a run or a loop, from its journal
@@ -121,6 +128,8 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         CliCommand::Undo(arguments) => undo::run(&arguments, context),
         CliCommand::Board(subcommand) => board::run(&subcommand, context),
         CliCommand::Validate(arguments) => validate::run(&arguments, context),
+        CliCommand::Sprint(arguments) => sprint::run(&arguments, context),
+        CliCommand::Verify(arguments) => verify::run(&arguments, context),
         CliCommand::Story(arguments) => story::run(&arguments, context),
         CliCommand::Log(arguments) => log::run(&arguments, context),
         CliCommand::Trust(arguments) => trust::run(&arguments, context),

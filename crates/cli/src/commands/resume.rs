@@ -35,7 +35,7 @@ use crate::{
     },
     settings::{
         EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
-        resolve_loop_settings, resolve_settings, user_item_hashes,
+        resolve_loop_settings, resolve_settings, resolve_story_settings, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -306,6 +306,16 @@ fn resolve_reloaded(
         let plan = resolved.reload_onto(pinned_settings, pinned_loop).into_run();
         let items = find_foreign_items(&plan.settings)?;
         return Ok(ReloadedPlan { plan, items });
+    }
+    if let RunOrder::Story(pinned_story) = pinned_order {
+        let resolved = resolve_story_settings(project_root, &run_inputs)?;
+        print_notes(resolved.notes.iter(), context)?;
+        print_warnings(resolved.warnings.iter(), context)?;
+        let mut settings = resolved.plan.settings;
+        settings.reviews.clone_from(&pinned_settings.reviews);
+        settings.limits.share = pinned_settings.limits.share;
+        let items = find_foreign_items(&settings)?;
+        return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Story(pinned_story) }, items });
     }
     // Runs of other kinds have no subject, and of what is resolved for a review they use the settings alone.
     let subject = pinned_order.as_review().map_or_else(|| Subject::from_path("", None), |order| order.subject.clone());

@@ -8,6 +8,7 @@ use tribunal_core::{
     engine::{limits::RunLimits, plan::RunPlan, settings::Settings},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
+    story::order::StoryOrder,
 };
 use tribunal_report::DisplayMode;
 
@@ -126,27 +127,48 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     let mut order = typed_settings.loop_run;
     order.review.panel.plans.roster = roster.personas;
     order.skip_baseline = !typed_settings.review.baseline;
-    // A loop works for a whole night, so its defaults are larger than those of a review.
+    apply_development_limits(&effective, &mut resolved.plan.settings.limits);
+    Ok(ResolvedLoop { settings: resolved.with_order(order), choices: typed_settings.loop_choices, effective })
+}
+
+/// Resolves the settings for the run of a story. The caller adds the story and its branch.
+pub(crate) fn resolve_story_settings(
+    project_root: &Path,
+    inputs: &RunInputs,
+) -> Result<ResolvedSettings<StoryOrder>, UserError> {
+    let CommonSettings { typed_settings, roster, effective, mut resolved } = resolve_common(project_root, inputs)?;
+    let mut order = typed_settings.story;
+    order.review.panel = typed_settings.review.panel;
+    order.review.panel.required_issues = 0;
+    order.review.panel.plans.roster = roster.personas;
+    order.review.fixers = typed_settings.review.fixers;
+    order.review.level = typed_settings.review.level.unwrap_or(order.review.level);
+    order.skip_baseline = !typed_settings.review.baseline;
+    apply_development_limits(&effective, &mut resolved.plan.settings.limits);
+    Ok(resolved.with_order(order))
+}
+
+/// Development takes a whole night, so its defaults are larger than those of a review.
+fn apply_development_limits(effective: &EffectiveSettings, limits: &mut RunLimits) {
     let is_default = |setting_path: &str| {
         effective.origin_of(setting_path).is_none_or(|origin| origin.layer == SettingLayer::Default)
     };
-    let (limits, loop_limits) = (&mut resolved.plan.settings.limits, RunLimits::for_development());
+    let development_limits = RunLimits::for_development();
     if is_default("limits.max_runtime_minutes") {
-        limits.runtime_ms = loop_limits.runtime_ms;
+        limits.runtime_ms = development_limits.runtime_ms;
     }
     if is_default("limits.max_cost") {
-        limits.cost = loop_limits.cost;
+        limits.cost = development_limits.cost;
     }
     if is_default("limits.max_tokens") {
-        limits.tokens = loop_limits.tokens;
+        limits.tokens = development_limits.tokens;
     }
     if is_default("limits.task_tokens") {
-        limits.task_tokens = loop_limits.task_tokens;
+        limits.task_tokens = development_limits.task_tokens;
     }
     if is_default("limits.task_turns") {
-        limits.task_turns = loop_limits.task_turns;
+        limits.task_turns = development_limits.task_turns;
     }
-    Ok(ResolvedLoop { settings: resolved.with_order(order), choices: typed_settings.loop_choices, effective })
 }
 
 /// The settings of a loop, and what its command needs besides.

@@ -12,6 +12,7 @@ use tribunal_core::{
     engine::settings::Settings,
     loop_run::order::LoopOrder,
     review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
+    story::{facts::StoryName, order::StoryOrder},
 };
 use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
@@ -28,6 +29,8 @@ pub(crate) struct TypedSettings {
     /// What a headless loop is pinned to in addition. The command adds its task and its branch.
     pub loop_run: LoopOrder,
     pub loop_choices: LoopChoices,
+    /// What the run of a story is pinned to in addition. The command adds the story and its branch.
+    pub story: StoryOrder,
     /// Limits of the command, not of the run; they are not pinned.
     pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
@@ -51,6 +54,7 @@ impl Default for TypedSettings {
             // So are the task and the branch.
             loop_run: LoopOrder::new("", TargetBranch { name: String::new(), created_at: None }),
             loop_choices: LoopChoices::default(),
+            story: StoryOrder::new(StoryName::from_key(""), TargetBranch { name: String::new(), created_at: None }),
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             fail_on: None,

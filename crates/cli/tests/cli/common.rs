@@ -139,7 +139,7 @@ impl Sandbox {
     pub fn tribunal_command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let has_word = |word: &str| args.iter().any(|arg| arg.as_ref() == word);
         let runs_loop = has_word("loop") && has_word("run") && !has_word("--in-session");
-        let starts_run = has_word("review") || has_word("resume") || runs_loop;
+        let starts_run = has_word("review") || has_word("resume") || has_word("sprint") || runs_loop;
         if self.trusts_commands && starts_run {
             // Settings that cannot be read have nothing to trust; the command under test reports them.
             let _ = self.untrusted_command(&["trust", "--yes"]).output().unwrap();

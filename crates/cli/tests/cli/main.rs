@@ -55,6 +55,8 @@ mod settings;
 mod silence;
 mod sprint;
 mod stories;
+mod story_runs;
+mod story_sandbox;
 mod stray_edits_unsandboxed;
 mod terminal_escapes;
 mod terminal_questions;

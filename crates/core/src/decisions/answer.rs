@@ -27,6 +27,10 @@ pub enum ChoiceKey {
     Accept,
     More,
     End,
+    // For stories.
+    Hand,
+    Agent,
+    Skip,
 }
 
 words!(ChoiceKey {
@@ -42,10 +46,13 @@ words!(ChoiceKey {
     Accept = "accept",
     More = "more",
     End = "end",
+    Hand = "hand",
+    Agent = "agent",
+    Skip = "skip",
 });
 
 impl ChoiceKey {
-    const ALL: [ChoiceKey; 12] = [
+    const ALL: [ChoiceKey; 15] = [
         ChoiceKey::Retry,
         ChoiceKey::Uphold,
         ChoiceKey::Approve,
@@ -58,6 +65,9 @@ impl ChoiceKey {
         ChoiceKey::Accept,
         ChoiceKey::More,
         ChoiceKey::End,
+        ChoiceKey::Hand,
+        ChoiceKey::Agent,
+        ChoiceKey::Skip,
     ];
 
     pub fn parse(choice_text: &str) -> Option<ChoiceKey> {

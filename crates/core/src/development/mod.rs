@@ -7,4 +7,5 @@ pub mod check_scripts;
 pub mod checks;
 pub mod commits;
 pub mod notices;
+pub mod performing;
 pub mod workspace;

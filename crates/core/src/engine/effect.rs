@@ -34,6 +34,7 @@ use crate::{
         records::{RecordChange, RecordKind, StoredRecord},
     },
     review::{own_file::OwnFile, subject::Subject},
+    story::facts::{ReadStory, StoryReading, StoryWriting, WriteStory},
     tasks::{
         brief::{AgentReply, AgentTask},
         fault::Fault,
@@ -140,6 +141,8 @@ effects! {
     Integrate = "integrate": Integrate -> IntegrateOutcome;
     ReadChange = "read_change": ReadChange -> ChangeOutcome;
     Notify = "notify": NotifyUser -> NotifyOutcome;
+    ReadStory = "read_story": ReadStory -> StoryReading;
+    WriteStory = "write_story": WriteStory -> StoryWriting;
 }
 
 /// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.

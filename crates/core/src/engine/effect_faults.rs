@@ -18,6 +18,7 @@ use crate::{
         },
         limits::AgentUsage,
     },
+    story::facts::{StoryReading, StoryWriting},
     tasks::fault::Fault,
 };
 
@@ -41,6 +42,8 @@ impl Reply {
             EffectKind::Integrate => Some(Reply::Integrate(fault.into())),
             EffectKind::ReadChange => Some(Reply::ReadChange(fault.into())),
             EffectKind::Notify => Some(Reply::Notify(fault.into())),
+            EffectKind::ReadStory => Some(Reply::ReadStory(fault.into())),
+            EffectKind::WriteStory => Some(Reply::WriteStory(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
             EffectKind::Inbox
             | EffectKind::Wait
@@ -70,6 +73,8 @@ impl Reply {
             | Reply::Integrate(IntegrateOutcome::Failed { fault })
             | Reply::ReadChange(ChangeOutcome::Failed { fault })
             | Reply::Notify(NotifyOutcome::Failed { fault })
+            | Reply::ReadStory(StoryReading::Failed { fault })
+            | Reply::WriteStory(StoryWriting::Failed { fault })
             | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
         }
@@ -102,7 +107,9 @@ failed_with_a_fault!(
     RebaseOutcome,
     IntegrateOutcome,
     ChangeOutcome,
-    NotifyOutcome
+    NotifyOutcome,
+    StoryReading,
+    StoryWriting
 );
 
 impl From<Fault> for AskOutcome {

@@ -176,12 +176,16 @@ macro_rules! run_kinds {
 impl RunOrder {
     /// Whether the run starts one agent after the other, so that each start should be quick.
     pub fn repeats_one_agent(&self) -> bool {
-        matches!(self, RunOrder::Loop(_))
+        matches!(self, RunOrder::Loop(_) | RunOrder::Story(_))
     }
 
     /// Whether agents work in the user's checkout itself.
     pub fn works_in_place(&self) -> bool {
-        matches!(self, RunOrder::Loop(order) if order.place == DevelopmentPlace::InPlace)
+        match self {
+            RunOrder::Loop(order) => order.place == DevelopmentPlace::InPlace,
+            RunOrder::Story(order) => order.place == DevelopmentPlace::InPlace,
+            _ => false,
+        }
     }
 
     /// The order of a review; `None` if the run is of another kind.
@@ -197,6 +201,7 @@ run_kinds! {$
     Review(crate::review::order::ReviewOrder);
     Session(crate::session::event::SessionAssignment);
     Loop(crate::loop_run::order::LoopOrder);
+    Story(crate::story::order::StoryOrder);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::order::ToyOrder);
 }

@@ -20,6 +20,7 @@ use crate::{
     loop_run::view::LoopView,
     review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
     session::{ending::describe_session_question, event::SessionEvent, view::SessionView},
+    story::view::StoryView,
 };
 
 /// The phase of a run according to its journal. The journal cannot know whether a process still works on it.
@@ -289,6 +290,14 @@ impl RunView {
     pub fn as_loop(&self) -> Option<&LoopView> {
         match &self.detail {
             Some(WorkflowView::Loop(view)) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// Returns what only story runs have; `None` if the run is of another kind.
+    pub fn as_story(&self) -> Option<&StoryView> {
+        match &self.detail {
+            Some(WorkflowView::Story(view)) => Some(view),
             _ => None,
         }
     }

@@ -1,22 +1,22 @@
 //! What all stages of a loop have in common.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, vec::Vec};
 
 use crate::{
     development::{
-        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
-        notices::{NotifyOutcome, NotifyUser},
+        checks::{CheckSpec, ChecksReport},
+        performing,
     },
     engine::{
-        event::RunEvent,
         host::{Host, ParkedRun},
         ids::Key,
-        reason::{RunEnding, RunReason},
+        reason::RunEnding,
         run_kind::RunKind,
     },
     loop_run::order::LoopOrder,
-    tasks::fault::Fault,
 };
+
+pub(super) use crate::development::performing::environment_ending;
 
 /// The name of the one workspace of a loop.
 pub(super) const WORKSPACE_NAME: &str = "work";
@@ -38,37 +38,16 @@ pub(super) enum StageEnd {
     Halted(RunEnding),
 }
 
-/// Runs the user's notification command. One that fails is a warning: the loop does not depend on it.
+/// Runs the user's notification command.
 pub(super) async fn notify_user(host: LoopHost<'_>, notify_key: Key, detail: &str) -> Result<(), ParkedRun> {
-    let notify = NotifyUser { text: format!("loop over {}: {detail}", host.order.title()) };
-    if let NotifyOutcome::Failed { fault } = host.host.perform(notify_key, notify).await? {
-        host.host.note_event(RunEvent::Warned { text: format!("could not notify you: {}", fault.detail) });
-    }
-    Ok(())
+    performing::notify_user(host.host, notify_key, format!("loop over {}: {detail}", host.order.title())).await
 }
 
-pub(super) fn environment_ending(fault: &Fault) -> RunEnding {
-    RunEnding::new(RunReason::Environment, fault.detail.clone())
-}
-
-/// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
-/// environment.
+/// Runs checks in the workspace.
 pub(super) async fn run_checks(
     host: LoopHost<'_>,
     checks_key: Key,
     checks: Vec<CheckSpec>,
 ) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
-    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) }, checks };
-    Ok(match host.host.perform(checks_key, run_checks).await? {
-        ChecksOutcome::Ran(report) => {
-            for remark in &report.remarks {
-                host.host.note_event(RunEvent::Warned { text: remark.clone() });
-            }
-            match report.find_unrunnable() {
-                Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
-                None => Ok(report),
-            }
-        }
-        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
-    })
+    performing::run_checks(host.host, WORKSPACE_NAME, checks_key, checks).await
 }

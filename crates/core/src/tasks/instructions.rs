@@ -19,6 +19,9 @@ pub struct InstructionBrief {
     /// What the task is about, in a few words for screens: `story 1.2`. The agent does not see it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// What the prompt begins with, before the instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Box<TaskOpening>>,
     /// The instructions, in the workflow's own words. Text of others belongs into `material`.
     pub text: String,
     /// What to say instead of `text` in a session that has it already; `None` says it again.
@@ -41,6 +44,30 @@ impl InstructionBrief {
     pub fn new(text: impl Into<String>) -> InstructionBrief {
         InstructionBrief { text: text.into(), ..InstructionBrief::default() }
     }
+}
+
+/// What a prompt begins with: a command of the client, or words that say the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskOpening {
+    /// Commands, which only work at the very beginning of a prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<ClientCommand>,
+    /// For every client without a command.
+    pub text: String,
+}
+
+impl TaskOpening {
+    /// Returns the command of a client, by its id.
+    pub fn command_for(&self, client: &str) -> Option<&str> {
+        self.commands.iter().find(|command| command.client == client).map(|command| command.text.as_str())
+    }
+}
+
+/// A command of one client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCommand {
+    pub client: String,
+    pub text: String,
 }
 
 /// A text that is shown to an agent as material, not as instructions.

@@ -13,6 +13,7 @@ mod freeze;
 mod land;
 mod notify;
 mod own_files;
+mod stories;
 mod stray_edits;
 mod take_in;
 #[cfg(test)]
@@ -308,6 +309,8 @@ pub(crate) async fn perform_effect(
         Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
         Effect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
         Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
+        Effect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
+        Effect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
     };
     Some(reply.into())
 }

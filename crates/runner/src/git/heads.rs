@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_core::{
+    development::workspace::{PathChange, WorkspaceChange},
+    engine::ids::CommitId,
+};
 
 use super::{GitError, GitRepository, to_trimmed_text};
 
@@ -59,6 +62,55 @@ pub fn list_uncommitted(project_root: &Path) -> Result<Vec<String>, GitError> {
     // Each record is two letters, a blank and the name.
     let names = listed.split(|byte| *byte == 0).filter_map(|record| record.get(3..)).filter(|name| !name.is_empty());
     Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// Lists the files that differ between a commit and another one, or the checkout with its new files.
+pub fn list_changes(project_root: &Path, base: &str, end: Option<&str>) -> Result<Vec<WorkspaceChange>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let range = end.map_or_else(|| base.to_string(), |end| format!("{base}..{end}"));
+    let listed = repository.query([
+        "diff",
+        "--name-status",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--relative",
+        &range,
+        "--",
+    ])?;
+    let mut fields = listed.split(|byte| *byte == 0).map(|field| String::from_utf8_lossy(field).into_owned());
+    let mut changes = Vec::new();
+    while let (Some(status), Some(path)) = (fields.next().filter(|status| !status.is_empty()), fields.next()) {
+        let change = match status.as_str() {
+            "A" => PathChange::Added,
+            "D" => PathChange::Deleted,
+            _ => PathChange::Modified,
+        };
+        changes.push(WorkspaceChange { path, change });
+    }
+    if end.is_none() {
+        let untracked = repository.query(["ls-files", "-z", "--others", "--exclude-standard"])?;
+        let names = untracked.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        changes.extend(names.map(|name| WorkspaceChange {
+            path: String::from_utf8_lossy(name).into_owned(),
+            change: PathChange::Added,
+        }));
+    }
+    Ok(changes)
+}
+
+/// Reads a file of the project as it is in a commit; `None` if that has none.
+pub fn read_file_at(project_root: &Path, commit: &str, relative_path: &str) -> Option<Vec<u8>> {
+    let repository = GitRepository::open_at(project_root).ok()?;
+    let object_name = format!("{commit}:./{relative_path}");
+    repository.query(["cat-file", "blob", object_name.as_str()]).ok()
+}
+
+/// Returns the commit that a name means; `None` if there is none.
+pub fn find_commit(project_root: &Path, commit_name: &str) -> Result<Option<CommitId>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let revision = format!("{commit_name}^{{commit}}");
+    Ok(query_text(&repository, &["rev-parse", "-q", "--verify", "--end-of-options", &revision])?.map(CommitId::new))
 }
 
 /// How git treats a file of the checkout.

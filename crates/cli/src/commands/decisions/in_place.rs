@@ -173,6 +173,7 @@ impl Questioner<'_> {
         let choice = choice_key.to_string();
         let note_prompt = match choice_key {
             ChoiceKey::Reject | ChoiceKey::Retry | ChoiceKey::Uphold => "Note for the fixer (press Enter for none):",
+            ChoiceKey::Agent => "Note for the agent (press Enter for none):",
             ChoiceKey::Dismiss | ChoiceKey::Defer => "Reason (press Enter for none):",
             ChoiceKey::Approve
             | ChoiceKey::Keep
@@ -180,7 +181,9 @@ impl Questioner<'_> {
             | ChoiceKey::Fixers
             | ChoiceKey::Accept
             | ChoiceKey::More
-            | ChoiceKey::End => return Ok(Some(DecisionAnswer { choice, note: String::new() })),
+            | ChoiceKey::End
+            | ChoiceKey::Hand
+            | ChoiceKey::Skip => return Ok(Some(DecisionAnswer { choice, note: String::new() })),
         };
         loop {
             let PromptInput::Line(note) = self.terminal_prompt.read_answer(note_prompt)? else { return Ok(None) };

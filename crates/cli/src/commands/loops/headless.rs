@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tribunal_core::{
-    development::workspace::{DevelopmentPlace, TargetBranch},
+    development::workspace::DevelopmentPlace,
     loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    git::heads::{self, CurrentHead, FileTracking},
+    git::heads::{self, FileTracking},
 };
 
 use super::{check_promise, check_prompt, ralph_project::LoopProject};
@@ -19,6 +19,7 @@ use crate::{
     commands::{
         decisions::{StoppedRun, answer_in_place},
         review::{print_notes, print_warnings, silence_if_asked},
+        workplace::{WorkWords, check_clean_checkout, choose_branch, describe_files},
     },
     context::CommandContext,
     messages::user_errors::UserError,
@@ -32,6 +33,8 @@ use crate::{
     terminal::{progress_display::ProgressArgs, shell_quoting::shell_quote},
     trust::{self, trust_item::TrustItem},
 };
+
+const LOOP_WORDS: WorkWords = WorkWords { subject: "A loop", command: "loop run" };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopRunArguments {
@@ -144,7 +147,7 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     order.prompt_file = task.prompt_file;
     order.place = if arguments.work.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
     order.skip_baseline |= arguments.work.skip_baseline;
-    order.branch = choose_branch(&project, arguments.work.branch.as_deref(), context)?;
+    order.branch = choose_branch(&project, arguments.work.branch.as_deref(), LOOP_WORDS, context)?;
     if resolved.choices.accepts_checkbox {
         order.completion.checkbox_file.clone_from(&order.prompt_file);
     }
@@ -234,45 +237,6 @@ pub(super) fn read_task_file(project: &Project, typed_file: &Path) -> Result<Loo
     Ok(LoopTask { prompt, prompt_file: Some(relative_path) })
 }
 
-/// Chooses the branch that the work begins with and lands on.
-fn choose_branch(
-    project: &Project,
-    typed_branch: Option<&str>,
-    context: &CommandContext,
-) -> Result<TargetBranch, UserError> {
-    let head = heads::read_head(project.root())
-        .map_err(|cause| UserError::from(cause).with_reason("A loop works on a git branch. Nothing was started."))?;
-    let program_name = context.program_name();
-    let head_commit = match (&head, typed_branch) {
-        (CurrentHead::Unborn { name }, _) => {
-            return Err(UserError::usage(format!("the branch {name} has no commit yet"))
-                .with_reason("A loop begins with a commit. Nothing was started.")
-                .with_step("make a first commit: `git add -A && git commit -m \"Begin\"`"));
-        }
-        (CurrentHead::Detached { commit }, None) => {
-            return Err(UserError::usage(format!("HEAD is detached at {}", commit.short_hex()))
-                .with_reason("The result of a loop lands on a branch. Nothing was started.")
-                .with_step("check out a branch: `git switch main`")
-                .with_step(format!("or name one for the result: `{program_name} loop run --branch NAME`")));
-        }
-        (CurrentHead::Detached { commit } | CurrentHead::Branch { commit, .. }, _) => commit.clone(),
-    };
-    let Some(branch_name) = typed_branch else {
-        return match head {
-            CurrentHead::Branch { name, .. } => Ok(TargetBranch { name, created_at: None }),
-            CurrentHead::Unborn { .. } | CurrentHead::Detached { .. } => Err(UserError::usage("HEAD is on no branch")),
-        };
-    };
-    if !heads::is_branch_name(project.root(), branch_name)? {
-        return Err(UserError::usage(format!("`{branch_name}` is not a valid branch name")));
-    }
-    let created_at = match heads::find_branch(project.root(), branch_name)? {
-        Some(_) => None,
-        None => Some(head_commit),
-    };
-    Ok(TargetBranch { name: branch_name.to_string(), created_at })
-}
-
 /// Makes sure that the plan, which decides about completion, exists in the workspace.
 fn check_plan_file(project: &Project, order: &LoopOrder) -> Result<(), UserError> {
     if order.place == DevelopmentPlace::InPlace {
@@ -303,25 +267,6 @@ fn drop_untracked_checkbox(project: &Project, order: &mut LoopOrder) -> Result<(
         order.completion.checkbox_file = None;
     }
     Ok(())
-}
-
-/// Refuses to work in a checkout with changes of the user: they would become part of the loop's commits.
-fn check_clean_checkout(project: &Project) -> Result<(), UserError> {
-    let uncommitted = heads::list_uncommitted(project.root())?;
-    let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
-    Err(UserError::usage(format!("your checkout has uncommitted changes: {files_text}"))
-        .with_reason("With --in-place the loop works in your checkout, which must be clean. Nothing was started.")
-        .with_step("commit them or put them aside: `git stash`")
-        .with_step("or leave out --in-place: the loop then works in a private clone"))
-}
-
-/// Names the first file and counts the others; `None` if there are none.
-fn describe_files(file_names: &[String]) -> Option<String> {
-    match file_names {
-        [] => None,
-        [only_file] => Some(only_file.clone()),
-        [first_file, others @ ..] => Some(format!("{first_file} and {} more", others.len())),
-    }
 }
 
 /// Warns that a clone has only what is committed.

@@ -9,6 +9,7 @@
 mod bmad_rows;
 mod loop_rows;
 mod review_rows;
+mod sprint_rows;
 
 use super::{
     codec::Field,
@@ -152,7 +153,11 @@ pub(crate) struct PathSpelling {
 
 /// All rows of the table.
 pub(crate) fn all_rows() -> impl Iterator<Item = &'static SettingRow> {
-    review_rows::REVIEW_ROWS.iter().chain(loop_rows::LOOP_ROWS).chain(bmad_rows::BMAD_ROWS)
+    review_rows::REVIEW_ROWS
+        .iter()
+        .chain(loop_rows::LOOP_ROWS)
+        .chain(sprint_rows::SPRINT_ROWS)
+        .chain(bmad_rows::BMAD_ROWS)
 }
 
 /// All spellings of all rows.

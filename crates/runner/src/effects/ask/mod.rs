@@ -114,7 +114,9 @@ async fn run_task(
     // The permit comes before the workspace: a task that waits for it has neither a stale copy nor a running time limit.
     let permit = context.acquire_permit().await.ok_or(AskFailure::Stopped)?;
     let prepared_task = prepare_task_in_background(&context, &task_key, &agent_task).await?;
-    let prompt = render_task_prompt(&agent_task, &prepared_task)?;
+    let agent_spec = context.settings.find_agent(&agent_task.agent);
+    let client = agent_spec.and_then(|agent_spec| Some(agent_spec.driver.client_spec()?.client.as_str()));
+    let prompt = render_task_prompt(&agent_task, &prepared_task, client)?;
     let PreparedTask { mut agent_workspace, project_watch, .. } = prepared_task;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
@@ -210,7 +212,11 @@ fn scratch_dir(context: &EffectContext, task_key: &Key) -> PathBuf {
 }
 
 /// Renders the prompt of a task. A continued conversation has the subject already, so the agent gets only what is new.
-fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> Result<String, Fault> {
+fn render_task_prompt(
+    agent_task: &AgentTask,
+    prepared_task: &PreparedTask,
+    client: Option<&str>,
+) -> Result<String, Fault> {
     let PreparedTask { subject_text, criteria, prompt_template, .. } = prepared_task;
     let is_continued = agent_task.session.is_some();
     let rendered = match &agent_task.brief {
@@ -222,7 +228,7 @@ fn render_task_prompt(agent_task: &AgentTask, prepared_task: &PreparedTask) -> R
             prompt::render_instruction_follow_up(brief, agent_task.expects)
         }
         TaskBrief::Instructions(brief) => {
-            prompt::render_instructions(brief, agent_task.expects, agent_task.workspace_access())
+            prompt::render_instructions(brief, agent_task.expects, agent_task.workspace_access(), client)
         }
     };
     rendered.map_err(|problem| {

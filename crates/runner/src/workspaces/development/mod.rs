@@ -258,6 +258,17 @@ impl DevelopmentWorkspace {
         GuardedFiles::read_from(self, &git_dirs).map(Some)
     }
 
+    /// Reads a file of the project as it was in the commit that the work began with; `None` if that has none.
+    pub fn read_base_file(&self, project_path: &str) -> Option<Vec<u8>> {
+        let object_name = format!("{}:{}{project_path}", self.record.base, self.record.prefix);
+        self.control_git().run(["cat-file", "blob", &object_name]).ok()
+    }
+
+    /// Returns a file that was written when the workspace was made, and never since.
+    pub fn creation_mark(&self) -> PathBuf {
+        self.directory.join("control.git/config")
+    }
+
     fn save_record(&self) -> Result<(), WorkspaceError> {
         let record_path = self.directory.join(RECORD_FILE);
         let record_text = serde_json::to_vec_pretty(&self.record).map_err(io::Error::other).at_path(&record_path)?;

@@ -1,0 +1,161 @@
+//! `--dry-run`: prints what would be done for each story.
+
+use std::io::{Write, stdout};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_core::{
+    development::{checks::CheckSpec, workspace::DevelopmentPlace},
+    engine::{ids::AgentName, limits::RunLimits, settings::Settings},
+    story::order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName},
+    tasks::{
+        client::{JobKind, ModelSize},
+        instructions::TaskOpening,
+        selection,
+    },
+    text::format_count,
+};
+use tribunal_report::escape_line;
+
+use super::PreparedStory;
+use crate::{
+    context::CommandContext,
+    messages::{json_documents, user_errors::UserError},
+    settings::command_values::describe_check,
+};
+
+/// The document of `tribunal sprint --dry-run`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SprintPlanDocument {
+    schema: &'static str,
+    stories: Vec<StoryPlan>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct StoryPlan {
+    key: String,
+    title: String,
+    /// The state on the board, as it is written.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    story_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<String>,
+    steps: Vec<PlannedStep>,
+    place: DevelopmentPlace,
+    branch: String,
+    until: StoryGoal,
+    review: StoryReviewMode,
+    max_cycles: u32,
+    checks: Vec<CheckSpec>,
+    limits: RunLimits,
+}
+
+/// A step with the agent that would do it first.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PlannedStep {
+    step: StoryStepName,
+    agent: AgentName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<ModelSize>,
+    /// What its prompt begins with.
+    command: String,
+}
+
+pub(super) fn print_plans(prepared_stories: &[PreparedStory], context: &CommandContext) -> Result<u8, UserError> {
+    let stories: Vec<StoryPlan> = prepared_stories.iter().map(build_plan).collect();
+    if context.wants_json {
+        json_documents::print_document(&SprintPlanDocument { schema: "tribunal.sprint-plan/1", stories })?;
+        return Ok(0);
+    }
+    let mut output = stdout().lock();
+    for plan in &stories {
+        print_plan(&mut output, plan)?;
+    }
+    Ok(0)
+}
+
+fn build_plan(prepared: &PreparedStory) -> StoryPlan {
+    let (settings, order) = (&prepared.resolved.plan.settings, &prepared.resolved.plan.order);
+    StoryPlan {
+        key: order.story.key.clone(),
+        title: order.story.title.clone(),
+        state: prepared.chosen.state_word.clone(),
+        story_file: order.files.story_file.clone(),
+        board: order.story.board.clone(),
+        steps: list_steps(settings, order),
+        place: order.place,
+        branch: order.branch.name.clone(),
+        until: order.goal,
+        review: order.review.mode,
+        max_cycles: order.pacing.max_cycles,
+        checks: settings.checks.clone(),
+        limits: settings.limits.clone(),
+    }
+}
+
+fn list_steps(settings: &Settings, order: &StoryOrder) -> Vec<PlannedStep> {
+    let make_step = |step: StoryStepName, job: JobKind, opening: &TaskOpening| {
+        let agent = selection::agent_for_seat(settings, job, 0, 0);
+        let client =
+            settings.find_agent(&agent).and_then(|agent| agent.driver.client_spec()).map(|spec| spec.client.as_str());
+        let command = client.and_then(|client| opening.command_for(client)).unwrap_or(&opening.text);
+        PlannedStep { step, agent, size: order.size, command: command.to_string() }
+    };
+    let mut steps = Vec::new();
+    steps.extend(
+        order.steps.create.as_ref().map(|opening| make_step(StoryStepName::Create, JobKind::CreateStory, opening)),
+    );
+    steps.push(make_step(StoryStepName::Develop, JobKind::Develop, &order.steps.develop));
+    let code_review = order.steps.code_review.as_ref().filter(|_| order.review.mode.has_bmad_review());
+    steps.extend(code_review.map(|opening| make_step(StoryStepName::Review, JobKind::Develop, opening)));
+    steps
+}
+
+fn print_plan(output: &mut impl Write, plan: &StoryPlan) -> Result<(), UserError> {
+    let title = format!("{} ({})", plan.key, plan.title);
+    writeln!(output, "would develop {} (dry run, nothing was started)", escape_line(&title))?;
+    if let Some(board) = &plan.board {
+        writeln!(output, "  board:    {} ({})", escape_line(board), escape_line(&plan.state))?;
+    }
+    let file_text = plan.story_file.as_deref().unwrap_or("none yet");
+    writeln!(output, "  story:    {}", escape_line(file_text))?;
+    for step in &plan.steps {
+        let size_text = step.size.map(|size| format!(", {size} model")).unwrap_or_default();
+        writeln!(output, "  {:<9} {}{size_text}", format!("{}:", step.step), escape_line(step.agent.as_str()))?;
+        writeln!(output, "            {}", escape_line(&step.command))?;
+    }
+    let review_text = match (plan.until, plan.review) {
+        (StoryGoal::Review, _) => "none; the story stops when it is ready for one".to_string(),
+        (StoryGoal::Done, StoryReviewMode::Off) => "none".to_string(),
+        (StoryGoal::Done, StoryReviewMode::Bmad) => "BMAD's own".to_string(),
+        (StoryGoal::Done, StoryReviewMode::Cycle) => {
+            format!("panel, at most {}", format_count(plan.max_cycles, "round"))
+        }
+        (StoryGoal::Done, StoryReviewMode::Both) => {
+            format!("BMAD's own, then a panel with at most {}", format_count(plan.max_cycles, "round"))
+        }
+    };
+    writeln!(output, "  review:   {review_text}")?;
+    match plan.checks.is_empty() {
+        true => writeln!(output, "  checks:   none; set `checks` so that the work is tested")?,
+        false => {
+            for check in &plan.checks {
+                writeln!(output, "  check:    {}", escape_line(&describe_check(check)))?;
+            }
+        }
+    }
+    writeln!(output, "  result:   one commit on {} ({})", escape_line(&plan.branch), plan.place)?;
+    let limits = &plan.limits;
+    writeln!(
+        output,
+        "  limits:   {} a step, {}, {} min, ${} or {} tokens",
+        format_count(plan.max_cycles, "session"),
+        format_count(limits.failures, "failure"),
+        limits.runtime_ms / 60_000,
+        limits.cost,
+        limits.tokens
+    )?;
+    Ok(())
+}

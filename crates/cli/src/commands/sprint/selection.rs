@@ -1,0 +1,214 @@
+//! Which stories are meant, whether they may be developed, and whether a clone would have their files.
+
+use tribunal_bmad::{
+    board::{BoardEntry, BoardEntryState},
+    epics,
+    keys::{BoardKey, StoryKey},
+    project_files::ProjectFiles,
+    states::StoryStatus,
+    story,
+};
+use tribunal_core::{
+    engine::{
+        kinds::RunOrder,
+        view::{RunPhase, RunView},
+    },
+    story::{facts::StoryName, order::StoryFilePlan},
+};
+use tribunal_report::escape_line;
+use tribunal_runner::{
+    Project,
+    git::heads::{self, FileTracking},
+};
+use tribunal_store::Store;
+
+use super::PreparedStory;
+use crate::{
+    bmad::BmadProject,
+    commands::workplace::describe_files,
+    context::CommandContext,
+    messages::user_errors::{EXIT_NEGATIVE, UserError},
+    terminal::shell_quoting::shell_quote,
+};
+
+/// A story that the user named.
+#[derive(Clone, Debug)]
+pub(super) struct ChosenStory {
+    pub key: StoryKey,
+    pub name: StoryName,
+    pub files: StoryFilePlan,
+    /// How complex the plan says it is: `M`, `5 points`.
+    pub complexity: Option<String>,
+    /// The state on the board, as it is written.
+    pub state_word: String,
+}
+
+/// Finds the stories that the user typed, each once and in the order in which they were typed.
+pub(super) fn choose_stories(
+    bmad: &BmadProject,
+    typed_names: &[String],
+    is_again: bool,
+) -> Result<Vec<ChosenStory>, UserError> {
+    let mut story_keys: Vec<StoryKey> = Vec::new();
+    for typed_name in typed_names {
+        let found_keys = match typed_name.split_once("..") {
+            Some((first_name, last_name)) => find_range(bmad, first_name, last_name)?,
+            None => vec![find_story(bmad, typed_name)?],
+        };
+        for story_key in found_keys {
+            if !story_keys.contains(&story_key) {
+                story_keys.push(story_key);
+            }
+        }
+    }
+    story_keys.into_iter().map(|story_key| describe_story(bmad, story_key, is_again)).collect()
+}
+
+fn find_story(bmad: &BmadProject, typed_name: &str) -> Result<StoryKey, UserError> {
+    // Without a board a story is known by its file alone.
+    if bmad.board.is_none() {
+        let story_path = bmad.find_file_by_name(typed_name)?;
+        let story_key = story_path.as_deref().and_then(story::key_from_path);
+        return story_key.ok_or_else(|| {
+            UserError::usage(format!("no story `{typed_name}` in this project"))
+                .with_reason("There is no board, and no story file has this name.")
+                .with_step("run BMAD's sprint planning, or name the file of a story")
+        });
+    }
+    match bmad.find_key(typed_name)? {
+        BoardKey::Story(story_key) => {
+            bmad.require_single_line(&BoardKey::Story(story_key.clone()))?;
+            Ok(story_key)
+        }
+        _ => {
+            Err(UserError::usage(format!("`{typed_name}` is not a story"))
+                .with_step("list the stories: `tribunal status`"))
+        }
+    }
+}
+
+/// The stories from one to another, in the order of the board.
+fn find_range(bmad: &BmadProject, first_name: &str, last_name: &str) -> Result<Vec<StoryKey>, UserError> {
+    let (first_key, last_key) = (find_story(bmad, first_name)?, find_story(bmad, last_name)?);
+    let board = bmad.require_board()?;
+    let all_keys: Vec<StoryKey> = board.stories().map(|(story_key, _)| story_key.clone()).collect();
+    let position_of = |story_key: &StoryKey| all_keys.iter().position(|key| key == story_key).unwrap_or(0);
+    let (first, last) = (position_of(&first_key), position_of(&last_key));
+    if first > last {
+        return Err(UserError::usage(format!("{first_key} comes after {last_key} on the board"))
+            .with_step(format!("turn it around: `{last_name}..{first_name}`")));
+    }
+    Ok(all_keys[first..=last].to_vec())
+}
+
+fn describe_story(bmad: &BmadProject, story_key: StoryKey, is_again: bool) -> Result<ChosenStory, UserError> {
+    let board_entry = bmad.board.as_ref().and_then(|board| board.find_entry(&BoardKey::Story(story_key.clone())));
+    if let Some(board_entry) = board_entry.filter(|_| !is_again) {
+        require_open(board_entry)?;
+    }
+    let story_file = bmad.find_story_file(&story_key);
+    let story_text = story_file.as_deref().and_then(|path| bmad.shelf.read_file(path).ok().flatten());
+    let parsed = story_text.map(|text| story::read_story(story_file.as_deref().unwrap_or_default(), &text));
+    let planned = find_planned(bmad, &story_key);
+    let file_title = parsed.and_then(|parsed| parsed.title).map(|title| title.text);
+    let title = file_title.or_else(|| planned.as_ref().map(|planned| planned.title.clone()));
+    let board_path = bmad.board.as_ref().map(|board| board.path.clone());
+    let root = bmad.shelf.root_path().map(std::path::PathBuf::from).unwrap_or_default();
+    let is_ignored =
+        |path: &str| heads::find_tracking(&root, path).is_ok_and(|tracking| tracking == FileTracking::Ignored);
+    let stories_path = story_file.clone().unwrap_or_else(|| bmad.new_story_path(&story_key));
+    Ok(ChosenStory {
+        name: StoryName {
+            key: board_entry.map_or_else(|| story_key.to_string(), |board_entry| board_entry.raw_key.clone()),
+            title: title.unwrap_or_else(|| story_key.slug_text().replace('-', " ")),
+            board: board_path.clone(),
+            bookkeeping: bmad.bookkeeping_folders(),
+        },
+        files: StoryFilePlan {
+            story_file,
+            board_is_ignored: board_path.as_deref().is_some_and(is_ignored),
+            stories_are_ignored: is_ignored(&stories_path),
+        },
+        complexity: planned.and_then(|planned| planned.complexity),
+        state_word: board_entry.map(|board_entry| board_entry.raw_state.clone()).unwrap_or_default(),
+        key: story_key,
+    })
+}
+
+/// Finds the story in the epics, by its number.
+fn find_planned(bmad: &BmadProject, story_key: &StoryKey) -> Option<epics::EpicStory> {
+    let number = story_key.story_number()?;
+    bmad.read_epics().stories().find(|story| story.number == *number).cloned()
+}
+
+/// Refuses a story that is done, or that the board says to leave alone.
+fn require_open(board_entry: &BoardEntry) -> Result<(), UserError> {
+    let key = &board_entry.raw_key;
+    let problem = match board_entry.state {
+        Some(BoardEntryState::Story(StoryStatus::Done)) => format!("{key} is done already"),
+        Some(BoardEntryState::Story(_)) => return Ok(()),
+        Some(_) => format!("the board says `{}` about {key}", board_entry.raw_state),
+        None => format!("`{}` is not a known state of {key}", board_entry.raw_state),
+    };
+    Err(UserError::new(EXIT_NEGATIVE, problem).with_reason("Nothing was started.").with_step(format!(
+        "develop it all the same: add `--again`, or move it: `tribunal board move {key} ready-for-dev`"
+    )))
+}
+
+/// Refuses BMAD files that are not committed: agents work in a clone, which would not have them.
+pub(super) fn require_committed(
+    project: &Project,
+    bmad: &BmadProject,
+    chosen_stories: &[ChosenStory],
+) -> Result<(), UserError> {
+    let folders = bmad.bookkeeping_folders();
+    let is_bookkeeping = |path: &String| {
+        folders
+            .iter()
+            .any(|folder| path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/')))
+    };
+    let own_dirs = ["reviews/", "awaiting-human/", "reports/"];
+    let is_own = |path: &String| own_dirs.iter().any(|own_dir| path.contains(&format!("/{own_dir}")));
+    let mut uncommitted: Vec<String> = heads::list_uncommitted(project.root())?
+        .into_iter()
+        .filter(|path| is_bookkeeping(path) && !is_own(path))
+        .collect();
+    let story_paths = chosen_stories.iter().filter_map(|chosen| chosen.files.story_file.clone());
+    let board_path = bmad.board.as_ref().map(|board| board.path.clone());
+    for path in story_paths.chain(board_path) {
+        if heads::find_tracking(project.root(), &path)? == FileTracking::Untracked {
+            uncommitted.push(path);
+        }
+    }
+    uncommitted.dedup();
+    let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
+    let quoted: Vec<String> = uncommitted.iter().map(|path| shell_quote(path).to_string()).collect();
+    Err(UserError::usage(format!(
+        "{} not committed",
+        escape_line(&format!("{files_text} {}", if uncommitted.len() == 1 { "is" } else { "are" }))
+    ))
+    .with_reason("Agents work in a clone of the branch, which would not have these changes. Nothing was started.")
+    .with_step(format!("commit them: `git add {0} && git commit -m \"Update the plan\"`", quoted.join(" ")))
+    .with_step("or work in your checkout: `--in-place`"))
+}
+
+/// Refuses a story that another run has begun: its work would be done twice.
+pub(super) fn refuse_open_runs(
+    project: &Project,
+    prepared_stories: &[PreparedStory],
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    let Ok(store) = Store::open_read_only(&project.home_dir()) else { return Ok(()) };
+    for run_id in store.list_runs()? {
+        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+        let Some(RunOrder::Story(order)) = &run_view.order else { continue };
+        let is_open = !matches!(run_view.phase, RunPhase::Finished(_));
+        if is_open && prepared_stories.iter().any(|prepared| prepared.chosen.name.key == order.story.key) {
+            return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} works on {} already", order.story.key))
+                .with_reason("It has not ended, and its work is kept. Nothing was started.")
+                .with_step(format!("continue it: `{} resume {run_id}`", context.program_name()))
+                .with_step(format!("or give it up: `{} discard {run_id}`", context.program_name())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! Steps that every kind of run takes when it develops.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    development::{
+        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+        notices::{NotifyOutcome, NotifyUser},
+    },
+    engine::{
+        event::RunEvent,
+        host::{Host, ParkedRun},
+        ids::Key,
+        reason::{RunEnding, RunReason},
+    },
+    tasks::fault::Fault,
+};
+
+/// The ending of a run that cannot go on because of its environment.
+pub fn environment_ending(fault: &Fault) -> RunEnding {
+    RunEnding::new(RunReason::Environment, fault.detail.clone())
+}
+
+/// Runs the user's notification command. One that fails is a warning: no run depends on it.
+pub async fn notify_user(host: &dyn Host, notify_key: Key, text: String) -> Result<(), ParkedRun> {
+    if let NotifyOutcome::Failed { fault } = host.perform(notify_key, NotifyUser { text }).await? {
+        host.note_event(RunEvent::Warned { text: format!("could not notify you: {}", fault.detail) });
+    }
+    Ok(())
+}
+
+/// Runs checks in a workspace. A check whose program is missing says nothing about the work: it is a failure of the environment.
+pub async fn run_checks(
+    host: &dyn Host,
+    workspace_name: &str,
+    checks_key: Key,
+    checks: Vec<CheckSpec>,
+) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
+    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(workspace_name) }, checks };
+    Ok(match host.perform(checks_key, run_checks).await? {
+        ChecksOutcome::Ran(report) => {
+            for remark in &report.remarks {
+                host.note_event(RunEvent::Warned { text: remark.clone() });
+            }
+            match report.find_unrunnable() {
+                Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
+                None => Ok(report),
+            }
+        }
+        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
+    })
+}

@@ -1,0 +1,232 @@
+//! A story that cannot go on by itself: what it leaves behind, what it asks, and what the user's answers mean.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+        dialog,
+        user_request::UserRequest,
+    },
+    development::workspace::{CloseOutcome, CloseWorkspace},
+    engine::{
+        host::ParkedRun,
+        ids::Key,
+        kinds::WorkflowTopic,
+        limits::RemainingLimits,
+        reason::{RunEnding, RunOutcome, RunReason},
+    },
+    story::{
+        event::StoryEvent,
+        facts::StoryFollowUp,
+        landing,
+        order::StoryTopic,
+        review_cycle,
+        state::{StoryState, StoryStep},
+        story_host::{StoryHost, WORKSPACE_NAME},
+        verification::StoryProblem,
+    },
+};
+
+/// Prepares the wait for the user: commits what there is, so that it can be looked at, and asks how to go on.
+pub(super) async fn halt_story(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    mut ending: RunEnding,
+) -> Result<(), ParkedRun> {
+    let halt_key = stage_key.child_key("halt");
+    // A commit that fails must not hide why the story halted; the work is still in the workspace.
+    if state.step > StoryStep::Baseline
+        && let Some(failure) = review_cycle::keep_work(host, state, halt_key.child_key("keep")).await?
+    {
+        host.warn(format!("could not commit the work: {}", failure.detail));
+    }
+    if ending.reason.outcome() == Some(RunOutcome::Halted) {
+        let limits = &host.host.settings().limits;
+        ending.left = Some(RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms));
+    }
+    offer_choices(host, state, &halt_key, &ending).await?;
+    host.notify_user(halt_key.child_key("notify"), &ending.detail).await?;
+    state.waiting = Some(ending);
+    Ok(())
+}
+
+/// What is asked in which case; `None` if the ending says by itself what to do, or if it is asked already.
+fn find_topic(state: &StoryState, ending: &RunEnding) -> Option<StoryTopic> {
+    let has_question = state.dialog.open_decisions().next().is_some() || state.review.waiting_child.is_some();
+    match ending.reason {
+        _ if has_question => None,
+        RunReason::Blocked => Some(StoryTopic::StoryStuck { step: state.step.step_name() }),
+        reason if reason.outcome() == Some(RunOutcome::Halted) => Some(StoryTopic::StoryHalted),
+        _ => None,
+    }
+}
+
+async fn offer_choices(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    halt_key: &Key,
+    ending: &RunEnding,
+) -> Result<(), ParkedRun> {
+    let Some(topic) = find_topic(state, ending) else { return Ok(()) };
+    let workspace_path = state.work.as_ref().map(|work| work.path.clone()).unwrap_or_default();
+    let by_hand = format!("fix it by hand in {workspace_path}, then answer this: the work is verified again");
+    let choices = match topic {
+        StoryTopic::StoryStuck { .. } => build_choices(&[
+            (ChoiceKey::Hand, by_hand.as_str()),
+            (ChoiceKey::Agent, "run it once more with another agent"),
+            (
+                ChoiceKey::Skip,
+                "skip the story; its commits stay under refs/tribunal/work, and the board keeps its state",
+            ),
+        ]),
+        _ => build_choices(&[
+            (ChoiceKey::More, "continue, with every limit granted once more"),
+            (
+                ChoiceKey::Skip,
+                "skip the story; its commits stay under refs/tribunal/work, and the board keeps its state",
+            ),
+        ]),
+    };
+    let owner = match topic {
+        StoryTopic::StoryHalted => "the user who sets the budget",
+        _ => "the user of this repository",
+    };
+    let decision = Decision {
+        id: state.dialog.next_decision_id(),
+        about: DecisionTopic::Workflow(WorkflowTopic::Story(topic)),
+        owner: String::from(owner),
+        question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
+        choices,
+        answer: None,
+    };
+    state.dialog.post_decision(host.host, &halt_key.child_key("ask"), decision).await
+}
+
+/// Parks the run until the user sends something. Returns the ending if the user ended the story.
+pub(super) async fn wait_for_user(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    ending: RunEnding,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let requests = dialog::wait_for_user(host.host, ending.clone()).await?;
+    let is_resumed = requests.contains(&UserRequest::Resume);
+    let is_child_answered = requests.iter().any(|request| matches!(request, UserRequest::ContinueChild { .. }));
+    let open_count = state.dialog.open_decisions().count();
+    if let Some(ending) = apply_requests(host, state, requests) {
+        return Ok(Some(ending));
+    }
+    let is_answered = state.dialog.open_decisions().count() < open_count;
+    if !is_answered && !is_resumed && !is_child_answered {
+        // A remark alone does not lift a limit.
+        state.waiting = Some(ending);
+        return Ok(None);
+    }
+    if ending.reason == RunReason::Environment {
+        // The user has repaired something, so every agent may be tried again.
+        state.spent.failing.clear();
+    }
+    Ok(None)
+}
+
+/// Applies what the user sent. Returns the ending if the user ended the story.
+pub(super) fn apply_requests(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    requests: Vec<UserRequest>,
+) -> Option<RunEnding> {
+    for request in requests {
+        match request {
+            UserRequest::Say(remark) => state.dialog.remember_remark(host.host, remark),
+            UserRequest::Answer { decision, answer } => {
+                let topic = state.dialog.record_answer(host.host, &decision, &answer);
+                let Some(choice) = answer.choice_key() else { continue };
+                if let Some(ending) = topic.and_then(|topic| apply_answer(host, state, &topic, choice)) {
+                    return Some(ending);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn apply_answer(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    topic: &DecisionTopic,
+    choice: ChoiceKey,
+) -> Option<RunEnding> {
+    if landing::is_about_scripts(topic) {
+        match choice {
+            ChoiceKey::Approve => state.landing.accepts_scripts = true,
+            ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+            _ => {
+                state.tries.begin_step();
+                let detail = String::from("the user wants the change of what the checks run undone");
+                state.tries.problems = alloc::vec![StoryProblem::CheckFailed { detail }];
+                state.step = StoryStep::Develop;
+            }
+        }
+        return None;
+    }
+    if landing::is_conflict(topic) {
+        return (choice == ChoiceKey::Keep).then(|| end_without_landing(host, state));
+    }
+    match choice {
+        ChoiceKey::Skip => return Some(end_without_landing(host, state)),
+        ChoiceKey::Hand => {
+            state.tries.grants += 1;
+            state.tries.by_hand = true;
+        }
+        ChoiceKey::Agent => state.tries.grants += 1,
+        ChoiceKey::More => {
+            state.spent.grants += 1;
+            state.spent.failures_in_a_row = 0;
+        }
+        _ => {}
+    }
+    // What a review left unresolved is a matter for a new session, or for the user's own hands.
+    if matches!(choice, ChoiceKey::Hand | ChoiceKey::Agent) && state.step == StoryStep::Review {
+        let by_hand = state.tries.by_hand;
+        state.tries.begin_step();
+        state.tries.by_hand = by_hand;
+        state.step = StoryStep::Develop;
+        let findings = state.review.critical.iter().map(StoryFollowUp::describe);
+        state.tries.problems = findings.map(|detail| StoryProblem::ReviewFinding { detail }).collect();
+    }
+    None
+}
+
+fn end_without_landing(host: StoryHost<'_>, state: &StoryState) -> RunEnding {
+    let detail = format!("{} was left alone, {}", host.order.branch.name, describe_kept_work(state));
+    RunEnding::new(RunReason::Abandoned, detail)
+}
+
+/// Removes the workspace of a story that the user ended. Its commits stay in the user's repository.
+pub(super) async fn close_ended(host: StoryHost<'_>, state: &StoryState, stage_key: &Key) -> Result<(), ParkedRun> {
+    let Some(work) = &state.work else { return Ok(()) };
+    // What could not be committed is only in the workspace.
+    if work.has_uncommitted_work() {
+        return Ok(());
+    }
+    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
+    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
+        host.warn(landing::describe_leftover(&fault));
+        return Ok(());
+    }
+    let kept = (work.tip != work.base).then(|| work.tip.clone());
+    host.note_event(StoryEvent::StoryClosed { kept });
+    Ok(())
+}
+
+fn describe_kept_work(state: &StoryState) -> String {
+    match &state.work {
+        Some(work) if work.tip != work.base => {
+            let commit = work.tip.short_hex();
+            format!("its work is kept as commit {commit}: take it with `git merge {commit}`")
+        }
+        _ => String::from("it had no work to keep"),
+    }
+}

@@ -1,0 +1,294 @@
+//! What a story run was asked to do. It is pinned in `run_started` and holds whenever the run is resumed.
+
+use alloc::{format, string::String, vec, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    development::{
+        check_scripts::ChangedScript,
+        workspace::{DevelopmentPlace, TargetBranch},
+    },
+    engine::{
+        ids::{CommitId, RunId},
+        run_kind::RunKind,
+    },
+    review::{
+        level::ReviewLevel,
+        order::{FixerSettings, PanelSettings},
+        subject::slugify,
+    },
+    story::{
+        event::StoryEvent,
+        facts::{StoryName, StoryStage},
+        verification::VerificationRules,
+    },
+    tasks::{
+        client::{JobKind, ModelSize},
+        instructions::TaskOpening,
+    },
+    text::word_table::words,
+};
+
+/// The most sessions for one step, and the most rounds of the review, unless another number was chosen.
+pub const DEFAULT_MAX_CYCLES: u32 = 5;
+/// The message of the commit, unless another one was chosen.
+pub const DEFAULT_MESSAGE: &str = "Story {key}: {title}";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoryOrder {
+    pub story: StoryName,
+    pub files: StoryFilePlan,
+    pub steps: StorySteps,
+    pub place: DevelopmentPlace,
+    pub branch: TargetBranch,
+    pub goal: StoryGoal,
+    #[serde(flatten)]
+    pub pacing: StoryPacing,
+    pub review: StoryReview,
+    #[serde(default)]
+    pub rules: VerificationRules,
+    /// The message of the commit, with `{key}`, `{title}`, `{file}` and `{run}`.
+    pub message: String,
+    /// Whether the checks are not run before the first session.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub skip_baseline: bool,
+    /// The size of the model that the story is worth; `None` leaves the choice to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<ModelSize>,
+}
+
+impl StoryOrder {
+    /// The defaults of a run over a story.
+    pub fn new(story: StoryName, branch: TargetBranch) -> StoryOrder {
+        StoryOrder {
+            story,
+            files: StoryFilePlan::default(),
+            steps: StorySteps::default(),
+            place: DevelopmentPlace::Clone,
+            branch,
+            goal: StoryGoal::default(),
+            pacing: StoryPacing::default(),
+            review: StoryReview::default(),
+            rules: VerificationRules::default(),
+            message: String::from(DEFAULT_MESSAGE),
+            skip_baseline: false,
+            size: None,
+        }
+    }
+}
+
+/// Which files of the story exist, and what git does with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StoryFilePlan {
+    /// The story's file at the start; `None` if it has to be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story_file: Option<String>,
+    /// Whether git ignores the board: then it is written in the checkout, after the commit.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub board_is_ignored: bool,
+    /// Whether git ignores the directory of the stories.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub stories_are_ignored: bool,
+}
+
+/// How the steps are run: what a prompt begins with, for each client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StorySteps {
+    /// Writes the story's file; `None` if it exists, or if this version of BMAD has no such step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create: Option<TaskOpening>,
+    pub develop: TaskOpening,
+    /// BMAD's own review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_review: Option<TaskOpening>,
+    /// Whether the workflow that develops writes a spec of its own and finishes it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub develops_from_spec: bool,
+}
+
+/// When a story run is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoryGoal {
+    /// Developed, verified, reviewed and landed.
+    #[default]
+    Done,
+    /// Developed, verified and landed, and waiting for a review.
+    Review,
+}
+
+words!(StoryGoal { Done = "done", Review = "review" });
+
+impl StoryGoal {
+    pub fn final_stage(self) -> StoryStage {
+        match self {
+            StoryGoal::Done => StoryStage::Done,
+            StoryGoal::Review => StoryStage::Review,
+        }
+    }
+}
+
+/// How many sessions there are, and how long one may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoryPacing {
+    /// The most sessions for one step, and the most rounds of the review.
+    pub max_cycles: u32,
+    pub timeout_ms: u64,
+}
+
+impl Default for StoryPacing {
+    fn default() -> Self {
+        StoryPacing { max_cycles: DEFAULT_MAX_CYCLES, timeout_ms: 60 * 60_000 }
+    }
+}
+
+/// Who reviews a story.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoryReviewMode {
+    /// A panel, as a review of the change.
+    #[default]
+    Cycle,
+    /// BMAD's own review.
+    Bmad,
+    /// BMAD's own review, then a panel.
+    Both,
+    Off,
+}
+
+words!(StoryReviewMode { Cycle = "cycle", Bmad = "bmad", Both = "both", Off = "off" });
+
+impl StoryReviewMode {
+    pub fn has_bmad_review(self) -> bool {
+        matches!(self, StoryReviewMode::Bmad | StoryReviewMode::Both)
+    }
+
+    pub fn has_panel(self) -> bool {
+        matches!(self, StoryReviewMode::Cycle | StoryReviewMode::Both)
+    }
+}
+
+/// How a story is reviewed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoryReview {
+    pub mode: StoryReviewMode,
+    pub level: ReviewLevel,
+    #[serde(default)]
+    pub panel: PanelSettings,
+    #[serde(default)]
+    pub fixers: FixerSettings,
+}
+
+impl Default for StoryReview {
+    fn default() -> Self {
+        StoryReview {
+            mode: StoryReviewMode::default(),
+            level: ReviewLevel::Dual,
+            panel: PanelSettings { required_issues: 0, ..PanelSettings::default() },
+            fixers: FixerSettings::default(),
+        }
+    }
+}
+
+impl RunKind for StoryOrder {
+    const NAME: &'static str = "story";
+    const VERSION: u32 = 1;
+    type Event = StoryEvent;
+    type Summary = StorySummary;
+    type Topic = StoryTopic;
+
+    fn title(&self) -> String {
+        match self.story.title.as_str() {
+            "" => format!("story {}", self.story.key),
+            title => format!("story {}: {title}", self.story.key),
+        }
+    }
+
+    fn file_slug(&self) -> String {
+        format!("story-{}", slugify(&self.story.key))
+    }
+
+    fn exclusive_name(&self) -> Option<String> {
+        // Two runs in the user's checkout would commit each other's work, whichever stories they are for.
+        Some(match self.place {
+            DevelopmentPlace::InPlace => String::from("the checkout"),
+            DevelopmentPlace::Clone => format!("story {}", self.story.key),
+        })
+    }
+
+    fn needed_jobs(&self) -> Vec<JobKind> {
+        let mut jobs = vec![JobKind::Develop];
+        if self.goal == StoryGoal::Done && self.review.mode.has_panel() {
+            jobs.extend([JobKind::Review, JobKind::Fix]);
+        }
+        jobs
+    }
+
+    fn trusts_answer_files(&self) -> bool {
+        // An agent in the user's checkout could answer for the user.
+        self.place == DevelopmentPlace::Clone
+    }
+}
+
+/// What a story run has to say at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StorySummary {
+    /// The last step that was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed: Option<StoryStepName>,
+    pub sessions: u32,
+    /// Sessions that did not do what they should.
+    pub refused: u32,
+    pub changed_files: u32,
+    /// The child runs that reviewed the story.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<RunId>,
+    /// Findings that were left for later.
+    pub follow_ups: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landed_on: Option<String>,
+    /// Changed files that decide what checks, hooks and pipelines run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_controls: Vec<String>,
+}
+
+/// The steps of a story, as users see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoryStepName {
+    Prepare,
+    Create,
+    Develop,
+    Review,
+    Land,
+}
+
+words!(StoryStepName {
+    Prepare = "prepare",
+    Create = "create",
+    Develop = "develop",
+    Review = "review",
+    Land = "land",
+});
+
+/// What the questions of a story are about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum StoryTopic {
+    /// A limit halted the story.
+    StoryHalted,
+    /// A step failed as often as it may.
+    StoryStuck { step: StoryStepName },
+    /// The work cannot be rebased onto the branch.
+    StoryConflict { paths: Vec<String> },
+    /// The work changes what a check runs.
+    StoryChecksChanged { scripts: Vec<ChangedScript> },
+}

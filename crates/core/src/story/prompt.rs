@@ -1,0 +1,100 @@
+//! What a session is told.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use crate::{
+    engine::settings::Settings,
+    story::{
+        order::StoryOrder,
+        state::{StoryState, StoryStep, StoryWork},
+    },
+    tasks::instructions::{BriefMaterial, InstructionBrief, TaskOpening},
+    text::truncate_chars,
+};
+
+/// The most characters of the output of one failing check.
+const MAX_CHECK_CHARS: usize = 1_500;
+
+/// Builds the brief of the next session.
+pub(super) fn build_brief(
+    order: &StoryOrder,
+    settings: &Settings,
+    state: &StoryState,
+    work: &StoryWork,
+) -> InstructionBrief {
+    let story_text = match &work.story_file {
+        Some(path) => format!("The story is {} ({path}).", order.story.key),
+        None => format!("The story is {}.", order.story.key),
+    };
+    let mut lines = Vec::from([
+        story_text,
+        String::from(
+            "No one answers questions: do not wait for input, and take the recommended choice wherever you are asked for one.",
+        ),
+    ]);
+    lines.extend(order.story.board.iter().map(|board| {
+        format!("The program that called you keeps the board, {board}: do not change it, whatever your workflow says.")
+    }));
+    lines.extend(match state.step {
+        StoryStep::Create => create_rules(),
+        _ => develop_rules(order, settings, work),
+    });
+    if !state.tries.problems.is_empty() {
+        lines.push(String::from("The last session left these problems. Solve them first:"));
+        lines.extend(state.tries.problems.iter().map(|problem| format!("- {}", problem.describe())));
+    }
+    let material = state.tries.failed_checks.iter().map(|result| BriefMaterial {
+        name: format!("output of `{}`", result.command),
+        text: truncate_chars(&result.output, MAX_CHECK_CHARS),
+    });
+    InstructionBrief {
+        title: format!("{} {}", state.step.step_name(), order.story.key),
+        opening: find_opening(order, state.step).map(|opening| Box::new(opening.clone())),
+        text: lines.join("\n"),
+        material: material.collect(),
+        said: state.dialog.remark_lines(),
+        ..InstructionBrief::default()
+    }
+}
+
+fn find_opening(order: &StoryOrder, step: StoryStep) -> Option<&TaskOpening> {
+    match step {
+        StoryStep::Create => order.steps.create.as_ref(),
+        StoryStep::CodeReview => order.steps.code_review.as_ref(),
+        _ => Some(&order.steps.develop),
+    }
+}
+
+fn create_rules() -> Vec<String> {
+    Vec::from([String::from(
+        "Write only the story's file, with acceptance criteria and tasks, and the status ready-for-dev. Change no code.",
+    )])
+}
+
+fn develop_rules(order: &StoryOrder, settings: &Settings, work: &StoryWork) -> Vec<String> {
+    let mut lines = Vec::new();
+    if order.steps.develops_from_spec {
+        lines.push(String::from("Commit your work if your workflow says so; never push."));
+    } else {
+        lines.push(String::from(
+            "Tick a task only when it is done. List every file that you changed in the story's file list, and no other. Set the \
+             story's status to review when everything is done. Do not commit and do not push.",
+        ));
+        lines.push(String::from(
+            "Every acceptance criterion needs a test that names it in a comment or in its name, such as AC1; where a test makes no \
+             sense, write `AC1: no test: REASON` into the completion notes.",
+        ));
+    }
+    lines.push(format!("Keep notes for later sessions in {} (decisions, blockers); read them first.", work.scratchpad));
+    if !settings.checks.is_empty() {
+        let commands: Vec<String> = settings.checks.iter().map(|check| format!("`{}`", check.command)).collect();
+        lines.push(format!("These checks must pass: {}.", commands.join(", ")));
+    }
+    lines
+}
+
+/// Returns the first line of a text, for screens.
+pub(super) fn summarize_line(text: &str) -> String {
+    let first_line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    truncate_chars(first_line, 100)
+}

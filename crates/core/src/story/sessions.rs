@@ -1,0 +1,264 @@
+//! One session of an agent, and what came of it. Whether the step is done, files, git and checks decide, not the agent.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    engine::{
+        host::ParkedRun,
+        ids::{AgentName, Key},
+        reason::{RunEnding, RunReason},
+    },
+    story::{
+        event::{SessionOutcome, SessionReport, StoryEvent},
+        facts::{StoryFacts, StoryStage},
+        order::{StoryGoal, StoryStepName},
+        prompt,
+        state::{StoryState, StoryStep},
+        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        verification::{StoryMilestone, StoryProblem, StoryVerdict, verify_story},
+    },
+    tasks::{
+        asking::{AgentConsultation, consult_agent},
+        brief::{AgentTask, AnswerContent, WorkspaceKind},
+        client::{JobKind, ModelSize},
+        consult_outcome::ConsultOutcome,
+        fault::{Fault, FaultKind},
+        purpose::{ExpectedAnswer, TaskPurpose},
+        selection,
+    },
+};
+
+/// Runs one session of the current step, verifies it, and decides what comes next.
+pub(super) async fn run_session(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    let consulted = match core::mem::take(&mut state.tries.by_hand) {
+        true => None,
+        false => Some(ask_agent(host, state, stage_key).await?),
+    };
+    if let Some(outcome) = &consulted {
+        let is_answered = outcome.last_content().is_some();
+        outcome.record_result(host.host, &mut state.spent, is_answered);
+        state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
+        state.tries.last_agent = outcome.last_agent().cloned();
+        for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
+            host.warn(remark.clone());
+        }
+    }
+    state.tries.total += 1;
+    let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
+    let facts = match host.read_story(state, stage_key.child_key("story")).await? {
+        Ok(facts) => facts,
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    };
+    let mut verdict = verify_step(host, state, &facts);
+    if verdict.problems.is_empty()
+        && let Err(ending) = check_work(host, state, stage_key, &mut verdict).await?
+    {
+        return Ok(StageEnd::Halted(ending));
+    }
+    // Work that is finished counts, however its session ended.
+    let outcome = match fault {
+        _ if verdict.problems.is_empty() => SessionOutcome::Completed,
+        Some(fault) => outcome_of_fault(fault),
+        None => SessionOutcome::Incomplete,
+    };
+    let is_broken_environment =
+        outcome != SessionOutcome::Completed && fault.is_some_and(|fault| fault.is_environment());
+    let report = SessionReport {
+        outcome,
+        agent: state.tries.last_agent.clone().filter(|_| consulted.is_some()),
+        problems: verdict.problems.clone(),
+        remarks: verdict.remarks,
+        fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
+        changed_files: state.work.as_ref().map_or(0, |work| work.changed_files),
+        claim: consulted.as_ref().map(find_claim).unwrap_or_default(),
+    };
+    let step = state.step.step_name();
+    host.note_event(StoryEvent::StorySession { session: state.tries.total, step, report });
+    if outcome == SessionOutcome::Completed {
+        finish_step(host, state, step);
+        return Ok(StageEnd::Continue);
+    }
+    state.tries.problems = verdict.problems;
+    if let (true, Some(fault)) = (is_broken_environment, fault) {
+        // What the environment breaks is charged to no step.
+        return Ok(StageEnd::Halted(environment_ending(fault)));
+    }
+    state.tries.charged += u32::from(outcome.is_charged());
+    Ok(match state.tries.charged >= allowed_sessions(host, state) {
+        true => StageEnd::Halted(stuck_ending(state)),
+        false => StageEnd::Continue,
+    })
+}
+
+/// How many sessions the current step may have, with what the user granted.
+pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
+    host.order.pacing.max_cycles.max(1).saturating_mul(state.tries.grants + 1)
+}
+
+/// The ending of a story whose step has failed as often as it may.
+pub(super) fn stuck_ending(state: &StoryState) -> RunEnding {
+    let step = state.step.step_name();
+    let first_problem = state.tries.problems.first().map(StoryProblem::describe);
+    let detail = match first_problem {
+        Some(problem) => format!("{} sessions did not complete the step `{step}`: {problem}", state.tries.charged),
+        None => format!("{} sessions did not complete the step `{step}`", state.tries.charged),
+    };
+    RunEnding::new(RunReason::Blocked, detail)
+}
+
+async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
+    let settings = host.host.settings();
+    let job = match state.step {
+        StoryStep::Create => JobKind::CreateStory,
+        _ => JobKind::Develop,
+    };
+    let agent = choose_agent(host, state, job);
+    let purpose = TaskPurpose { job, expects: ExpectedAnswer::Turn };
+    let place = WorkspaceKind::Development { workspace: String::from(WORKSPACE_NAME) };
+    let brief = match &state.work {
+        Some(work) => prompt::build_brief(host.order, settings, state, work),
+        None => Default::default(),
+    };
+    let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
+    task.size = host.order.size;
+    // A story that failed once is worth a larger model.
+    if state.tries.charged > 0 {
+        task.size = task.size.map(next_size);
+    }
+    let task_key = stage_key.child_key("session");
+    let consultation = AgentConsultation {
+        task_key: &task_key,
+        task,
+        run_usage: &state.spent,
+        parallel_tasks: 1,
+        escalated_size: None,
+    };
+    // Any answer is accepted: what it is worth shows in the workspace.
+    consult_agent(host.host, consultation, |_| None).await
+}
+
+fn next_size(size: ModelSize) -> ModelSize {
+    match size {
+        ModelSize::Small => ModelSize::Medium,
+        ModelSize::Medium | ModelSize::Large => ModelSize::Large,
+    }
+}
+
+/// Chooses the agent of the next session: from the second one of a step on, another than the last.
+fn choose_agent(host: StoryHost<'_>, state: &StoryState, job: JobKind) -> AgentName {
+    let settings = host.host.settings();
+    match &state.tries.last_agent {
+        Some(last_agent) if state.tries.charged > 0 => {
+            selection::other_agent(settings, job, last_agent, &state.spent.failing)
+        }
+        _ => {
+            let first_agent = selection::agent_for_seat(settings, job, 0, 0);
+            selection::stand_in(settings, job, &first_agent, &state.spent.failing)
+        }
+    }
+}
+
+/// Returns the fault of a session that gave no answer.
+fn unanswered_fault(outcome: &ConsultOutcome) -> Option<&Fault> {
+    outcome.fault.as_ref().filter(|_| outcome.last_content().is_none())
+}
+
+fn outcome_of_fault(fault: &Fault) -> SessionOutcome {
+    match fault.kind {
+        FaultKind::TimedOut => SessionOutcome::TimedOut,
+        FaultKind::Silent => SessionOutcome::Stuck,
+        FaultKind::NeverActive => SessionOutcome::NeverActive,
+        _ => SessionOutcome::Crashed,
+    }
+}
+
+fn find_claim(outcome: &ConsultOutcome) -> String {
+    match outcome.last_content() {
+        Some(AnswerContent::Turn(report)) => prompt::summarize_line(&report.text),
+        _ => String::new(),
+    }
+}
+
+/// Applies the rules of the current step.
+fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &StoryFacts) -> StoryVerdict {
+    let board_before = state.work.as_ref().and_then(|work| work.board_stage);
+    let milestone = match state.step {
+        StoryStep::Create => StoryMilestone::Written,
+        _ => StoryMilestone::Developed,
+    };
+    let mut verdict = verify_story(&host.order.story, facts, milestone, board_before, host.order.rules);
+    // BMAD's own review is done when the board or the story's file says so.
+    if state.step == StoryStep::CodeReview && verdict.problems.is_empty() {
+        let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());
+        let is_done =
+            [facts.board.as_ref(), file_status].into_iter().flatten().any(|fact| fact.stage == Some(StoryStage::Done));
+        if !is_done {
+            let status = file_status.map(|fact| fact.word.clone()).unwrap_or_default();
+            verdict.problems.push(StoryProblem::StatusBehind { status, expected: StoryStage::Done });
+        }
+    }
+    verdict
+}
+
+/// Runs the checks on work that the rules accept, unless they have passed on it already.
+async fn check_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    verdict: &mut StoryVerdict,
+) -> Result<Result<(), RunEnding>, ParkedRun> {
+    let problems = match check_content(host, state, stage_key.child_key("checks")).await? {
+        Ok(problems) => problems,
+        Err(ending) => return Ok(Err(ending)),
+    };
+    verdict.problems.extend(problems);
+    Ok(Ok(()))
+}
+
+/// Runs all checks on the current content. Returns the failures that count.
+pub(super) async fn check_content(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    checks_key: Key,
+) -> Result<Result<Vec<StoryProblem>, RunEnding>, ParkedRun> {
+    state.tries.failed_checks.clear();
+    let checks = host.host.settings().checks.clone();
+    let is_checked = state.work.as_ref().is_some_and(|work| work.is_checked());
+    // A story file alone breaks no check.
+    if checks.is_empty() || is_checked || state.step == StoryStep::Create {
+        return Ok(Ok(Vec::new()));
+    }
+    let report = match host.run_checks(checks_key, checks).await? {
+        Ok(report) => report,
+        Err(ending) => return Ok(Err(ending)),
+    };
+    for result in report.list_warnings() {
+        host.warn(result.describe());
+    }
+    state.tries.failed_checks = report.counting_failures().cloned().collect();
+    if let (true, Some(work)) = (state.tries.failed_checks.is_empty(), &mut state.work) {
+        work.checked_content.clone_from(&work.content);
+    }
+    let failures = state.tries.failed_checks.iter();
+    Ok(Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect()))
+}
+
+/// Ends the current step.
+pub(super) fn finish_step(host: StoryHost<'_>, state: &mut StoryState, step: StoryStepName) {
+    host.note_event(StoryEvent::StoryStepDone { step });
+    state.tries.begin_step();
+    let mode = host.order.review.mode;
+    let is_reviewed = host.order.goal == StoryGoal::Done;
+    state.step = match state.step {
+        StoryStep::Create => StoryStep::Develop,
+        StoryStep::Develop if is_reviewed && mode.has_bmad_review() && host.order.steps.code_review.is_some() => {
+            StoryStep::CodeReview
+        }
+        StoryStep::Develop | StoryStep::CodeReview if is_reviewed && mode.has_panel() => StoryStep::Review,
+        _ => StoryStep::Land,
+    };
+}

@@ -1,0 +1,189 @@
+//! What a story run knows between two stages.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decisions::dialog::UserDialog,
+    development::{checks::CheckResult, workspace::WorkspaceState},
+    engine::{
+        children::ChildLedger,
+        ids::{AgentName, CommitId, Hash},
+        limits::RunUsage,
+        reason::RunEnding,
+    },
+    story::{
+        facts::{StoryFollowUp, StoryStage},
+        order::StoryStepName,
+        verification::StoryProblem,
+    },
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StoryState {
+    pub step: StoryStep,
+    /// Counts the stages, so that each has a name of its own.
+    pub stage_count: u32,
+    #[serde(flatten)]
+    pub dialog: UserDialog,
+    pub spent: RunUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<StoryWork>,
+    /// Whether the workspace has to be made anew, because the user repairs something that it does not have.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_workspace_outdated: bool,
+    pub tries: StepTries,
+    pub review: ReviewProgress,
+    pub landing: StoryLanding,
+    /// The ending that waits for an answer of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<RunEnding>,
+}
+
+/// The step that comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoryStep {
+    /// The workspace is opened.
+    #[default]
+    Open,
+    /// The checks run on the untouched workspace.
+    Baseline,
+    /// The story's file is written.
+    Create,
+    Develop,
+    /// BMAD's own review.
+    CodeReview,
+    /// The panel.
+    Review,
+    Land,
+}
+
+impl StoryStep {
+    pub fn step_name(self) -> StoryStepName {
+        match self {
+            StoryStep::Open | StoryStep::Baseline => StoryStepName::Prepare,
+            StoryStep::Create => StoryStepName::Create,
+            StoryStep::Develop => StoryStepName::Develop,
+            StoryStep::CodeReview | StoryStep::Review => StoryStepName::Review,
+            StoryStep::Land => StoryStepName::Land,
+        }
+    }
+}
+
+/// The workspace of a story and the work in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoryWork {
+    pub path: String,
+    /// The commit that the branch must still be at when the work lands.
+    pub base: CommitId,
+    /// The last commit, or `base`.
+    pub tip: CommitId,
+    /// The file in which agents keep notes, relative to the workspace.
+    pub scratchpad: String,
+    /// The content when it was last looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Hash>,
+    /// The content for which all checks passed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_content: Option<Hash>,
+    /// The content of the last commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed_content: Option<Hash>,
+    pub changed_files: u32,
+    /// The story's file, where it was found last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub story_file: Option<String>,
+    /// How far the board was before the current step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board_stage: Option<StoryStage>,
+    /// Changed files that decide what checks, hooks and pipelines run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_controls: Vec<String>,
+}
+
+impl StoryWork {
+    pub fn apply_state(&mut self, state: &WorkspaceState) {
+        if state.fingerprint.is_some() {
+            self.content.clone_from(&state.fingerprint);
+        }
+        self.changed_files = state.changed_count;
+    }
+
+    pub fn is_checked(&self) -> bool {
+        self.content.is_some() && self.content == self.checked_content
+    }
+
+    pub fn has_uncommitted_work(&self) -> bool {
+        self.content != self.committed_content
+    }
+}
+
+/// The sessions of the current step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StepTries {
+    /// Sessions of the whole run.
+    pub total: u32,
+    /// Sessions of this step that count against its limit.
+    pub charged: u32,
+    /// How often the user granted the limit once more.
+    pub grants: u32,
+    /// The agent of the last session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_agent: Option<AgentName>,
+    /// What was wrong after the last session; the next one is told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<StoryProblem>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<CheckResult>,
+    /// The user works on it by hand, so no session is started before the work is looked at.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub by_hand: bool,
+}
+
+impl StepTries {
+    /// Begins a new step: what the last one cost does not count against it.
+    pub fn begin_step(&mut self) {
+        *self = StepTries { total: self.total, ..StepTries::default() };
+    }
+}
+
+/// How far the review is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReviewProgress {
+    /// How many child runs reviewed the story.
+    pub count: u32,
+    /// The child that waits for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_child: Option<String>,
+    /// How often the current child was asked for.
+    pub asked: u32,
+    pub ledger: ChildLedger,
+    /// Findings that are left for later.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub follow_ups: Vec<StoryFollowUp>,
+    /// Critical findings that the last review left open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub critical: Vec<StoryFollowUp>,
+    /// The work was reviewed and has no critical finding; it counts for this content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed_content: Option<Hash>,
+}
+
+/// How the work came to land.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StoryLanding {
+    pub attempts: u32,
+    /// The commit that the user accepted although it changes what a check runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_scripts: Option<CommitId>,
+    /// The user agreed to changed check scripts for the content with this tip.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub accepts_scripts: bool,
+}

@@ -1,0 +1,108 @@
+//! The stages of a story. A boundary follows every stage, so that a resumed run repeats at most one of them.
+
+use alloc::{boxed::Box, format};
+
+use crate::{
+    decisions::dialog,
+    engine::{
+        host::{Host, ParkedRun, cross_boundary},
+        ids::Key,
+        limits::check_limits,
+        reason::{RunEnding, RunReason},
+    },
+    story::{
+        halting, landing,
+        order::StoryOrder,
+        preparation, review_cycle, sessions,
+        state::{StoryState, StoryStep},
+        story_host::{StageEnd, StoryHost},
+    },
+    workflows::{Workflow, WorkflowFuture},
+};
+
+impl Workflow for StoryOrder {
+    type State = StoryState;
+
+    fn run<'a>(host: &'a dyn Host, order: &'a StoryOrder, state: StoryState) -> WorkflowFuture<'a> {
+        Box::pin(run_story(StoryHost { host, order }, state))
+    }
+}
+
+async fn run_story(host: StoryHost<'_>, mut state: StoryState) -> Result<RunEnding, ParkedRun> {
+    loop {
+        let stage_key = stage_key(&state);
+        state.stage_count += 1;
+        if let Some(ending) = state.waiting.take() {
+            if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
+                halting::close_ended(host, &state, &stage_key).await?;
+                return Ok(ending);
+            }
+        } else {
+            match run_stage(host, &mut state, &stage_key).await? {
+                StageEnd::Continue => {}
+                StageEnd::Ended(ending) => return Ok(ending),
+                StageEnd::Halted(ending) => halting::halt_story(host, &mut state, &stage_key, ending).await?,
+            }
+        }
+        cross_boundary(host.host, stage_key, &state).await?;
+    }
+}
+
+/// Names a stage, with a number where a step may have several.
+fn stage_key(state: &StoryState) -> Key {
+    if state.waiting.is_some() {
+        return Key::for_user_wait();
+    }
+    if state.dialog.has_edits_to_restore() {
+        return Key::new("restore");
+    }
+    let session = state.tries.total + 1;
+    match state.step {
+        StoryStep::Open => Key::new("open"),
+        StoryStep::Baseline => Key::new("baseline"),
+        StoryStep::Create => Key::new(format!("create-{session}")),
+        StoryStep::Develop => Key::new(format!("develop-{session}")),
+        StoryStep::CodeReview => Key::new(format!("code-review-{session}")),
+        StoryStep::Review => Key::new(format!("review-{}", state.review.count + 1)),
+        StoryStep::Land => Key::new(format!("landing-{}", state.landing.attempts + 1)),
+    }
+}
+
+async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    // The user's files come first: a landing would otherwise find the stray edits in its way.
+    if state.dialog.has_edits_to_restore() {
+        state.dialog.restore_strays(host.host).await?;
+        return Ok(StageEnd::Continue);
+    }
+    match state.step {
+        StoryStep::Open => return preparation::open_workspace(host, state, stage_key).await,
+        StoryStep::Baseline => return preparation::check_baseline(host, state, stage_key).await,
+        _ => {}
+    }
+    let requests = dialog::read_inbox(host.host, stage_key).await?;
+    let step_before = state.step;
+    if let Some(ending) = halting::apply_requests(host, state, requests) {
+        halting::close_ended(host, state, stage_key).await?;
+        return Ok(StageEnd::Ended(ending));
+    }
+    // An answer may have changed the step.
+    if state.step != step_before {
+        return Ok(StageEnd::Continue);
+    }
+    // Work that is verified and reviewed lands even if a limit was reached meanwhile: nothing more is spent on it.
+    if state.step == StoryStep::Land {
+        return match state.dialog.describe_unanswered_strays() {
+            // An agent that wrote to the user's checkout may have prepared it for what is about to land.
+            Some(description) => Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, description))),
+            None => landing::land_work(host, state, stage_key).await,
+        };
+    }
+    let awake_ms = host.host.last_timestamp().awake_ms;
+    if let Some(ending) = check_limits(&host.host.settings().limits, &state.spent, awake_ms) {
+        return Ok(StageEnd::Halted(ending));
+    }
+    match state.step {
+        StoryStep::Review => review_cycle::review_work(host, state, stage_key).await,
+        _ => sessions::run_session(host, state, stage_key).await,
+    }
+}

@@ -1,0 +1,290 @@
+//! Reads what the files of a project and git say about a story. What an agent says plays no part in it.
+
+use std::{fs, path::Path};
+
+use tribunal_bmad::{
+    board::{self, BoardEntry, BoardEntryState},
+    config,
+    keys::StoryKey,
+    project_files::ProjectFiles,
+    specs::{self, SpecStatus},
+    states::StoryStatus,
+    story::{self, Story, StoryTask},
+    story_files::{self, StoryFile},
+};
+use tribunal_core::{
+    development::{
+        checks::CommandLine,
+        workspace::{PathChange, WorkspaceState},
+    },
+    story::facts::{StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
+};
+
+use crate::project::{Project, project_files::ProjectDirectory, subject::is_plain_path};
+
+/// The longest test that is searched for the criteria that it names.
+const MAX_TEST_BYTES: u64 = 1 << 20;
+/// Files and directories that decide what hooks and pipelines run.
+const CONTROL_FILES: [&str; 16] = [
+    ".github/workflows/",
+    ".gitlab-ci.yml",
+    ".circleci/",
+    "azure-pipelines.yml",
+    "Jenkinsfile",
+    ".husky/",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".githooks/",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "justfile",
+    "Taskfile.yml",
+    "tox.ini",
+    "noxfile.py",
+];
+
+/// A tree of files in which a story was worked on.
+#[expect(missing_debug_implementations, reason = "it has a function")]
+pub struct ObservedTree<'a> {
+    pub root: &'a Path,
+    /// What differs from the commit that the work began with.
+    pub work: WorkspaceState,
+    /// Reads a file as it was in that commit.
+    pub read_base: &'a dyn Fn(&str) -> Option<Vec<u8>>,
+    /// The commands that check the work.
+    pub check_commands: &'a [CommandLine],
+}
+
+pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
+    let shelf = ProjectDirectory::open_project(&Project::from_root(observed.root));
+    let config = config::read_config(&shelf);
+    let board = story.board.as_ref().and_then(|board_path| {
+        let board_text = shelf.read_file(board_path).ok().flatten()?;
+        Some(board::read_board(board_path, &board_text))
+    });
+    let entry = board
+        .as_ref()
+        .and_then(|board| board.stories().find(|(key, entry)| key.as_str() == story.key || entry.raw_key == story.key));
+    let story_files = story_files::find_story_files(&shelf, &config.folders, board.as_ref());
+    let story_key = entry.map(|(key, _)| key.clone()).or_else(|| StoryKey::parse(&story.key));
+    let story_file = story_key.and_then(|key| story_files.find_file(&key, board.as_ref()).cloned());
+    let file =
+        story_file.filter(|story_file| !story_file.is_archived).and_then(|story_file| read_file(&shelf, &story_file));
+    let changed_tests = list_tests(observed.root, &observed.work);
+    let criteria = file.as_ref().map(|file| file.criteria.clone()).unwrap_or_default();
+    let tested_criteria = find_tested(observed.root, &changed_tests, &criteria);
+    let existing_files = file.iter().flat_map(|file| &file.files).filter(|path| exists(observed.root, path)).cloned();
+    StoryFacts {
+        board: entry.map(|(_, entry)| board_fact(entry)),
+        existing_files: existing_files.collect(),
+        changed_controls: list_controls(&observed),
+        file,
+        changed_tests,
+        tested_criteria,
+        work: observed.work,
+    }
+}
+
+fn board_fact(entry: &BoardEntry) -> StageFact {
+    let stage = match entry.state {
+        Some(BoardEntryState::Story(status)) => Some(to_stage(status)),
+        _ => None,
+    };
+    StageFact { stage, word: entry.raw_state.clone() }
+}
+
+pub fn to_stage(status: StoryStatus) -> StoryStage {
+    match status {
+        StoryStatus::Backlog => StoryStage::Backlog,
+        StoryStatus::ReadyForDev => StoryStage::ReadyForDev,
+        StoryStatus::InProgress => StoryStage::InProgress,
+        StoryStatus::Review => StoryStage::Review,
+        StoryStatus::Done => StoryStage::Done,
+    }
+}
+
+fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFileFacts> {
+    let story_text = shelf.read_file(&story_file.path).ok().flatten()?;
+    let parsed = story::read_story(&story_file.path, &story_text);
+    let criteria: Vec<u32> = parsed.criteria.iter().map(|criterion| criterion.number).collect();
+    let excused_criteria = criteria.iter().copied().filter(|number| is_excused(&story_text, *number)).collect();
+    let (status, blocked_by) = match story_file.is_spec {
+        true => read_spec_status(&story_file.path, &story_text),
+        false => (read_status(&parsed), None),
+    };
+    let mut tasks = Vec::new();
+    collect_tasks(&parsed.tasks, &[], &mut tasks);
+    Some(StoryFileFacts {
+        path: story_file.path.clone(),
+        status,
+        is_spec: story_file.is_spec,
+        blocked_by,
+        tasks,
+        criteria,
+        excused_criteria,
+        files: parsed.files.iter().map(|file| normalize_path(&file.text)).collect(),
+    })
+}
+
+fn read_status(parsed: &Story) -> Option<StageFact> {
+    let status_line = parsed.status.as_ref()?;
+    Some(StageFact { stage: status_line.status.map(to_stage), word: status_line.said.clone() })
+}
+
+/// Reads the status of a spec, and why its workflow stopped.
+fn read_spec_status(spec_path: &str, spec_text: &str) -> (Option<StageFact>, Option<String>) {
+    let spec = specs::read_spec(spec_path, spec_text);
+    let condition = spec
+        .result
+        .as_ref()
+        .and_then(|result| result.blocking_condition.as_ref())
+        .map(|condition| condition.text.clone());
+    let Some(status) = spec.status else { return (None, None) };
+    let stage = match status {
+        SpecStatus::Draft => Some(StoryStage::Backlog),
+        SpecStatus::ReadyForDev => Some(StoryStage::ReadyForDev),
+        SpecStatus::InProgress => Some(StoryStage::InProgress),
+        SpecStatus::InReview => Some(StoryStage::Review),
+        SpecStatus::Done => Some(StoryStage::Done),
+        SpecStatus::Blocked => None,
+    };
+    let blocked_by =
+        (status == SpecStatus::Blocked).then(|| condition.unwrap_or_else(|| "it gives no reason".to_string()));
+    (Some(StageFact { stage, word: status.as_str().to_string() }), blocked_by)
+}
+
+/// Flattens tasks; a subtask serves what its task serves.
+fn collect_tasks(tasks: &[StoryTask], inherited: &[u32], collected: &mut Vec<TaskFact>) {
+    for task in tasks {
+        let criteria = if task.criteria.is_empty() { inherited.to_vec() } else { task.criteria.clone() };
+        collected.push(TaskFact { text: task.text.clone(), done: task.done, criteria: criteria.clone() });
+        collect_tasks(&task.subtasks, &criteria, collected);
+    }
+}
+
+/// Whether a line of the story says why a criterion has no test: `AC3: no test: only a text changes`.
+fn is_excused(story_text: &str, number: u32) -> bool {
+    story_text.lines().any(|line| {
+        let lower_line = line.to_lowercase();
+        (lower_line.contains("no test") || lower_line.contains("not testable")) && names_criterion(line, number)
+    })
+}
+
+/// Whether a text names a criterion: `AC1`, `AC-1`, `ac_1`, `AC #1`.
+fn names_criterion(text: &str, number: u32) -> bool {
+    let lower_text = text.to_lowercase();
+    lower_text.match_indices("ac").any(|(index, _)| {
+        let is_word_start = !lower_text[..index].ends_with(|character: char| character.is_ascii_alphanumeric());
+        let after_word = lower_text[index + 2..].trim_start_matches(['-', '_', ' ', '#', ':']);
+        let digits_end = after_word.find(|character: char| !character.is_ascii_digit()).unwrap_or(after_word.len());
+        is_word_start && after_word[..digits_end].parse() == Ok(number)
+    })
+}
+
+/// A path of the file list as git names it.
+fn normalize_path(path: &str) -> String {
+    path.strip_prefix("./").unwrap_or(path).to_string()
+}
+
+fn exists(root: &Path, path: &str) -> bool {
+    is_plain_path(path.trim_end_matches('/')) && fs::symlink_metadata(root.join(path)).is_ok()
+}
+
+/// Lists the changed files that are tests, by their names or because they contain some.
+fn list_tests(root: &Path, work: &WorkspaceState) -> Vec<String> {
+    let is_left = |change: PathChange| change != PathChange::Deleted;
+    let changed = work.changed.iter().filter(|change| is_left(change.change)).map(|change| change.path.clone());
+    changed
+        .filter(|path| is_test_name(path) || read_text(root, path).is_some_and(|text| text.contains("#[test]")))
+        .collect()
+}
+
+fn is_test_name(path: &str) -> bool {
+    let is_test_word = |word: &str| matches!(word, "test" | "tests" | "spec" | "specs" | "testing" | "e2e");
+    let lower_path = path.to_lowercase();
+    let has_extension = lower_path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    // Documents about tests are none.
+    has_extension
+        && !lower_path.ends_with(".md")
+        && lower_path.split(|character: char| !character.is_ascii_alphanumeric()).any(is_test_word)
+        || path.rsplit('/').next().is_some_and(|name| name.contains("Test.") || name.contains("Tests."))
+}
+
+fn read_text(root: &Path, path: &str) -> Option<String> {
+    if !is_plain_path(path) {
+        return None;
+    }
+    let file_path = root.join(path);
+    let metadata = fs::symlink_metadata(&file_path).ok().filter(|metadata| metadata.is_file())?;
+    (metadata.len() <= MAX_TEST_BYTES).then(|| fs::read_to_string(&file_path).ok())?
+}
+
+fn find_tested(root: &Path, tests: &[String], criteria: &[u32]) -> Vec<u32> {
+    let texts: Vec<String> = tests.iter().filter_map(|path| read_text(root, path)).collect();
+    let is_named = |number: &u32| texts.iter().any(|text| text.lines().any(|line| names_criterion(line, *number)));
+    criteria.iter().copied().filter(is_named).collect()
+}
+
+/// Lists the changed files that decide what checks, hooks and pipelines run.
+fn list_controls(observed: &ObservedTree<'_>) -> Vec<String> {
+    let is_control = |path: &str| {
+        let file_name = path.rsplit('/').next().unwrap_or(path);
+        CONTROL_FILES.iter().any(|control| match control.strip_suffix('/') {
+            Some(_) => path.starts_with(control),
+            None => file_name == *control,
+        })
+    };
+    let is_script = |path: &str| {
+        let scripts = observed.check_commands.iter().flat_map(CommandLine::list_scripts);
+        scripts.into_iter().any(|script| script.matches_path(path)) && !path.ends_with("package.json")
+    };
+    let changed = observed.work.changed.iter().map(|change| change.path.as_str());
+    let controls = changed.filter(|path| is_control(path) || is_script(path) || has_other_scripts(observed, path));
+    controls.map(ToString::to_string).collect()
+}
+
+/// Whether the scripts of a `package.json` differ from what they were.
+fn has_other_scripts(observed: &ObservedTree<'_>, path: &str) -> bool {
+    if path != "package.json" && !path.ends_with("/package.json") {
+        return false;
+    }
+    let read_scripts = |bytes: Option<Vec<u8>>| {
+        let package: serde_json::Value = serde_json::from_slice(&bytes?).ok()?;
+        package.get("scripts").cloned()
+    };
+    let new_bytes = read_text(observed.root, path).map(String::into_bytes);
+    read_scripts((observed.read_base)(path)) != read_scripts(new_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn criteria_are_named_in_many_ways() {
+        for text in ["// AC1: it logs in", "def test_ac_1_login():", "it('AC-1 logs in')", "AC #1", "(ac1)"] {
+            assert!(names_criterion(text, 1), "{text}");
+        }
+        for text in ["AC12", "mac1", "backlog 1", "1", "AC", "ACx1"] {
+            assert!(!names_criterion(text, 1), "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_are_known_by_their_names() {
+        for path in ["tests/login.rs", "src/login.test.ts", "login_spec.rb", "a/test_login.py", "src/LoginTest.java"] {
+            assert!(is_test_name(path), "{path}");
+        }
+        for path in ["src/login.rs", "src/contest.rs", "docs/test-plan.md", "tests", "latest/a.rs"] {
+            assert!(!is_test_name(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_reason_names_its_criterion() {
+        let story_text = "### Completion Notes\n- AC2: no test: only the wording changes\n- AC3 is done\n";
+        assert!(is_excused(story_text, 2));
+        assert!(!is_excused(story_text, 3));
+    }
+}
