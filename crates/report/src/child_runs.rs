@@ -110,6 +110,7 @@ mod tests {
             used,
             worked_ms: 245_000,
             open_findings: Vec::new(),
+            deferred_findings: Vec::new(),
             open_count: 0,
         }
     }

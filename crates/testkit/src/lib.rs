@@ -17,6 +17,7 @@ mod random_world;
 mod record_table;
 pub mod samples;
 mod scripted_world;
+mod story_world;
 pub mod trial;
 
 pub use append_line::append_line;
@@ -28,6 +29,7 @@ pub use random_tree::{RandomTree, TreeChild, total_usage};
 pub use random_world::{FaultRates, RandomWorld};
 pub use record_table::RecordTable;
 pub use scripted_world::ScriptedWorld;
+pub use story_world::{ReviewEnd, SessionDeed, StoryScript, StoryWorld};
 
 /// The journal of a review from its start to its end, one entry per line: a sample for code that reads or draws journals.
 pub const SAMPLE_JOURNAL: &str = include_str!("../fixtures/review.jsonl");

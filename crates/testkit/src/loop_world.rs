@@ -308,6 +308,7 @@ impl LoopWorld {
             used: UsageTotals { tokens: 50, uncosted_tokens: 50, ..UsageTotals::default() },
             worked_ms: 10,
             open_count: open_findings.len() as u32,
+            deferred_findings: Vec::new(),
             open_findings,
         }))
     }

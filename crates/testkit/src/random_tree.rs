@@ -92,6 +92,7 @@ impl TreeChild {
             used: total_usage(&self.trial),
             worked_ms: RunView::from_entries(&self.trial.journal).last_time.awake_ms,
             open_findings: Vec::new(),
+            deferred_findings: Vec::new(),
             open_count: 0,
         }
     }

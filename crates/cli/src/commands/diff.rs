@@ -2,11 +2,22 @@
 
 use std::io::{self, Write, stderr, stdout};
 
-use tribunal_core::engine::ids::{FindingId, RunId};
+use tribunal_core::{
+    development::workspace::PathChange,
+    engine::{
+        ids::{FindingId, RunId},
+        view::RunView,
+    },
+    story::view::StoryView,
+};
 use tribunal_report::{Screen, TextStyle, clean_block, escape_line};
-use tribunal_runner::landing::{
-    landings::{FileChangeKind, LandingRecord, LandingsDiff, RenderedFileDiff, RunLandings},
-    undo::join_finding_ids,
+use tribunal_runner::{
+    Project,
+    git::heads::{self, ChangedLines},
+    landing::{
+        landings::{FileChangeKind, LandingRecord, LandingsDiff, RenderedFileDiff, RunLandings},
+        undo::join_finding_ids,
+    },
 };
 use tribunal_store::Store;
 
@@ -40,6 +51,10 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
         );
     }
     let (store, run_id) = context.find_requested_work(&project, run_name)?;
+    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    if let Some(story_view) = run_view.as_story() {
+        return show_story(&project, &run_id, story_view, arguments, context);
+    }
     let landings = RunLandings::read_landings(&project, &store, &run_id)?;
     let matching_landings = landings.landings_for(finding_id)?;
     let diff = landings.diff_landings(finding_id)?;
@@ -78,6 +93,65 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
             stderr(),
             "note: some of these lines were also edited outside this run; the diff includes those edits"
         )?;
+    }
+    Ok(0)
+}
+
+/// Shows what a story changed: its commit, or what it has kept so far.
+fn show_story(
+    project: &Project,
+    run_id: &RunId,
+    story_view: &StoryView,
+    arguments: &DiffArguments,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let end = story_view.summary.commit.as_ref().or(story_view.kept.as_ref());
+    let (Some(base), Some(end)) = (&story_view.base, end) else {
+        writeln!(stderr(), "note: {}", escape_line(&explain_empty_diff(run_id, None, &[])))?;
+        return Ok(0);
+    };
+    let changed_lines = heads::count_changed_lines(project.root(), base.as_str(), end.as_str())?;
+    let diff_text = heads::diff_commits(project.root(), base.as_str(), end.as_str())?;
+    if context.wants_json {
+        let changes = heads::list_changes(project.root(), base.as_str(), Some(end.as_str()))?;
+        let kind_of = |path: &str| match changes.iter().find(|change| change.path == path).map(|change| change.change) {
+            Some(PathChange::Added) => "made",
+            Some(PathChange::Deleted) => "deleted",
+            _ => "changed",
+        };
+        let build_row = |lines: &ChangedLines| ChangedFile {
+            path: lines.path.clone(),
+            what: kind_of(&lines.path),
+            lines_added: lines.added,
+            lines_removed: lines.removed,
+            diff: String::new(),
+            parked: None,
+        };
+        json_documents::print_document(&ChangesDocument {
+            schema: "tribunal.diff/1",
+            run: run_id.clone(),
+            finding: None,
+            path: None,
+            landings: Vec::new(),
+            lines_added: changed_lines.iter().map(|lines| lines.added).sum(),
+            lines_removed: changed_lines.iter().map(|lines| lines.removed).sum(),
+            diff: diff_text,
+            files: changed_lines.iter().map(build_row).collect(),
+        })?;
+        return Ok(0);
+    }
+    let mut output = stdout().lock();
+    if arguments.stat {
+        for lines in &changed_lines {
+            let added_lines = format_count(lines.added as usize, "line");
+            writeln!(output, "{}: {added_lines} added, {} removed", escape_line(&lines.path), lines.removed)?;
+        }
+    } else {
+        write_diff(&mut output, &context.answer_screen, &diff_text)?;
+    }
+    if story_view.summary.commit.is_none() {
+        let commit = end.short_hex();
+        writeln!(stderr(), "note: this has not landed; take it over with `git merge {commit}`")?;
     }
     Ok(0)
 }

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::{FindingId, RunId};
+use tribunal_core::engine::{
+    ids::{FindingId, RunId},
+    view::RunView,
+};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -15,6 +18,8 @@ use tribunal_runner::{
         undo::{UndoPlan, UndoResult, join_finding_ids, landings_log_command, preview_undo, undo_landings},
     },
 };
+
+use tribunal_store::Store;
 
 use super::diff::{
     build_file_row, build_landing_row, explain_empty_diff, find_repairing_run, format_count, split_run_and_finding,
@@ -45,9 +50,26 @@ pub(crate) struct UndoArguments {
     together: bool,
 }
 
+/// Refuses to undo what a review changed in the workspace of a story: it is part of the story's commit, or of its workspace.
+fn refuse_within_story(project: &Project, run_id: &RunId) -> Result<(), UserError> {
+    let store = Store::open_read_only(&project.home_dir())?;
+    let view_of = |run_id: &RunId| Ok::<_, UserError>(RunView::from_entries(&store.read_entries(run_id, 0)?));
+    let Some(parent) = view_of(run_id)?.parent else { return Ok(()) };
+    let parent_view = view_of(&parent.run)?;
+    let Some(story_view) = parent_view.as_story() else { return Ok(()) };
+    let problem = UserError::usage(format!("run {run_id} worked in the workspace of the story run {}", parent.run));
+    Err(match &story_view.summary.commit {
+        Some(commit) => problem
+            .with_reason("Its changes are part of the story's commit.")
+            .with_step(format!("undo the whole story: `git revert {}`", commit.short_hex())),
+        None => problem.with_reason("Its changes have not landed in your files."),
+    })
+}
+
 pub(crate) fn run(arguments: &UndoArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let (run_id, finding_id) = parse_target(&arguments.what, &project, context)?;
+    refuse_within_story(&project, &run_id)?;
     // Without `--yes` nothing is locked and nothing is written.
     let (undo_plan, parked_files) = if arguments.yes {
         let UndoResult { plan: undo_plan, parked_files } =

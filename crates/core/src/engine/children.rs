@@ -99,6 +99,9 @@ pub struct ChildReport {
     /// How many findings it left open in all.
     #[serde(default)]
     pub open_count: u32,
+    /// The findings that it put off, most severe first; at most [`MAX_REPORTED_FINDINGS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred_findings: Vec<ReportedFinding>,
 }
 
 /// The most findings that a child reports to its parent.
@@ -207,6 +210,7 @@ mod tests {
             worked_ms: 100,
             open_findings: Vec::new(),
             open_count: 0,
+            deferred_findings: Vec::new(),
         })
     }
 

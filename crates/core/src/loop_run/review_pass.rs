@@ -163,6 +163,7 @@ mod tests {
             used: UsageTotals::default(),
             worked_ms: 0,
             open_count: open_findings.len() as u32,
+            deferred_findings: Vec::new(),
             open_findings,
         }
     }

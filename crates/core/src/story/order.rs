@@ -204,8 +204,8 @@ impl RunKind for StoryOrder {
 
     fn title(&self) -> String {
         match self.story.title.as_str() {
-            "" => format!("story {}", self.story.key),
-            title => format!("story {}: {title}", self.story.key),
+            "" => self.story.key.clone(),
+            title => format!("{}: {title}", self.story.key),
         }
     }
 

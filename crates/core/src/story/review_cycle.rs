@@ -151,7 +151,8 @@ fn review_order(host: StoryHost<'_>, change: CodeChange) -> ReviewOrder {
 }
 
 fn note_review(host: StoryHost<'_>, state: &mut StoryState, report: &ChildReport) {
-    let open_findings = report.open_findings.iter().map(|finding| StoryFollowUp {
+    let left_findings = report.open_findings.iter().chain(&report.deferred_findings);
+    let open_findings = left_findings.map(|finding| StoryFollowUp {
         severity: finding.severity,
         text: finding.description.clone(),
         place: finding.place.clone(),

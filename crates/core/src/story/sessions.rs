@@ -10,7 +10,7 @@ use crate::{
     },
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
-        facts::{StoryFacts, StoryStage},
+        facts::{StoryFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryStepName},
         prompt,
         state::{StoryState, StoryStep},
@@ -34,6 +34,13 @@ pub(super) async fn run_session(
     state: &mut StoryState,
     stage_key: &Key,
 ) -> Result<StageEnd, ParkedRun> {
+    // What an earlier session wrote about the review does not count for it.
+    if state.step == StoryStep::CodeReview
+        && state.tries.charged == 0
+        && let Some(ending) = reset_stage(host, stage_key.child_key("stage")).await?
+    {
+        return Ok(StageEnd::Halted(ending));
+    }
     let consulted = match core::mem::take(&mut state.tries.by_hand) {
         true => None,
         false => Some(ask_agent(host, state, stage_key).await?),
@@ -91,6 +98,21 @@ pub(super) async fn run_session(
     Ok(match state.tries.charged >= allowed_sessions(host, state) {
         true => StageEnd::Halted(stuck_ending(state)),
         false => StageEnd::Continue,
+    })
+}
+
+/// Has the board and the story's file say that the story waits for its review. Returns the ending if that failed.
+async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEnding>, ParkedRun> {
+    let write = WriteStory {
+        place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
+        story: host.order.story.clone(),
+        stage: StoryStage::Review,
+        follow_ups: Vec::new(),
+        take_over_from: None,
+    };
+    Ok(match host.host.perform(write_key, write).await? {
+        StoryWriting::Written { .. } => None,
+        StoryWriting::Failed { fault } => Some(environment_ending(&fault)),
     })
 }
 

@@ -177,6 +177,10 @@ fn check_board(story: &StoryName, facts: &StoryFacts, board_before: Option<Story
             verdict.problems.push(StoryProblem::NotOnBoard);
         }
         (Some(from), Some(to)) if to < from => verdict.problems.push(StoryProblem::BoardMovedBack { from, to }),
+        // Only a verified story is done, and then the board is moved by us.
+        (Some(from), Some(StoryStage::Done)) if from != StoryStage::Done => {
+            verdict.remarks.push(String::from("the agent moved the board to done; that does not count"));
+        }
         _ => {}
     }
 }

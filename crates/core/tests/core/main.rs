@@ -23,5 +23,6 @@ mod review;
 mod rule_properties;
 mod run_kinds;
 mod session_repairs;
+mod stories;
 mod tracker;
 mod unknown_words;

@@ -102,10 +102,6 @@ impl KindReporter for StoryReporter {
         }
     }
 
-    fn describe_effort(summary: &StorySummary) -> String {
-        format_count(summary.sessions, "session")
-    }
-
     fn describe_remaining(remaining: &RemainingLimits) -> String {
         phrases::describe_remaining(remaining)
     }

@@ -168,6 +168,7 @@ fn child_report(reason: RunReason, detail: &str) -> ChildReport {
         used: UsageTotals { cost: Cost::from_amount(0.31), tokens: 31_000, ..UsageTotals::default() },
         worked_ms: 245_000,
         open_findings: Vec::new(),
+        deferred_findings: Vec::new(),
         open_count: 0,
     }
 }

@@ -99,6 +99,39 @@ pub fn list_changes(project_root: &Path, base: &str, end: Option<&str>) -> Resul
     Ok(changes)
 }
 
+/// Renders the difference between two commits as a unified diff.
+pub fn diff_commits(project_root: &Path, base: &str, end: &str) -> Result<String, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let range = format!("{base}..{end}");
+    let diff =
+        repository.query(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", &range, "--"])?;
+    Ok(String::from_utf8_lossy(&diff).into_owned())
+}
+
+/// Counts the added and removed lines of each file between two commits; binary files count none.
+pub fn count_changed_lines(project_root: &Path, base: &str, end: &str) -> Result<Vec<ChangedLines>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let range = format!("{base}..{end}");
+    let listed =
+        repository.query(["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--relative", &range, "--"])?;
+    let records = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let parse_record = |record: std::borrow::Cow<'_, str>| {
+        let mut fields = record.splitn(3, '\t');
+        let (added, removed, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let count = |field: &str| field.parse().unwrap_or(0);
+        Some(ChangedLines { path: path.to_string(), added: count(added), removed: count(removed) })
+    };
+    Ok(records.filter_map(parse_record).collect())
+}
+
+/// How many lines of a file changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedLines {
+    pub path: String,
+    pub added: u32,
+    pub removed: u32,
+}
+
 /// Reads a file of the project as it is in a commit; `None` if that has none.
 pub fn read_file_at(project_root: &Path, commit: &str, relative_path: &str) -> Option<Vec<u8>> {
     let repository = GitRepository::open_at(project_root).ok()?;

@@ -13,7 +13,7 @@ use tribunal_core::{
         replayer::Replayer,
         view::{RunPhase, RunView},
     },
-    review::finding::Finding,
+    review::finding::{Finding, FindingStatus},
     text::truncate_chars,
 };
 use tribunal_store::{StoreError, SyncMode};
@@ -174,9 +174,14 @@ impl WorkflowHost<'_, '_> {
 /// Describes how a child run came to an end; `None` if it has none.
 fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> {
     let summary = child_view.run_summary()?;
-    let mut open_findings: Vec<&Finding> =
-        child_view.all_findings().filter(|finding| finding.status.is_open()).collect();
-    open_findings.sort_by_key(|finding| (finding.severity, finding.id));
+    let list_findings = |is_wanted: &dyn Fn(&FindingStatus) -> bool| {
+        let mut findings: Vec<&Finding> =
+            child_view.all_findings().filter(|finding| is_wanted(&finding.status)).collect();
+        findings.sort_by_key(|finding| (finding.severity, finding.id));
+        findings
+    };
+    let open_findings = list_findings(&FindingStatus::is_open);
+    let deferred_findings = list_findings(&|status| matches!(status, FindingStatus::Deferred { .. }));
     let report = ChildReport {
         run: child_id.clone(),
         outcome: summary.outcome,
@@ -186,6 +191,7 @@ fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> 
         worked_ms: summary.elapsed_ms,
         open_count: open_findings.len() as u32,
         open_findings: open_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
+        deferred_findings: deferred_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
     };
     Some(match child_view.phase {
         RunPhase::Finished(_) => ChildOutcome::Ended(report),

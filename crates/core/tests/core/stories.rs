@@ -1,0 +1,266 @@
+//! Stories over a scripted workspace: what counts as done, who is asked, what is charged, and what lands.
+
+use std::collections::BTreeSet;
+
+use tribunal_core::{
+    development::{
+        checks::{CheckSpec, CommandLine},
+        commits::IntegrateOutcome,
+        workspace::TargetBranch,
+    },
+    engine::{
+        event::RunEvent,
+        ids::CommitId,
+        kinds::WorkflowEvent,
+        plan::RunPlan,
+        reason::{RunEnding, RunReason},
+        settings::{AgentSpec, DriverSpec},
+        view::RunView,
+    },
+    story::{
+        event::{SessionOutcome, StoryEvent},
+        facts::{StoryName, StoryStage},
+        order::{StoryGoal, StoryOrder},
+    },
+    tasks::instructions::TaskOpening,
+};
+use tribunal_testkit::{
+    Dice, ReviewEnd, SessionDeed, StoryScript, StoryWorld, samples,
+    trial::{TrialOutcome, TrialRun, ordered_workflow},
+};
+
+fn sample_plan() -> RunPlan<StoryOrder> {
+    let mut settings = samples::sample_settings();
+    settings.agents.push(AgentSpec::new("second", DriverSpec::Command { argv: vec!["second".into()] }));
+    settings.checks = vec![CheckSpec::new(CommandLine::from_shell_line("make test"))];
+    settings.tasks.retry_after_ms = 0;
+    let story = StoryName {
+        board: Some("out/sprint-status.yaml".into()),
+        bookkeeping: vec!["out".into()],
+        ..StoryName::from_key("1-1-a")
+    };
+    let mut order = StoryOrder::new(story, TargetBranch { name: "main".into(), created_at: None });
+    order.steps.develop = TaskOpening { commands: Vec::new(), text: "Develop it.".into() };
+    RunPlan { settings, order }
+}
+
+fn with_sessions(sessions: &[SessionDeed]) -> StoryScript {
+    StoryScript { sessions: sessions.to_vec(), ..StoryScript::default() }
+}
+
+fn run_story(plan: RunPlan<StoryOrder>, script: StoryScript) -> (TrialOutcome<RunEnding>, TrialRun<StoryWorld>) {
+    let mut trial = TrialRun::new(plan, StoryWorld::new(script, 1), 1);
+    (trial.run_workflow(ordered_workflow, None), trial)
+}
+
+fn reason_of(outcome: &TrialOutcome<RunEnding>) -> RunReason {
+    match outcome {
+        TrialOutcome::Done(ending) | TrialOutcome::Parked(ending) => ending.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn story_events(trial: &TrialRun<StoryWorld>) -> Vec<StoryEvent> {
+    let events = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::Workflow(WorkflowEvent::Story(event)) => Some(event.clone()),
+        _ => None,
+    });
+    events.collect()
+}
+
+fn session_outcomes(trial: &TrialRun<StoryWorld>) -> Vec<SessionOutcome> {
+    let outcomes = story_events(trial).into_iter().filter_map(|event| match event {
+        StoryEvent::StorySession { report, .. } => Some(report.outcome),
+        _ => None,
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn honest_work_is_reviewed_and_lands() {
+    let (outcome, trial) = run_story(sample_plan(), with_sessions(&[SessionDeed::Honest]));
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert_eq!(session_outcomes(&trial), [SessionOutcome::Completed]);
+    let view = RunView::from_entries(&trial.journal);
+    let summary = &view.as_story().unwrap().summary;
+    assert_eq!((summary.sessions, summary.reviews.len(), summary.landed_on.as_deref()), (1, 1, Some("main")));
+    assert_eq!(trial.world.written.last().map(|write| write.stage), Some(StoryStage::Done));
+    assert_eq!(trial.world.closed, 1);
+}
+
+#[test]
+fn a_lying_agent_is_told_what_is_missing_and_another_one_is_asked() {
+    use SessionDeed::{Honest, MovesBoard, NoTests, Nothing, TicksOnly};
+    let (outcome, trial) = run_story(sample_plan(), with_sessions(&[Nothing, TicksOnly, MovesBoard, NoTests, Honest]));
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert_eq!(session_outcomes(&trial)[..4], [SessionOutcome::Incomplete; 4]);
+    assert_eq!(trial.world.agents, ["sample", "second", "sample", "second", "sample"]);
+    let prompts = &trial.world.prompts;
+    assert!(!prompts[0].contains("The last session left these problems"), "{}", prompts[0]);
+    assert!(prompts[1].contains("- nothing was changed since the work began"), "{}", prompts[1]);
+    assert!(prompts[2].contains("- tasks are ticked, but the file list is empty"), "{}", prompts[2]);
+    assert!(prompts[4].contains("- no test and no reason for AC1"), "{}", prompts[4]);
+}
+
+#[test]
+fn every_outcome_charges_what_it_should() {
+    use SessionDeed::{Crashes, FinishesAndCrashes, GoesSilent, Honest, NeverActs, TimesOut};
+    let (outcome, trial) = run_story(sample_plan(), with_sessions(&[FinishesAndCrashes]));
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet, "work that is finished counts, however its session ended");
+    assert_eq!(session_outcomes(&trial), [SessionOutcome::Completed]);
+    for (deed, expected) in
+        [(Crashes, SessionOutcome::Crashed), (GoesSilent, SessionOutcome::Stuck), (TimesOut, SessionOutcome::TimedOut)]
+    {
+        // The service asks once more before a session counts as failed.
+        let (_, trial) = run_story(sample_plan(), with_sessions(&[deed, deed, Honest]));
+        assert_eq!(session_outcomes(&trial), [expected, SessionOutcome::Completed], "{deed:?}");
+    }
+    let (outcome, trial) = run_story(sample_plan(), with_sessions(&[NeverActs]));
+    assert_eq!(reason_of(&outcome), RunReason::Environment);
+    assert_eq!(session_outcomes(&trial), [SessionOutcome::NeverActive]);
+}
+
+#[test]
+fn failing_checks_send_the_story_back_with_their_output() {
+    let script = StoryScript { checks: vec![true, false, true], ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, trial) = run_story(sample_plan(), script);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert_eq!(session_outcomes(&trial), [SessionOutcome::Incomplete, SessionOutcome::Completed]);
+    assert!(trial.world.prompts[1].contains("`make test` failed with exit code 2"), "{}", trial.world.prompts[1]);
+}
+
+#[test]
+fn a_refusing_hook_sends_the_story_back() {
+    let script = StoryScript { commit_refusals: 1, ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, trial) = run_story(sample_plan(), script);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert!(trial.world.prompts[1].contains("the commit hook refused the work"), "{}", trial.world.prompts[1]);
+}
+
+#[test]
+fn after_the_last_session_the_user_decides() {
+    let stuck = |answers: Vec<&'static str>, last: SessionDeed| {
+        let mut sessions = vec![SessionDeed::Nothing; 5];
+        sessions.push(last);
+        run_story(sample_plan(), StoryScript { answers, ..with_sessions(&sessions) })
+    };
+    let (outcome, trial) = stuck(Vec::new(), SessionDeed::Nothing);
+    assert_eq!(reason_of(&outcome), RunReason::Blocked);
+    assert_eq!(trial.world.prompts.len(), 5);
+    let (outcome, trial) = stuck(vec!["agent"], SessionDeed::Honest);
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::GoalMet, 6));
+    let (outcome, trial) = stuck(vec!["skip"], SessionDeed::Nothing);
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::Abandoned, 5));
+    // By hand no agent is asked: the work is only looked at again. Here the user has done nothing.
+    let (outcome, trial) = stuck(vec!["hand"], SessionDeed::Honest);
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::GoalMet, 6));
+    assert_eq!(session_outcomes(&trial)[5], SessionOutcome::Incomplete, "the work of the user is verified, too");
+}
+
+#[test]
+fn critical_findings_keep_a_story_from_landing_and_the_others_become_follow_ups() {
+    let reviewed = |reviews: &[ReviewEnd], answers: Vec<&'static str>| {
+        let script = StoryScript { reviews: reviews.to_vec(), answers, ..with_sessions(&[SessionDeed::Honest]) };
+        run_story(sample_plan(), script)
+    };
+    let (outcome, trial) = reviewed(&[ReviewEnd::Deferred], Vec::new());
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    let follow_ups = &trial.world.written.last().unwrap().follow_ups;
+    assert_eq!(follow_ups.iter().map(|item| item.describe()).collect::<Vec<_>>(), ["medium (src/a.rs:1): it leaks"]);
+    let (outcome, trial) = reviewed(&[ReviewEnd::Critical], Vec::new());
+    assert_eq!(reason_of(&outcome), RunReason::Blocked);
+    assert_eq!(trial.world.written.len(), 0, "nothing is marked as done");
+    // Another agent is told what the review found; then the panel looks again.
+    let (outcome, trial) = reviewed(&[ReviewEnd::Critical, ReviewEnd::Clean], vec!["agent"]);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert!(trial.world.prompts[1].contains("- critical (src/a.rs:1): it leaks"), "{}", trial.world.prompts[1]);
+    // A review that waits for the user is continued after the answer.
+    let (outcome, _) = reviewed(&[ReviewEnd::Waiting, ReviewEnd::Clean], Vec::new());
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+}
+
+#[test]
+fn a_story_file_is_written_first_only_if_there_is_none() {
+    let mut plan = sample_plan();
+    plan.order.steps.create = Some(TaskOpening { commands: Vec::new(), text: "Write it.".into() });
+    let script = StoryScript { lacks_file: true, ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, trial) = run_story(plan.clone(), script);
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::GoalMet, 2));
+    assert!(trial.world.prompts[0].contains("Write only the story's file"), "{}", trial.world.prompts[0]);
+    let (_, trial) = run_story(plan, with_sessions(&[SessionDeed::Honest]));
+    assert_eq!(trial.world.prompts.len(), 1);
+}
+
+#[test]
+fn a_branch_that_moved_gets_the_story_after_a_rebase_and_new_checks() {
+    let moved = IntegrateOutcome::Moved { tip: CommitId::new("other") };
+    let integrations = vec![moved, IntegrateOutcome::Integrated { checkout_moved: true }];
+    let script = StoryScript { integrations, ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, _) = run_story(sample_plan(), script);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+}
+
+#[test]
+fn a_story_can_stop_at_review() {
+    let mut plan = sample_plan();
+    plan.order.goal = StoryGoal::Review;
+    plan.order.review.mode = tribunal_core::story::order::StoryReviewMode::Off;
+    let mut trial = TrialRun::new(plan, StoryWorld::new(with_sessions(&[SessionDeed::Honest]), 1), 1);
+    trial.world.expects_no_review();
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
+    assert_eq!(trial.world.written.last().map(|write| write.stage), Some(StoryStage::Review));
+}
+
+#[test]
+fn killed_at_every_write_a_story_comes_to_the_same_end() {
+    let script = || StoryScript {
+        reviews: vec![ReviewEnd::Deferred],
+        ..with_sessions(&[SessionDeed::Nothing, SessionDeed::Honest])
+    };
+    let (outcome, reference) = run_story(sample_plan(), script());
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    for kill_at in 0..reference.write_count() {
+        let mut trial = TrialRun::new(sample_plan(), StoryWorld::new(script(), 1), 1);
+        assert_eq!(trial.run_workflow(ordered_workflow, Some(kill_at)), TrialOutcome::Killed, "{kill_at}");
+        let outcome = trial.run_workflow(ordered_workflow, None);
+        assert_eq!(reason_of(&outcome), RunReason::GoalMet, "{kill_at}");
+    }
+}
+
+/// The world panics if work lands that is not done, not checked or not reviewed.
+#[test]
+fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverified() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut plan = sample_plan();
+        plan.order.pacing.max_cycles = 1 + dice.roll(5) as u32;
+        let lacks_file = dice.roll_percent(40);
+        if lacks_file {
+            plan.order.steps.create = Some(TaskOpening::default());
+        }
+        let script = StoryScript { lacks_file, ..StoryScript::default() };
+        let mut trial = TrialRun::new(plan, StoryWorld::new(script, seed), seed);
+        let mut ended = false;
+        for life in 0..120 {
+            let kill_at = dice.roll_percent(40).then(|| dice.roll(60));
+            match trial.run_workflow(ordered_workflow, kill_at) {
+                TrialOutcome::Done(ending) => {
+                    outcomes.insert(ending.reason.code());
+                    ended = true;
+                    break;
+                }
+                TrialOutcome::Parked(ending) => {
+                    outcomes.insert(ending.reason.code());
+                    trial.waited_ms += 31 * 60_000;
+                }
+                TrialOutcome::Killed => {}
+                unexpected => panic!("seed {seed}, life {life}: {unexpected:?}"),
+            }
+        }
+        assert!(ended, "seed {seed} has not ended");
+    }
+    for expected in ["goal_met", "blocked", "abandoned", "environment", "baseline", "runtime"] {
+        assert!(outcomes.contains(expected), "{expected} is missing in {outcomes:?}");
+    }
+}

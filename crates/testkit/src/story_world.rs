@@ -1,0 +1,455 @@
+//! A world for stories: a workspace in memory, agents that follow a script or the dice, checks, reviews, commits and a branch. It
+//! panics if work lands that is not done.
+
+use tribunal_core::{
+    decisions::{
+        decision::{Decision, DecisionAnswer},
+        user_request::UserRequest,
+    },
+    development::{
+        changes::ChangeOutcome,
+        checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, RunChecks},
+        commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseOutcome},
+        notices::NotifyOutcome,
+        workspace::{CloseOutcome, OpenOutcome, OpenedWorkspace, PathChange, WorkspaceChange, WorkspaceState},
+    },
+    engine::{
+        children::{ChildOutcome, ChildReport, ReportedFinding},
+        effect::{AskOutcome, Effect, Elapsed, FailedTask, PostOutcome, Reply, Requests},
+        ids::{CommitId, Hash, RunId},
+        limits::{AgentUsage, UsageTotals},
+        reason::RunReason,
+        replayer::PendingEffect,
+    },
+    review::{
+        finding::Severity,
+        subject::{ChangedPath, CodeChange},
+    },
+    story::facts::{
+        StageFact, StoryFacts, StoryFileFacts, StoryReading, StoryStage, StoryWriting, TaskFact, WriteStory,
+    },
+    tasks::{
+        brief::{AgentReply, AgentTask, AnswerContent, TaskBrief},
+        fault::{Fault, FaultKind},
+        status_report::TurnReport,
+    },
+};
+
+use crate::{
+    dice::Dice,
+    samples,
+    trial::{EffectResult, SimulatedWorld},
+};
+
+/// What an agent does in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionDeed {
+    /// It does everything as it should.
+    Honest,
+    /// It says that it is done, and did nothing.
+    Nothing,
+    /// It ticks the tasks and changes no code.
+    TicksOnly,
+    /// It writes code and no tests.
+    NoTests,
+    /// It does nothing but moving the board to done.
+    MovesBoard,
+    /// It does everything, and its process breaks off.
+    FinishesAndCrashes,
+    Crashes,
+    GoesSilent,
+    TimesOut,
+    NeverActs,
+}
+
+/// How a review of the panel ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewEnd {
+    Clean,
+    /// A finding that is not critical is left.
+    Deferred,
+    /// A critical finding is left, and no more rounds are.
+    Critical,
+    /// It waits for the user.
+    Waiting,
+    Failed,
+}
+
+/// What happens in a world. Without sessions the dice decide about everything.
+#[derive(Clone, Debug, Default)]
+pub struct StoryScript {
+    /// The sessions; the last one is repeated.
+    pub sessions: Vec<SessionDeed>,
+    /// Whether checks pass, for each time that they run; the last one is repeated. Empty: they always pass.
+    pub checks: Vec<bool>,
+    /// How reviews end; the last one is repeated. Empty: they are clean.
+    pub reviews: Vec<ReviewEnd>,
+    pub integrations: Vec<IntegrateOutcome>,
+    /// How often the user's hook refuses the commit.
+    pub commit_refusals: u32,
+    /// Answers to the questions, in the order in which they are asked.
+    pub answers: Vec<&'static str>,
+    /// Whether the story's file has to be written first.
+    pub lacks_file: bool,
+}
+
+/// A workspace with a story in it.
+#[derive(Debug)]
+pub struct StoryWorld {
+    script: StoryScript,
+    dice: Dice,
+    /// What the agents were told, one prompt for each session.
+    pub prompts: Vec<String>,
+    /// The agents of the sessions.
+    pub agents: Vec<String>,
+    /// What was written into the story's files.
+    pub written: Vec<WriteStory>,
+    pub closed: u32,
+    needs_review: bool,
+    work: StoryDeeds,
+    open_decision: Option<Decision>,
+}
+
+/// What has been done so far.
+#[derive(Debug, Default)]
+struct StoryDeeds {
+    content: u32,
+    committed: u32,
+    commits: u32,
+    has_file: bool,
+    has_code: bool,
+    has_tests: bool,
+    has_ticks: bool,
+    moved_board: bool,
+    check_runs: usize,
+    last_check_passed: bool,
+    reviews: usize,
+    is_reviewed: bool,
+    integrations: usize,
+    waiting_child: Option<String>,
+}
+
+impl StoryWorld {
+    pub fn new(script: StoryScript, seed: u64) -> StoryWorld {
+        let work = StoryDeeds { has_file: !script.lacks_file, last_check_passed: true, ..StoryDeeds::default() };
+        StoryWorld {
+            script,
+            dice: Dice::new(seed),
+            prompts: Vec::new(),
+            agents: Vec::new(),
+            written: Vec::new(),
+            closed: 0,
+            needs_review: true,
+            work,
+            open_decision: None,
+        }
+    }
+
+    /// Lets work land without a review.
+    pub fn expects_no_review(&mut self) {
+        self.needs_review = false;
+    }
+
+    fn is_random(&self) -> bool {
+        self.script.sessions.is_empty()
+    }
+
+    fn workspace_state(&self) -> WorkspaceState {
+        let mut paths = Vec::new();
+        paths.extend(self.work.has_ticks.then_some("out/1-1-a.md"));
+        paths.extend(self.work.has_code.then_some("src/a.rs"));
+        paths.extend(self.work.has_tests.then_some("tests/a.rs"));
+        let changes = paths.iter().map(|path| WorkspaceChange { path: (*path).into(), change: PathChange::Modified });
+        WorkspaceState {
+            fingerprint: Some(Hash::new(format!("content {}", self.work.content))),
+            changed: changes.collect(),
+            changed_count: paths.len() as u32,
+            files: Vec::new(),
+        }
+    }
+
+    fn read_story(&self) -> Reply {
+        let stage = |stage: StoryStage| Some(StageFact { stage: Some(stage), word: stage.to_string() });
+        let done = self.work.has_ticks;
+        let file = StoryFileFacts {
+            path: "out/1-1-a.md".into(),
+            status: stage(if done { StoryStage::Review } else { StoryStage::ReadyForDev }),
+            tasks: vec![TaskFact { text: "Do it".into(), done, criteria: vec![1] }],
+            criteria: vec![1],
+            files: if self.work.has_code { vec!["src/a.rs".into()] } else { Vec::new() },
+            ..StoryFileFacts::default()
+        };
+        Reply::ReadStory(StoryReading::Read(Box::new(StoryFacts {
+            board: stage(if self.work.moved_board { StoryStage::Done } else { StoryStage::ReadyForDev }),
+            file: self.work.has_file.then_some(file),
+            work: self.workspace_state(),
+            changed_tests: if self.work.has_tests { vec!["tests/a.rs".into()] } else { Vec::new() },
+            tested_criteria: if self.work.has_tests { vec![1] } else { Vec::new() },
+            existing_files: vec!["src/a.rs".into()],
+            changed_controls: Vec::new(),
+        })))
+    }
+
+    fn next_deed(&mut self) -> SessionDeed {
+        const DEEDS: [SessionDeed; 10] = [
+            SessionDeed::Honest,
+            SessionDeed::Nothing,
+            SessionDeed::TicksOnly,
+            SessionDeed::NoTests,
+            SessionDeed::MovesBoard,
+            SessionDeed::FinishesAndCrashes,
+            SessionDeed::Crashes,
+            SessionDeed::GoesSilent,
+            SessionDeed::TimesOut,
+            SessionDeed::NeverActs,
+        ];
+        if self.is_random() {
+            let is_honest = self.dice.roll_percent(30);
+            return if is_honest { SessionDeed::Honest } else { DEEDS[self.dice.roll(DEEDS.len())] };
+        }
+        let index = self.prompts.len().min(self.script.sessions.len()) - 1;
+        self.script.sessions[index]
+    }
+
+    fn answer_task(&mut self, task: &AgentTask) -> Reply {
+        let TaskBrief::Instructions(brief) = &task.brief else { panic!("a story has no reviewers of its own") };
+        self.prompts.push(brief.text.clone());
+        self.agents.push(task.agent.to_string());
+        let deed = self.next_deed();
+        let writes_story = brief.title.starts_with("create");
+        self.apply_deed(deed, writes_story);
+        let usage = AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() };
+        let fault_kind = match deed {
+            SessionDeed::Crashes | SessionDeed::FinishesAndCrashes => Some(FaultKind::Exited { code: 1 }),
+            SessionDeed::GoesSilent => Some(FaultKind::Silent),
+            SessionDeed::TimesOut => Some(FaultKind::TimedOut),
+            SessionDeed::NeverActs => Some(FaultKind::NeverActive),
+            _ => None,
+        };
+        let workspace = Some(Box::new(self.workspace_state()));
+        if let Some(fault_kind) = fault_kind {
+            return Reply::Ask(AskOutcome::Failed(FailedTask {
+                fault: Fault::new(fault_kind, "the agent failed"),
+                usage,
+                output: None,
+                prompt: None,
+                endpoint: None,
+                strayed: Vec::new(),
+                workspace,
+            }));
+        }
+        let report = TurnReport { text: "Everything is done.".into(), ..TurnReport::default() };
+        Reply::Ask(AskOutcome::Answered(AgentReply {
+            content: AnswerContent::Turn(Box::new(report)),
+            remarks: Vec::new(),
+            usage,
+            patch: None,
+            minutes: Default::default(),
+            prompt: Hash::new("prompt"),
+            output: Hash::new(format!("output {}", self.prompts.len())),
+            endpoint: None,
+            repeats: None,
+            strayed: Vec::new(),
+            session: None,
+            workspace,
+        }))
+    }
+
+    fn apply_deed(&mut self, deed: SessionDeed, writes_story: bool) {
+        let work = &mut self.work;
+        let before = (work.has_file, work.has_code, work.has_tests, work.has_ticks);
+        match deed {
+            SessionDeed::Honest | SessionDeed::FinishesAndCrashes if writes_story => work.has_file = true,
+            SessionDeed::Honest | SessionDeed::FinishesAndCrashes => {
+                (work.has_code, work.has_tests, work.has_ticks) = (true, true, true);
+            }
+            SessionDeed::TicksOnly if !writes_story => work.has_ticks = true,
+            SessionDeed::NoTests if !writes_story => (work.has_code, work.has_ticks) = (true, true),
+            SessionDeed::MovesBoard => work.moved_board = true,
+            _ => {}
+        }
+        if before != (work.has_file, work.has_code, work.has_tests, work.has_ticks) {
+            work.content += 1;
+            work.is_reviewed = false;
+        }
+    }
+
+    fn run_checks(&mut self, run_checks: &RunChecks) -> Reply {
+        let scripted = nth_or_last(&self.script.checks, self.work.check_runs).copied();
+        self.work.check_runs += 1;
+        let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
+        self.work.last_check_passed = passes;
+        let results = run_checks.checks.iter().map(|check| CheckResult {
+            command: check.command.clone(),
+            status: if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } },
+            on_failure: check.on_failure,
+            output: if passes { String::new() } else { "3 tests failed".into() },
+            log: None,
+            elapsed_ms: 5,
+        });
+        Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+    }
+
+    fn commit_work(&mut self, run_hooks: bool) -> Reply {
+        if run_hooks && self.script.commit_refusals > 0 {
+            self.script.commit_refusals -= 1;
+            return Reply::Commit(CommitOutcome::Refused(CheckResult {
+                command: tribunal_core::development::checks::CommandLine::from_shell_line("pre-commit"),
+                status: CheckStatus::Failed { exit_code: 1 },
+                on_failure: Default::default(),
+                output: "trailing spaces".into(),
+                log: None,
+                elapsed_ms: 1,
+            }));
+        }
+        if self.work.committed == self.work.content && !run_hooks {
+            let tip = CommitId::new(format!("commit{}", self.work.commits));
+            return Reply::Commit(CommitOutcome::Unchanged { tip });
+        }
+        self.work.committed = self.work.content;
+        self.work.commits += 1;
+        let commit = CommitId::new(format!("commit{}", self.work.commits));
+        Reply::Commit(CommitOutcome::Committed(CommittedWork { commit, rewritten: Vec::new() }))
+    }
+
+    fn review_child(&mut self, name: &str) -> Reply {
+        const ENDS: [ReviewEnd; 5] =
+            [ReviewEnd::Clean, ReviewEnd::Deferred, ReviewEnd::Critical, ReviewEnd::Waiting, ReviewEnd::Failed];
+        let scripted = nth_or_last(&self.script.reviews, self.work.reviews).copied();
+        self.work.reviews += 1;
+        let end = match self.is_random() {
+            true if self.dice.roll_percent(50) => ReviewEnd::Clean,
+            true => ENDS[self.dice.roll(ENDS.len())],
+            false => scripted.unwrap_or(ReviewEnd::Clean),
+        };
+        self.work.is_reviewed = matches!(end, ReviewEnd::Clean | ReviewEnd::Deferred);
+        self.work.waiting_child = (end == ReviewEnd::Waiting).then(|| name.to_string());
+        let finding = |severity: Severity| {
+            vec![ReportedFinding { severity, description: "it leaks".into(), place: "src/a.rs:1".into() }]
+        };
+        let (reason, open_findings, deferred_findings) = match end {
+            ReviewEnd::Clean => (RunReason::GoalMet, Vec::new(), Vec::new()),
+            ReviewEnd::Deferred => (RunReason::GoalMet, Vec::new(), finding(Severity::Medium)),
+            ReviewEnd::Critical => (RunReason::Rounds, finding(Severity::Critical), Vec::new()),
+            ReviewEnd::Waiting => (RunReason::Blocked, finding(Severity::Critical), Vec::new()),
+            ReviewEnd::Failed => {
+                return samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::RunChild);
+            }
+        };
+        let report = ChildReport {
+            run: RunId::new(name),
+            outcome: reason.outcome(),
+            reason,
+            detail: "as the script says".into(),
+            used: UsageTotals { tokens: 50, uncosted_tokens: 50, ..UsageTotals::default() },
+            worked_ms: 10,
+            open_count: open_findings.len() as u32,
+            open_findings,
+            deferred_findings,
+        };
+        Reply::RunChild(match end {
+            ReviewEnd::Clean | ReviewEnd::Deferred => ChildOutcome::Ended(report),
+            _ => ChildOutcome::Waiting(report),
+        })
+    }
+
+    /// Moves the branch, or says why not. Work that is not done must never come here.
+    fn integrate_work(&mut self) -> Reply {
+        let work = &self.work;
+        assert!(work.has_code && work.has_tests && work.has_ticks, "unfinished work lands: {work:?}");
+        assert!(work.last_check_passed, "work lands with a failing check: {work:?}");
+        assert!(work.is_reviewed || !self.needs_review, "work lands without a review: {work:?}");
+        let scripted = nth_or_last(&self.script.integrations, self.work.integrations).cloned();
+        self.work.integrations += 1;
+        if !self.is_random() {
+            return Reply::Integrate(scripted.unwrap_or(IntegrateOutcome::Integrated { checkout_moved: true }));
+        }
+        Reply::Integrate(match self.dice.roll(10) {
+            0 => IntegrateOutcome::Moved { tip: CommitId::new("moved") },
+            1 => IntegrateOutcome::Waits { branch: "tribunal/x".into(), paths: vec!["a".into()] },
+            2 => Fault::new(FaultKind::World, "index.lock exists").into(),
+            _ => IntegrateOutcome::Integrated { checkout_moved: true },
+        })
+    }
+
+    /// What the user sends: the next scripted answer, if a question is open.
+    fn user_requests(&mut self) -> Vec<UserRequest> {
+        if let Some(child) = self.work.waiting_child.take_if(|_| self.open_decision.is_none()) {
+            return vec![UserRequest::ContinueChild { child }];
+        }
+        let Some(decision) = self.open_decision.clone() else { return Vec::new() };
+        let choice = match self.is_random() {
+            true if self.dice.roll_percent(50) => {
+                decision.choices[self.dice.roll(decision.choices.len())].key.as_str().to_string()
+            }
+            true => return Vec::new(),
+            false if self.script.answers.is_empty() => return Vec::new(),
+            false => self.script.answers.remove(0).to_string(),
+        };
+        self.open_decision = None;
+        vec![UserRequest::Answer { decision: decision.id, answer: DecisionAnswer { choice, note: String::new() } }]
+    }
+}
+
+impl SimulatedWorld for StoryWorld {
+    fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
+        let reply = match &ask.effect {
+            Effect::OpenWorkspace(_) => Reply::OpenWorkspace(OpenOutcome::Opened(OpenedWorkspace {
+                path: "/workspace".into(),
+                base: CommitId::new("base"),
+                state: self.workspace_state(),
+                scratchpad: ".tribunal/scratch/story.md".into(),
+                remarks: Vec::new(),
+            })),
+            Effect::CloseWorkspace(_) => {
+                self.closed += 1;
+                Reply::CloseWorkspace(CloseOutcome::Closed)
+            }
+            Effect::Ask(asked) => self.answer_task(&asked.task),
+            Effect::ReadStory(_) => self.read_story(),
+            Effect::WriteStory(write) => {
+                self.written.push(write.clone());
+                Reply::WriteStory(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
+            }
+            Effect::Checks(run_checks) => self.run_checks(run_checks),
+            Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
+            Effect::Integrate(_) => self.integrate_work(),
+            Effect::Rebase(_) => Reply::Rebase(match self.is_random() && self.dice.roll_percent(30) {
+                true => RebaseOutcome::Conflict { paths: vec!["a.txt".into()] },
+                false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
+            }),
+            Effect::ReadChange(read_change) => {
+                let files = vec![ChangedPath { path: "src/a.rs".into(), from: None }];
+                let range = read_change.title.clone();
+                let change = CodeChange { range, files, ..CodeChange::default() };
+                Reply::ReadChange(ChangeOutcome::Listed { change: Box::new(change) })
+            }
+            Effect::RunChild(run_child) => self.review_child(&run_child.name),
+            Effect::Notify(_) => Reply::Notify(NotifyOutcome::Notified),
+            Effect::Post(post) => {
+                self.open_decision = Some(post.decision.clone());
+                Reply::Post(PostOutcome::Posted)
+            }
+            Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
+            Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
+            Effect::Wait(wait) => {
+                let mut requests = self.user_requests();
+                if ask.resumed {
+                    requests.push(UserRequest::Resume);
+                }
+                if requests.is_empty() {
+                    return EffectResult::Park(wait.ending.clone());
+                }
+                Reply::Wait(Requests { requests })
+            }
+            other => samples::failed_effect_reply(other.kind()),
+        };
+        EffectResult::Reply(reply)
+    }
+}
+
+/// Returns the element for this time; the last one is repeated.
+fn nth_or_last<T>(elements: &[T], index: usize) -> Option<&T> {
+    elements.get(index).or(elements.last())
+}
