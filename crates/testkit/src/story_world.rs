@@ -116,11 +116,8 @@ struct StoryDeeds {
     content: u32,
     committed: u32,
     commits: u32,
-    has_file: bool,
-    has_code: bool,
-    has_tests: bool,
-    has_ticks: bool,
     moved_board: bool,
+    parts: StoryParts,
     check_runs: usize,
     last_check_passed: bool,
     reviews: usize,
@@ -129,9 +126,22 @@ struct StoryDeeds {
     waiting_child: Option<String>,
 }
 
+/// The parts of a story that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct StoryParts {
+    has_file: bool,
+    has_code: bool,
+    has_tests: bool,
+    has_ticks: bool,
+}
+
 impl StoryWorld {
     pub fn new(script: StoryScript, seed: u64) -> StoryWorld {
-        let work = StoryDeeds { has_file: !script.lacks_file, last_check_passed: true, ..StoryDeeds::default() };
+        let work = StoryDeeds {
+            parts: StoryParts { has_file: !script.lacks_file, ..StoryParts::default() },
+            last_check_passed: true,
+            ..StoryDeeds::default()
+        };
         StoryWorld {
             script,
             dice: Dice::new(seed),
@@ -156,9 +166,9 @@ impl StoryWorld {
 
     fn workspace_state(&self) -> WorkspaceState {
         let mut paths = Vec::new();
-        paths.extend(self.work.has_ticks.then_some("out/1-1-a.md"));
-        paths.extend(self.work.has_code.then_some("src/a.rs"));
-        paths.extend(self.work.has_tests.then_some("tests/a.rs"));
+        paths.extend(self.work.parts.has_ticks.then_some("out/1-1-a.md"));
+        paths.extend(self.work.parts.has_code.then_some("src/a.rs"));
+        paths.extend(self.work.parts.has_tests.then_some("tests/a.rs"));
         let changes = paths.iter().map(|path| WorkspaceChange { path: (*path).into(), change: PathChange::Modified });
         WorkspaceState {
             fingerprint: Some(Hash::new(format!("content {}", self.work.content))),
@@ -170,21 +180,21 @@ impl StoryWorld {
 
     fn read_story(&self) -> Reply {
         let stage = |stage: StoryStage| Some(StageFact { stage: Some(stage), word: stage.to_string() });
-        let done = self.work.has_ticks;
+        let done = self.work.parts.has_ticks;
         let file = StoryFileFacts {
             path: "out/1-1-a.md".into(),
             status: stage(if done { StoryStage::Review } else { StoryStage::ReadyForDev }),
             tasks: vec![TaskFact { text: "Do it".into(), done, criteria: vec![1] }],
             criteria: vec![1],
-            files: if self.work.has_code { vec!["src/a.rs".into()] } else { Vec::new() },
+            files: if self.work.parts.has_code { vec!["src/a.rs".into()] } else { Vec::new() },
             ..StoryFileFacts::default()
         };
         Reply::ReadStory(StoryReading::Read(Box::new(StoryFacts {
             board: stage(if self.work.moved_board { StoryStage::Done } else { StoryStage::ReadyForDev }),
-            file: self.work.has_file.then_some(file),
+            file: self.work.parts.has_file.then_some(file),
             work: self.workspace_state(),
-            changed_tests: if self.work.has_tests { vec!["tests/a.rs".into()] } else { Vec::new() },
-            tested_criteria: if self.work.has_tests { vec![1] } else { Vec::new() },
+            changed_tests: if self.work.parts.has_tests { vec!["tests/a.rs".into()] } else { Vec::new() },
+            tested_criteria: if self.work.parts.has_tests { vec![1] } else { Vec::new() },
             existing_files: vec!["src/a.rs".into()],
             changed_controls: Vec::new(),
         })))
@@ -257,18 +267,18 @@ impl StoryWorld {
 
     fn apply_deed(&mut self, deed: SessionDeed, writes_story: bool) {
         let work = &mut self.work;
-        let before = (work.has_file, work.has_code, work.has_tests, work.has_ticks);
+        let before = work.parts;
         match deed {
-            SessionDeed::Honest | SessionDeed::FinishesAndCrashes if writes_story => work.has_file = true,
+            SessionDeed::Honest | SessionDeed::FinishesAndCrashes if writes_story => work.parts.has_file = true,
             SessionDeed::Honest | SessionDeed::FinishesAndCrashes => {
-                (work.has_code, work.has_tests, work.has_ticks) = (true, true, true);
+                (work.parts.has_code, work.parts.has_tests, work.parts.has_ticks) = (true, true, true);
             }
-            SessionDeed::TicksOnly if !writes_story => work.has_ticks = true,
-            SessionDeed::NoTests if !writes_story => (work.has_code, work.has_ticks) = (true, true),
+            SessionDeed::TicksOnly if !writes_story => work.parts.has_ticks = true,
+            SessionDeed::NoTests if !writes_story => (work.parts.has_code, work.parts.has_ticks) = (true, true),
             SessionDeed::MovesBoard => work.moved_board = true,
             _ => {}
         }
-        if before != (work.has_file, work.has_code, work.has_tests, work.has_ticks) {
+        if before != work.parts {
             work.content += 1;
             work.is_reviewed = false;
         }
@@ -356,7 +366,7 @@ impl StoryWorld {
     /// Moves the branch, or says why not. Work that is not done must never come here.
     fn integrate_work(&mut self) -> Reply {
         let work = &self.work;
-        assert!(work.has_code && work.has_tests && work.has_ticks, "unfinished work lands: {work:?}");
+        assert!(work.parts.has_code && work.parts.has_tests && work.parts.has_ticks, "unfinished work lands: {work:?}");
         assert!(work.last_check_passed, "work lands with a failing check: {work:?}");
         assert!(work.is_reviewed || !self.needs_review, "work lands without a review: {work:?}");
         let scripted = nth_or_last(&self.script.integrations, self.work.integrations).cloned();

@@ -11,6 +11,8 @@ use super::{
     doctor::DoctorReport,
     init::InitReport,
     inspect::{EpicsReport, MenuReport, ProjectReport, ResponseReport, SprintFileReport, StoryFileReport},
+    sprint::SprintPlanDocument,
+    verify::VerifyDocument,
 };
 use crate::{
     build_info::BuildFacts,
@@ -51,6 +53,8 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         ("story", schema_for!(StoryEdit)),
         ("inspect-story", schema_for!(StoryFileReport)),
         ("validate", schema_for!(ValidationDocument)),
+        ("sprint-plan", schema_for!(SprintPlanDocument)),
+        ("verify", schema_for!(VerifyDocument)),
         ("gc", schema_for!(GarbageDocument)),
         ("recover", schema_for!(RecoveryDocument)),
         ("init", schema_for!(InitReport)),

@@ -82,7 +82,8 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
     let range = find_range(&project, &bmad, &name, arguments.base.as_deref())?;
     let facts = read_facts(&project, &name, &range)?;
     let effective = gather_settings(project.root(), &SettingSources::from_environment())?;
-    let rules = VerificationRules { tolerates_untested: effective.to_typed().story.rules.tolerates_untested };
+    let rules =
+        VerificationRules { tolerates_untested: effective.to_typed().development.story.rules.tolerates_untested };
     let verdict = verify_story(&name, &facts, StoryMilestone::Developed, None, rules);
     let board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
     let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());

@@ -128,7 +128,11 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     order.review.panel.plans.roster = roster.personas;
     order.skip_baseline = !typed_settings.review.baseline;
     apply_development_limits(&effective, &mut resolved.plan.settings.limits);
-    Ok(ResolvedLoop { settings: resolved.with_order(order), choices: typed_settings.loop_choices, effective })
+    Ok(ResolvedLoop {
+        settings: resolved.with_order(order),
+        choices: typed_settings.development.loop_choices,
+        effective,
+    })
 }
 
 /// Resolves the settings for the run of a story. The caller adds the story and its branch.
@@ -137,7 +141,7 @@ pub(crate) fn resolve_story_settings(
     inputs: &RunInputs,
 ) -> Result<ResolvedSettings<StoryOrder>, UserError> {
     let CommonSettings { typed_settings, roster, effective, mut resolved } = resolve_common(project_root, inputs)?;
-    let mut order = typed_settings.story;
+    let mut order = typed_settings.development.story;
     order.review.panel = typed_settings.review.panel;
     order.review.panel.required_issues = 0;
     order.review.panel.plans.roster = roster.personas;

@@ -28,9 +28,7 @@ pub(crate) struct TypedSettings {
     pub review: ReviewOrder,
     /// What a headless loop is pinned to in addition. The command adds its task and its branch.
     pub loop_run: LoopOrder,
-    pub loop_choices: LoopChoices,
-    /// What the run of a story is pinned to in addition. The command adds the story and its branch.
-    pub story: StoryOrder,
+    pub development: DevelopmentSettings,
     /// Limits of the command, not of the run; they are not pinned.
     pub share: ThroughputLimits,
     /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
@@ -53,8 +51,7 @@ impl Default for TypedSettings {
             review: ReviewOrder::new(Subject::from_path("", None)),
             // So are the task and the branch.
             loop_run: LoopOrder::new("", TargetBranch { name: String::new(), created_at: None }),
-            loop_choices: LoopChoices::default(),
-            story: StoryOrder::new(StoryName::from_key(""), TargetBranch { name: String::new(), created_at: None }),
+            development: DevelopmentSettings::default(),
             share: ThroughputLimits::default(),
             progress: DisplayMode::default(),
             fail_on: None,
@@ -62,6 +59,24 @@ impl Default for TypedSettings {
             hooks: HookSettings::default(),
             folders: FolderSettings::default(),
             agents: AgentChoice::default(),
+        }
+    }
+}
+
+/// Further settings of runs that develop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DevelopmentSettings {
+    pub loop_choices: LoopChoices,
+    /// What the run of a story is pinned to. The command adds the story and its branch.
+    pub story: StoryOrder,
+}
+
+impl Default for DevelopmentSettings {
+    fn default() -> Self {
+        let branch = TargetBranch { name: String::new(), created_at: None };
+        DevelopmentSettings {
+            loop_choices: LoopChoices::default(),
+            story: StoryOrder::new(StoryName::from_key(""), branch),
         }
     }
 }

@@ -74,16 +74,16 @@ struct LoopResult {
     branches: String,
 }
 
-fn name_of(row: &Value) -> String {
+pub(crate) fn name_of(row: &Value) -> String {
     row["parent"]["name"].as_str().unwrap_or("root").to_string()
 }
 
-fn list_runs(sandbox: &Sandbox) -> Vec<Value> {
+pub(crate) fn list_runs(sandbox: &Sandbox) -> Vec<Value> {
     sandbox.run_json(&["runs"])["runs"].as_array().unwrap().clone()
 }
 
 /// Returns the loop's row of the list of runs, if its start was recorded.
-fn find_root(sandbox: &Sandbox) -> Option<Value> {
+pub(crate) fn find_root(sandbox: &Sandbox) -> Option<Value> {
     list_runs(sandbox).into_iter().find(|row| name_of(row) == "root")
 }
 
@@ -104,7 +104,7 @@ fn collect_result(sandbox: &Sandbox) -> LoopResult {
 }
 
 /// What the user has in the checkout and has not committed.
-fn uncommitted_work(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn uncommitted_work(sandbox: &Sandbox) -> Vec<String> {
     let commands: [&[&str]; 4] = [
         &["diff", "--", "dirty.txt", "staged.txt"],
         &["diff", "--cached"],
@@ -115,7 +115,7 @@ fn uncommitted_work(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// Returns the calls whose reply is in a journal.
-fn recorded_calls(sandbox: &Sandbox) -> BTreeSet<String> {
+pub(crate) fn recorded_calls(sandbox: &Sandbox) -> BTreeSet<String> {
     let mut calls = BTreeSet::new();
     for run_id in sandbox.run_ids() {
         let events = sandbox.run_events(&["log", &run_id]);
@@ -137,7 +137,7 @@ fn run_with_fault(sandbox: &Sandbox, fault_point: &str) -> Output {
 }
 
 /// Checks that no process works on a run any more and that no workspace and no temporary file is left.
-fn assert_nothing_left(sandbox: &Sandbox, fault_point: &str) {
+pub(crate) fn assert_nothing_left(sandbox: &Sandbox, fault_point: &str) {
     assert_eq!(sandbox.temporary_leftovers(), Vec::<PathBuf>::new(), "{fault_point}");
     assert_eq!(workspaces_left(sandbox), Vec::<PathBuf>::new(), "{fault_point}");
     for row in list_runs(sandbox) {
@@ -186,7 +186,7 @@ fn survives_kill(fault_point: &str, reference: &LoopResult) -> bool {
 }
 
 /// Lists the points before and after every event of the loop and of its review.
-fn list_fault_points(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) fn list_fault_points(sandbox: &Sandbox) -> Vec<String> {
     let mut fault_points = Vec::new();
     for row in list_runs(sandbox) {
         let scope = row["parent"]["name"].as_str().map(|name| format!("{name}@")).unwrap_or_default();

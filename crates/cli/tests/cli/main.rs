@@ -17,6 +17,7 @@ mod crash_change;
 mod crash_children;
 mod crash_damage;
 mod crash_loop;
+mod crash_story;
 mod decisions;
 mod demo;
 mod discard;

@@ -7,7 +7,27 @@ use crate::{
     loop_sandbox::{commit_all, run_git},
 };
 
-pub(crate) const ARTIFACTS: &str = "_bmad-output/implementation-artifacts";
+/// A review that finds something critical in the first round, which a fixer repairs.
+pub(crate) const CRITICAL_REVIEW: &str = "tasks:
+  - task: 'round-1/review/*'
+    steps:
+      - findings:
+          - {severity: critical, category: bug, description: only the letter b is removed, quote: tr -d b}
+          - {severity: low, category: style, description: the name sift is vague, quote: 'sift() {'}
+  - task: '*/fix/*'
+    fix: [{match: tr -d b, replace: tr -d b, with: tr -d bran, description: done}]
+  - task: '*'
+    steps: [{findings: []}]
+";
+/// A review that finds something critical in every round, which no fixer repairs.
+pub(crate) const ENDLESS_REVIEW: &str = "tasks:
+  - task: '*/review/*'
+    steps: [{findings: [{severity: critical, category: bug, description: only the letter b is removed, quote: tr -d b}]}]
+  - task: '*/fix/*'
+    fix: [{match: tr -d b, block: this cannot be repaired}]
+  - task: '*'
+    steps: [{findings: []}]
+";
 pub(crate) const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
 pub(crate) const STORY: &str = "_bmad-output/implementation-artifacts/1-2-sift.md";
 
@@ -52,7 +72,7 @@ const AGENT_HEAD: &str = "prompt=$(cat)
 echo \"$TRIBUNAL_RUN $TRIBUNAL_TASK\" >> CALLS
 case $TRIBUNAL_TASK in
 develop-*|create-*|code-review-*) ;;
-*) printf '%s' \"$prompt\" | exec SCRIPTED_AGENT REVIEW_SCRIPT ;;
+*) printf '%s' \"$prompt\" | SCRIPTED_AGENT REVIEW_SCRIPT; exit $? ;;
 esac
 step=${TRIBUNAL_TASK%%/*}
 n=${step##*-}

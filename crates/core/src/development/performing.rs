@@ -16,6 +16,17 @@ use crate::{
     tasks::fault::Fault,
 };
 
+/// What one stage of a run that develops led to.
+#[derive(Debug)]
+pub enum StageEnd {
+    /// The run goes on behind a boundary.
+    Continue,
+    /// The run is over.
+    Ended(RunEnding),
+    /// The run has to wait for the user.
+    Halted(RunEnding),
+}
+
 /// The ending of a run that cannot go on because of its environment.
 pub fn environment_ending(fault: &Fault) -> RunEnding {
     RunEnding::new(RunReason::Environment, fault.detail.clone())

@@ -93,7 +93,7 @@ pub struct ChildReport {
     pub used: UsageTotals,
     /// How long the child has worked in its whole life.
     pub worked_ms: u64,
-    /// The findings that it left open, most severe first; at most [`MAX_REPORTED_FINDINGS`].
+    /// The findings that it left open or blocked, most severe first; at most [`MAX_REPORTED_FINDINGS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_findings: Vec<ReportedFinding>,
     /// How many findings it left open in all.

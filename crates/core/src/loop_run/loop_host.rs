@@ -16,7 +16,7 @@ use crate::{
     loop_run::order::LoopOrder,
 };
 
-pub(super) use crate::development::performing::environment_ending;
+pub(super) use crate::development::performing::{StageEnd, environment_ending};
 
 /// The name of the one workspace of a loop.
 pub(super) const WORKSPACE_NAME: &str = "work";
@@ -26,16 +26,6 @@ pub(super) const WORKSPACE_NAME: &str = "work";
 pub(super) struct LoopHost<'a> {
     pub host: &'a dyn Host,
     pub order: &'a LoopOrder,
-}
-
-/// What one stage led to.
-pub(super) enum StageEnd {
-    /// The loop goes on behind a boundary.
-    Continue,
-    /// The run is over.
-    Ended(RunEnding),
-    /// The run has to wait for the user.
-    Halted(RunEnding),
 }
 
 /// Runs the user's notification command.

@@ -157,13 +157,14 @@ impl KindEvent for StoryEvent {
 
     fn subject_name(&self) -> String {
         match self {
-            StoryEvent::StoryPrepared { .. } | StoryEvent::StoryBaseline { .. } | StoryEvent::StoryClosed { .. } => {
-                String::new()
-            }
+            // Names that contain a commit or a run would differ each time.
+            StoryEvent::StoryPrepared { .. }
+            | StoryEvent::StoryBaseline { .. }
+            | StoryEvent::StoryReviewed { .. }
+            | StoryEvent::StoryKept { .. }
+            | StoryEvent::StoryClosed { .. } => String::new(),
             StoryEvent::StorySession { session, step, .. } => format!("{step} {session}"),
             StoryEvent::StoryStepDone { step } => format!("{step}"),
-            StoryEvent::StoryReviewed { review, .. } => format!("{review}"),
-            StoryEvent::StoryKept { commit } => String::from(commit.short_hex()),
             StoryEvent::StoryLanded { branch, .. } => branch.clone(),
             StoryEvent::StoryMoved { stage } => format!("{stage}"),
         }

@@ -40,7 +40,7 @@ pub(super) async fn halt_story(
     if state.step > StoryStep::Baseline
         && let Some(failure) = review_cycle::keep_work(host, state, halt_key.child_key("keep")).await?
     {
-        host.warn(format!("could not commit the work: {}", failure.detail));
+        host.note_warning(format!("could not commit the work: {}", failure.detail));
     }
     if ending.reason.outcome() == Some(RunOutcome::Halted) {
         let limits = &host.host.settings().limits;
@@ -213,7 +213,7 @@ pub(super) async fn close_ended(host: StoryHost<'_>, state: &StoryState, stage_k
     }
     let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
     if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
-        host.warn(landing::describe_leftover(&fault));
+        host.note_warning(landing::describe_leftover(&fault));
         return Ok(());
     }
     let kept = (work.tip != work.base).then(|| work.tip.clone());

@@ -45,7 +45,7 @@ pub(super) async fn land_work(
         take_over_from: None,
     };
     match host.host.perform(stage_key.child_key("files"), write).await? {
-        StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.warn(remark)),
+        StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
         StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
     }
     let commit_work = CommitWork {
@@ -253,7 +253,7 @@ async fn finish_story(
             take_over_from: Some(String::from(WORKSPACE_NAME)),
         };
         match host.host.perform(stage_key.child_key("ignored"), write).await? {
-            StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.warn(remark)),
+            StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
             StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
         }
     }
@@ -262,7 +262,7 @@ async fn finish_story(
     let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
     if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
         // The work is on the branch; `gc` removes what is left.
-        host.warn(describe_leftover(&fault));
+        host.note_warning(describe_leftover(&fault));
     }
     let commit = state.work.as_ref().map(|work| String::from(work.tip.short_hex())).unwrap_or_default();
     let mut detail = format!("the story is {stage}: commit {commit} on {branch}");

@@ -1,6 +1,6 @@
 //! What a story run was asked to do. It is pinned in `run_started` and holds whenever the run is resumed.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
@@ -41,13 +41,13 @@ pub const DEFAULT_MESSAGE: &str = "Story {key}: {title}";
 pub struct StoryOrder {
     pub story: StoryName,
     pub files: StoryFilePlan,
-    pub steps: StorySteps,
+    pub steps: Box<StorySteps>,
     pub place: DevelopmentPlace,
     pub branch: TargetBranch,
     pub goal: StoryGoal,
     #[serde(flatten)]
     pub pacing: StoryPacing,
-    pub review: StoryReview,
+    pub review: Box<StoryReview>,
     #[serde(default)]
     pub rules: VerificationRules,
     /// The message of the commit, with `{key}`, `{title}`, `{file}` and `{run}`.
@@ -66,12 +66,12 @@ impl StoryOrder {
         StoryOrder {
             story,
             files: StoryFilePlan::default(),
-            steps: StorySteps::default(),
+            steps: Box::default(),
             place: DevelopmentPlace::Clone,
             branch,
             goal: StoryGoal::default(),
             pacing: StoryPacing::default(),
-            review: StoryReview::default(),
+            review: Box::default(),
             rules: VerificationRules::default(),
             message: String::from(DEFAULT_MESSAGE),
             skip_baseline: false,

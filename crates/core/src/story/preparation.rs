@@ -102,7 +102,7 @@ pub(super) async fn check_baseline(
         report.list_failures().filter(|result| result.on_failure == FailureAction::Block).collect();
     let Some(first_failure) = blocking.first() else {
         for result in report.list_warnings() {
-            host.warn(result.describe());
+            host.note_warning(result.describe());
         }
         return Ok(begin_first_step(host, state));
     };

@@ -51,7 +51,7 @@ pub(super) async fn run_session(
         state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
         state.tries.last_agent = outcome.last_agent().cloned();
         for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
-            host.warn(remark.clone());
+            host.note_warning(remark.clone());
         }
     }
     state.tries.total += 1;
@@ -259,7 +259,7 @@ pub(super) async fn check_content(
         Err(ending) => return Ok(Err(ending)),
     };
     for result in report.list_warnings() {
-        host.warn(result.describe());
+        host.note_warning(result.describe());
     }
     state.tries.failed_checks = report.counting_failures().cloned().collect();
     if let (true, Some(work)) = (state.tries.failed_checks.is_empty(), &mut state.work) {

@@ -36,7 +36,7 @@ pub struct StoryState {
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub is_workspace_outdated: bool,
     pub tries: StepTries,
-    pub review: ReviewProgress,
+    pub review: StoryReviewLog,
     pub landing: StoryLanding,
     /// The ending that waits for an answer of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ impl StepTries {
 /// How far the review is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct ReviewProgress {
+pub struct StoryReviewLog {
     /// How many child runs reviewed the story.
     pub count: u32,
     /// The child that waits for the user.

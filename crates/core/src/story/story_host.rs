@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-pub(super) use crate::development::performing::environment_ending;
+pub(super) use crate::development::performing::{StageEnd, environment_ending};
 
 /// The name of the one workspace of a story.
 pub(super) const WORKSPACE_NAME: &str = "story";
@@ -34,22 +34,12 @@ pub(super) struct StoryHost<'a> {
     pub order: &'a StoryOrder,
 }
 
-/// What one stage led to.
-pub(super) enum StageEnd {
-    /// The story goes on behind a boundary.
-    Continue,
-    /// The run is over.
-    Ended(RunEnding),
-    /// The run has to wait for the user.
-    Halted(RunEnding),
-}
-
 impl StoryHost<'_> {
     pub fn note_event(self, event: StoryEvent) {
         self.host.note_event(RunEvent::from_workflow(event));
     }
 
-    pub fn warn(self, text: String) {
+    pub fn note_warning(self, text: String) {
         self.host.note_event(RunEvent::Warned { text });
     }
 

@@ -7,7 +7,7 @@ use tribunal_core::{
     engine::ids::CommitId,
 };
 
-use super::{GitError, GitRepository, to_trimmed_text};
+use super::{GitError, GitRepository, find_ignored, to_trimmed_text};
 
 /// What HEAD is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub fn find_tracking(project_root: &Path, relative_path: &str) -> Result<FileTra
     if query_text(&repository, &["ls-files", "--error-unmatch", "--", relative_path])?.is_some() {
         return Ok(FileTracking::Tracked);
     }
-    let is_ignored = query_text(&repository, &["check-ignore", "--", relative_path])?.is_some();
+    let is_ignored = !find_ignored(project_root, [relative_path.to_string()].iter()).is_empty();
     Ok(if is_ignored { FileTracking::Ignored } else { FileTracking::Untracked })
 }
 
@@ -169,4 +169,32 @@ fn query_text(repository: &GitRepository, arguments: &[&str]) -> Result<Option<S
     command.args(arguments);
     let output = repository.run_unchecked(command, None)?;
     Ok(output.succeeded.then(|| to_trimmed_text(&output.stdout)).filter(|text| !text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn ignored_files_are_told_from_new_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        for (name, text) in [(".gitignore", "out/\n"), ("tracked.txt", "a\n"), ("new.txt", "b\n")] {
+            fs::write(root.join(name), text).unwrap();
+        }
+        fs::create_dir(root.join("out")).unwrap();
+        fs::write(root.join("out/a.md"), "c\n").unwrap();
+        for arguments in [&["init", "-q"][..], &["add", "tracked.txt", ".gitignore"]] {
+            assert!(Command::new("git").args(arguments).current_dir(root).status().unwrap().success());
+        }
+        for (name, expected) in [
+            ("tracked.txt", FileTracking::Tracked),
+            ("new.txt", FileTracking::Untracked),
+            ("out/a.md", FileTracking::Ignored),
+        ] {
+            assert_eq!(find_tracking(root, name).unwrap(), expected, "{name}");
+        }
+    }
 }

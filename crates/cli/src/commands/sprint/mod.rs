@@ -33,6 +33,7 @@ use crate::{
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
 };
+pub(crate) use plan::SprintPlanDocument;
 use selection::ChosenStory;
 
 const STORY_WORDS: WorkWords = WorkWords { subject: "A story", command: "sprint STORY" };
@@ -48,21 +49,11 @@ pub(crate) struct SprintArguments {
     /// Who reviews a story: a panel, BMAD's own review, both, or no one
     #[arg(long, value_enum, value_name = "MODE")]
     review: Option<ReviewModeName>,
-    /// Branch for the results; it is created if it does not exist (default: the branch that is checked out)
-    #[arg(long, value_name = "NAME")]
-    branch: Option<String>,
-    /// Work in your checkout, which must be clean, instead of a private clone
-    #[arg(long)]
-    in_place: bool,
+    #[command(flatten)]
+    work: WorkFlags,
     /// Where to stop: when the story is done, or when it is ready for a review
     #[arg(long, value_enum, value_name = "STATE", default_value = "done")]
     until: GoalName,
-    /// Develop a story even if the board says that it is done or blocked
-    #[arg(long)]
-    again: bool,
-    /// Start even if the checks fail before anything was changed
-    #[arg(long)]
-    skip_baseline: bool,
     /// Print what would be done, with the exact commands, and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -77,6 +68,23 @@ pub(crate) struct SprintArguments {
     detach: bool,
     #[command(flatten)]
     progress: ProgressArgs,
+}
+
+/// How and where agents work.
+#[derive(Debug, clap::Args)]
+struct WorkFlags {
+    /// Branch for the results; it is created if it does not exist (default: the branch that is checked out)
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Work in your checkout, which must be clean, instead of a private clone
+    #[arg(long)]
+    in_place: bool,
+    /// Develop a story even if the board says that it is done or blocked
+    #[arg(long)]
+    again: bool,
+    /// Start even if the checks fail before anything was changed
+    #[arg(long)]
+    skip_baseline: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -114,15 +122,16 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
         .with_set_flags(&arguments.set)?;
     silence_if_asked(arguments.progress, &run_inputs.sources, context);
     let bmad = BmadProject::read_project(&project);
-    let chosen_stories = selection::choose_stories(&bmad, &arguments.stories, arguments.again)?;
-    if arguments.in_place {
+    let chosen_stories = selection::choose_stories(&bmad, &arguments.stories, arguments.work.again)?;
+    if arguments.work.in_place {
         check_clean_checkout(&project)?;
     } else {
         selection::require_committed(&project, &bmad, &chosen_stories)?;
     }
+    let preparation = StoryPreparation { project: &project, bmad: &bmad, arguments, run_inputs: &run_inputs };
     let prepared_stories = chosen_stories
         .into_iter()
-        .map(|chosen| prepare_story(&project, &bmad, chosen, arguments, &run_inputs, context))
+        .map(|chosen| preparation.prepare_story(chosen, context))
         .collect::<Result<Vec<_>, _>>()?;
     if arguments.dry_run {
         return plan::print_plans(&prepared_stories, context);
@@ -134,34 +143,38 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
     run_stories(&project, prepared_stories, arguments, context)
 }
 
-fn prepare_story(
-    project: &Project,
-    bmad: &BmadProject,
-    chosen: ChosenStory,
-    arguments: &SprintArguments,
-    run_inputs: &RunInputs,
-    context: &CommandContext,
-) -> Result<PreparedStory, UserError> {
-    let mut resolved = resolve_story_settings(project.root(), run_inputs)?;
-    let (settings, order) = (&resolved.plan.settings, &mut resolved.plan.order);
-    order.story = chosen.name.clone();
-    order.files = chosen.files.clone();
-    order.place = if arguments.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
-    order.branch = choose_branch(project, arguments.branch.as_deref(), STORY_WORDS, context)?;
-    order.goal = match arguments.until {
-        GoalName::Done => StoryGoal::Done,
-        GoalName::Review => StoryGoal::Review,
-    };
-    order.skip_baseline |= arguments.skip_baseline;
-    order.steps = steps::find_steps(bmad, &chosen, settings)?;
-    order.size = Some(steps::model_size(settings.tier, chosen.complexity.as_deref()));
-    if order.review.mode.has_bmad_review() && order.steps.code_review.is_none() {
-        return Err(UserError::usage("this project has no review workflow of BMAD")
-            .with_reason(format!("`{}` was chosen for the review.", order.review.mode))
-            .with_step("choose the panel: `--review cycle`"));
+/// What the preparation of every story needs.
+struct StoryPreparation<'a> {
+    project: &'a Project,
+    bmad: &'a BmadProject,
+    arguments: &'a SprintArguments,
+    run_inputs: &'a RunInputs,
+}
+
+impl StoryPreparation<'_> {
+    fn prepare_story(&self, chosen: ChosenStory, context: &CommandContext) -> Result<PreparedStory, UserError> {
+        let StoryPreparation { project, bmad, arguments, run_inputs } = *self;
+        let mut resolved = resolve_story_settings(project.root(), run_inputs)?;
+        let (settings, order) = (&resolved.plan.settings, &mut resolved.plan.order);
+        order.story = chosen.name.clone();
+        order.files = chosen.files.clone();
+        order.place = if arguments.work.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
+        order.branch = choose_branch(project, arguments.work.branch.as_deref(), STORY_WORDS, context)?;
+        order.goal = match arguments.until {
+            GoalName::Done => StoryGoal::Done,
+            GoalName::Review => StoryGoal::Review,
+        };
+        order.skip_baseline |= arguments.work.skip_baseline;
+        order.steps = Box::new(steps::find_steps(bmad, &chosen, settings)?);
+        order.size = Some(steps::model_size(settings.tier, chosen.complexity.as_deref()));
+        if order.review.mode.has_bmad_review() && order.steps.code_review.is_none() {
+            return Err(UserError::usage("this project has no review workflow of BMAD")
+                .with_reason(format!("`{}` was chosen for the review.", order.review.mode))
+                .with_step("choose the panel: `--review cycle`"));
+        }
+        resolved.items.extend(TrustItem::from_commit_hooks(project.root()));
+        Ok(PreparedStory { chosen, resolved })
     }
-    resolved.items.extend(TrustItem::from_commit_hooks(project.root()));
-    Ok(PreparedStory { chosen, resolved })
 }
 
 /// Checks everything before the first run starts.

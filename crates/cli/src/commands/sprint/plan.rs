@@ -35,13 +35,8 @@ pub(crate) struct SprintPlanDocument {
 struct StoryPlan {
     key: String,
     title: String,
-    /// The state on the board, as it is written.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    state: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    story_file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    board: Option<String>,
+    #[serde(flatten)]
+    files: PlannedFiles,
     steps: Vec<PlannedStep>,
     place: DevelopmentPlace,
     branch: String,
@@ -50,6 +45,18 @@ struct StoryPlan {
     max_cycles: u32,
     checks: Vec<CheckSpec>,
     limits: RunLimits,
+}
+
+/// Where a story stands, and its files.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PlannedFiles {
+    /// The state on the board, as it is written.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    story_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<String>,
 }
 
 /// A step with the agent that would do it first.
@@ -81,9 +88,11 @@ fn build_plan(prepared: &PreparedStory) -> StoryPlan {
     StoryPlan {
         key: order.story.key.clone(),
         title: order.story.title.clone(),
-        state: prepared.chosen.state_word.clone(),
-        story_file: order.files.story_file.clone(),
-        board: order.story.board.clone(),
+        files: PlannedFiles {
+            state: prepared.chosen.state_word.clone(),
+            story_file: order.files.story_file.clone(),
+            board: order.story.board.clone(),
+        },
         steps: list_steps(settings, order),
         place: order.place,
         branch: order.branch.name.clone(),
@@ -116,15 +125,16 @@ fn list_steps(settings: &Settings, order: &StoryOrder) -> Vec<PlannedStep> {
 fn print_plan(output: &mut impl Write, plan: &StoryPlan) -> Result<(), UserError> {
     let title = format!("{} ({})", plan.key, plan.title);
     writeln!(output, "would develop {} (dry run, nothing was started)", escape_line(&title))?;
-    if let Some(board) = &plan.board {
-        writeln!(output, "  board:    {} ({})", escape_line(board), escape_line(&plan.state))?;
+    if let Some(board) = &plan.files.board {
+        writeln!(output, "  board:    {} ({})", escape_line(board), escape_line(&plan.files.state))?;
     }
-    let file_text = plan.story_file.as_deref().unwrap_or("none yet");
+    let file_text = plan.files.story_file.as_deref().unwrap_or("none yet");
     writeln!(output, "  story:    {}", escape_line(file_text))?;
     for step in &plan.steps {
         let size_text = step.size.map(|size| format!(", {size} model")).unwrap_or_default();
         writeln!(output, "  {:<9} {}{size_text}", format!("{}:", step.step), escape_line(step.agent.as_str()))?;
-        writeln!(output, "            {}", escape_line(&step.command))?;
+        let command_words: Vec<&str> = step.command.split_whitespace().collect();
+        writeln!(output, "            {}", escape_line(&command_words.join(" ")))?;
     }
     let review_text = match (plan.until, plan.review) {
         (StoryGoal::Review, _) => "none; the story stops when it is ready for one".to_string(),

@@ -24,7 +24,7 @@ pub(super) fn find_steps(
 ) -> Result<StorySteps, UserError> {
     let finder = StepFinder { bmad, settings };
     let has_file = chosen.files.story_file.is_some();
-    let story_subject = chosen.files.story_file.clone().unwrap_or_else(|| chosen.name.key.clone());
+    let story_subject = chosen.files.story_file.clone().unwrap_or_else(|| bmad.new_story_path(&chosen.key));
     // Late versions develop from a spec that the same workflow writes.
     let develops_from_spec =
         bmad.layout.era == Some(Era::D) && finder.has_step(BmadStep::DevStory) && !is_story_file(chosen);

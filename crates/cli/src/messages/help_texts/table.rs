@@ -19,7 +19,7 @@ const fn example(purpose: &'static str, command_line: &'static str) -> CommandEx
 }
 
 /// The help of every command, in the order of `tribunal --help`.
-pub(super) const COMMAND_HELP: [CommandHelp; 43] = [
+pub(super) const COMMAND_HELP: [CommandHelp; 45] = [
     command_row(
         "",
         example("Try it without an account, with scripted agents in a sample project", "tribunal demo"),
@@ -124,6 +124,18 @@ pub(super) const COMMAND_HELP: [CommandHelp; 43] = [
         example("Check the whole project", "tribunal validate"),
         example("Check whether a story can be implemented next", "tribunal validate --for dev-story"),
         Check("there are errors, or the workflow cannot run yet"),
+    ),
+    command_row(
+        "sprint",
+        example("Show what would be done for a story, with the exact commands", "tribunal sprint 1.2 --dry-run"),
+        example("Develop three stories one after the other, in the background", "tribunal sprint 1-2..1-4 --detach"),
+        Run,
+    ),
+    command_row(
+        "verify",
+        example("Check a story that a run has developed", "tribunal verify 1.2"),
+        example("Check a story that was developed by hand since a commit", "tribunal verify 1-2-log-in --base main"),
+        Check("the story is not verified"),
     ),
     command_row(
         "story",

@@ -19,7 +19,7 @@ pub(super) const LOOP_ROWS: &[SettingRow] = &[
         "Text that the agent writes between <promise> and </promise> when the task is done"),
     field_row("loop.accept_loop_complete", ValueKind::Flag, field!(Plain, loop_run.completion.accepts_word),
         "Whether the word LOOP_COMPLETE in an answer counts like the promise"),
-    field_row("loop.accept_task_complete", ValueKind::Flag, field!(Plain, loop_choices.accepts_checkbox),
+    field_row("loop.accept_task_complete", ValueKind::Flag, field!(Plain, development.loop_choices.accepts_checkbox),
         "Whether a ticked box `TASK_COMPLETE` in the prompt file counts like the promise"),
     field_row("loop.continue", ValueKind::Flag, field!(Plain, loop_run.pacing.continue_session),
         "Whether all iterations share one session of the client; by default, each starts a new one"),

@@ -180,7 +180,8 @@ fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> 
         findings.sort_by_key(|finding| (finding.severity, finding.id));
         findings
     };
-    let open_findings = list_findings(&FindingStatus::is_open);
+    // What only the user can decide is not resolved either.
+    let open_findings = list_findings(&|status| status.is_open() || matches!(status, FindingStatus::Blocked { .. }));
     let deferred_findings = list_findings(&|status| matches!(status, FindingStatus::Deferred { .. }));
     let report = ChildReport {
         run: child_id.clone(),
