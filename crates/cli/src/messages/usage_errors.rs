@@ -81,12 +81,12 @@ fn to_user_error(parse_error: &Error, typed_command: &TypedCommand<'_>) -> UserE
     let command_name = typed_command.full_name.as_str();
     let mut user_error = UserError::usage(describe_parse_error(parse_error, command_name));
     // Clap suggests similar names under several kinds.
-    for context_kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+    for context_kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         if let [suggestion, ..] = context_texts(parse_error, context_kind).as_slice() {
             user_error = user_error.with_step(format!("did you mean `{suggestion}`?"));
         }
     }
-    // Clap suggests nothing for `tribunal help COMMAND`.
+    // For commands clap lists the least similar name first, and for `tribunal help COMMAND` it suggests nothing.
     if parse_error.kind() == ErrorKind::InvalidSubcommand && user_error.steps.is_empty() {
         let typed_names = context_texts(parse_error, ContextKind::InvalidSubcommand);
         let suggestion = typed_names.first().and_then(|typed_name| typed_command.nearest_subcommand(typed_name));

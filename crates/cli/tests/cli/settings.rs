@@ -82,7 +82,7 @@ fn variables_and_flags_are_checked_like_files() {
 /// The settings of loops, between their heading and the next one.
 fn loop_section(listed: &str) -> &str {
     let start = listed.find("\nloop:\n").unwrap() + 1;
-    let end = listed[start + 1..].find("\naccepted").unwrap() + start + 2;
+    let end = listed[start + 1..].find("\nsprint:").unwrap() + start + 2;
     &listed[start..end]
 }
 

@@ -68,6 +68,8 @@ pub enum StoryEvent {
     StoryMoved { stage: StoryStage },
     /// The user ended the story, and its workspace is gone.
     StoryClosed {
+        /// How many sessions there were.
+        sessions: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<CommitId>,
     },

@@ -217,7 +217,7 @@ pub(super) async fn close_ended(host: StoryHost<'_>, state: &StoryState, stage_k
         return Ok(());
     }
     let kept = (work.tip != work.base).then(|| work.tip.clone());
-    host.note_event(StoryEvent::StoryClosed { kept });
+    host.note_event(StoryEvent::StoryClosed { sessions: state.tries.total, kept });
     Ok(())
 }
 

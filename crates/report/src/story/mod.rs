@@ -58,8 +58,8 @@ impl KindReporter for StoryReporter {
             StoryEvent::StorySession { report, .. } => describe_session(report),
             StoryEvent::StoryReviewed { critical, follow_ups, .. } => describe_review(*critical, follow_ups.len()),
             StoryEvent::StoryLanded { commit, .. } => format!("at {}", commit.short_hex()),
-            StoryEvent::StoryClosed { kept: Some(commit) } => format!("work kept as {}", commit.short_hex()),
-            StoryEvent::StoryClosed { kept: None } => "no work to keep".to_string(),
+            StoryEvent::StoryClosed { kept: Some(commit), .. } => format!("work kept as {}", commit.short_hex()),
+            StoryEvent::StoryClosed { kept: None, .. } => "no work to keep".to_string(),
             StoryEvent::StoryStepDone { .. } | StoryEvent::StoryKept { .. } | StoryEvent::StoryMoved { .. } => {
                 String::new()
             }

@@ -165,7 +165,7 @@ impl StoryPreparation<'_> {
             GoalName::Review => StoryGoal::Review,
         };
         order.skip_baseline |= arguments.work.skip_baseline;
-        order.steps = Box::new(steps::find_steps(bmad, &chosen, settings)?);
+        *order.steps = steps::find_steps(bmad, &chosen, settings)?;
         order.size = Some(steps::model_size(settings.tier, chosen.complexity.as_deref()));
         if order.review.mode.has_bmad_review() && order.steps.code_review.is_none() {
             return Err(UserError::usage("this project has no review workflow of BMAD")
