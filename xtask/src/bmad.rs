@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::{FAILURE_CODE, USAGE_CODE, cargo_command, run_step};
 
 /// The variable that tells the tests where the trees are.
-const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
+pub(crate) const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 const INSTALL_ONLY: &str = "--install-only";
 /// The variable that tells the corpus test where the corpus is.
 const CORPUS_VARIABLE: &str = "TRIBUNAL_BMAD_CORPUS";
@@ -68,14 +68,24 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
         return Ok(USAGE_CODE);
     }
     let bmad_dir = find_bmad_dir();
-    // The first failure ends the loop: the tests need all trees.
+    let exit_code = install_trees()?;
+    if exit_code == 0 && flags.is_empty() { run_tree_tests(&bmad_dir, &tests) } else { Ok(exit_code) }
+}
+
+/// Installs all trees that are not there. The first failure ends it: the tests need all of them.
+pub(crate) fn install_trees() -> Result<u8> {
     for bmad_tree in BMAD_TREES {
-        let exit_code = bmad_tree.install(&bmad_dir)?;
+        let exit_code = bmad_tree.install(&find_bmad_dir())?;
         if exit_code != 0 {
             return Ok(exit_code);
         }
     }
-    if flags.is_empty() { run_tree_tests(&bmad_dir, &tests) } else { Ok(0) }
+    Ok(0)
+}
+
+/// The directory of the trees.
+pub(crate) fn find_trees_dir() -> PathBuf {
+    find_bmad_dir().join("trees")
 }
 
 fn run_corpus_test(corpus_dir: &Path) -> Result<u8> {

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{FAILURE_CODE, USAGE_CODE, run_cargo_step, run_step, test_cargo_command};
+use crate::{FAILURE_CODE, USAGE_CODE, bmad, run_cargo_step, run_step, test_cargo_command};
 
 /// The variable that tells the tests where the clients are; a user can set it to use other ones.
 const CLIENTS_VARIABLE: &str = "TRIBUNAL_CLIENTS";
@@ -47,7 +47,14 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
             return Ok(exit_code);
         }
     }
-    if flags.is_empty() { run_client_tests(&clients_dir, &tests) } else { Ok(0) }
+    if !flags.is_empty() {
+        return Ok(0);
+    }
+    // The tests of stories run in trees of BMAD.
+    match bmad::install_trees()? {
+        0 => run_client_tests(&clients_dir, &tests),
+        exit_code => Ok(exit_code),
+    }
 }
 
 fn find_clients_dir() -> PathBuf {
@@ -68,7 +75,9 @@ fn run_client_tests(clients_dir: &Path, tests: &[&OsString]) -> Result<u8> {
     let test_args = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", TEST_THREADS];
     // The files of these tests are not in memory: commands in the sandbox of a client may have a `/dev` of their own.
     run_step("the tests with real clients", || {
-        let status = test_cargo_command(None).args(test_args).args(tests).env(CLIENTS_VARIABLE, clients_dir).status();
+        let mut test_command = test_cargo_command(None);
+        test_command.args(test_args).args(tests).env(CLIENTS_VARIABLE, clients_dir);
+        let status = test_command.env(bmad::TREES_VARIABLE, bmad::find_trees_dir()).status();
         match status.context("cannot start cargo")?.code() {
             Some(exit_code) => Ok(u8::try_from(exit_code).unwrap_or(FAILURE_CODE)),
             None => bail!("the tests were ended"),

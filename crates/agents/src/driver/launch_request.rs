@@ -20,6 +20,8 @@ use tribunal_core::{
 pub struct LaunchRequest<'a> {
     pub task_key: &'a Key,
     pub prompt: String,
+    /// Whether the prompt begins with a command of the client.
+    pub is_command: bool,
     pub expects: ExpectedAnswer,
     /// The job, for which the settings may name a model.
     pub job: JobKind,

@@ -18,4 +18,5 @@ mod reviewers;
 #[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
 mod sandbox;
 mod sessions;
+mod stories;
 mod usage_limits;

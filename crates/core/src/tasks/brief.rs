@@ -60,6 +60,16 @@ impl TaskBrief {
         }
     }
 
+    /// Whether the prompt begins with a command of this client.
+    pub fn has_command_for(&self, client: &str) -> bool {
+        match self {
+            TaskBrief::Review(_) => false,
+            TaskBrief::Instructions(brief) => {
+                brief.opening.as_ref().is_some_and(|opening| opening.command_for(client).is_some())
+            }
+        }
+    }
+
     /// Returns the findings that the task is about: those to repair or to dispute.
     pub fn finding_ids(&self) -> Vec<FindingId> {
         let Some(ReviewBrief { assigned, disputed, .. }) = self.as_review() else { return Vec::new() };

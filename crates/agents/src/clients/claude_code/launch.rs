@@ -64,7 +64,12 @@ pub(super) fn build_launch(
     add_args(&tool_args.iter().map(String::as_str).collect::<Vec<_>>());
     // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
     // as a whole.
-    let setting_sources = if client_spec.inherit == SettingsInheritance::Project { "user,project,local" } else { "" };
+    let setting_sources = match client_spec.inherit {
+        SettingsInheritance::Project => "user,project,local",
+        // The client finds the project's commands and skills only together with its settings.
+        _ if launch_request.is_command => "project",
+        _ => "",
+    };
     let (settings_argument, input_files) = render_settings(client_spec, &user_settings, launch_request.scratch_dir);
     add_args(&["--setting-sources", setting_sources, "--settings", &settings_argument]);
     // Only the servers of `--mcp-config` are started, none of the user's or the project's own.
@@ -96,7 +101,10 @@ pub(super) fn build_launch(
     AgentLaunch {
         args,
         env: environment,
-        stdin_text: escape_slash_command(launch_request.prompt),
+        stdin_text: match launch_request.is_command {
+            true => launch_request.prompt,
+            false => escape_slash_command(launch_request.prompt),
+        },
         input_files,
         ..AgentLaunch::default()
     }

@@ -96,6 +96,7 @@ fn build_request<'a>(job: JobKind) -> LaunchRequest<'a> {
     LaunchRequest {
         task_key: &TASK_KEY,
         prompt: "Look at it.".into(),
+        is_command: false,
         expects: if job == JobKind::Fix { ExpectedAnswer::Fixes } else { ExpectedAnswer::Findings },
         access: if job == JobKind::Fix { AgentAccess::Write } else { AgentAccess::Read },
         job,

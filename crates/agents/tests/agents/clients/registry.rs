@@ -28,6 +28,7 @@ fn build_request(task_key: &Key) -> LaunchRequest<'_> {
     LaunchRequest {
         task_key,
         prompt: "Look at it.".into(),
+        is_command: false,
         expects: ExpectedAnswer::Findings,
         job: JobKind::Review,
         access: AgentAccess::Read,

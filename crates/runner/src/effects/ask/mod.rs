@@ -117,6 +117,7 @@ async fn run_task(
     let agent_spec = context.settings.find_agent(&agent_task.agent);
     let client = agent_spec.and_then(|agent_spec| Some(agent_spec.driver.client_spec()?.client.as_str()));
     let prompt = render_task_prompt(&agent_task, &prepared_task, client)?;
+    let is_command = client.is_some_and(|client| agent_task.brief.has_command_for(client));
     let PreparedTask { mut agent_workspace, project_watch, .. } = prepared_task;
     let prompt_bytes = prompt.len();
     // The agent gets the prompt as it is; only the recorded copy is masked.
@@ -131,6 +132,7 @@ async fn run_task(
         task_key: &task_key,
         task: &agent_task,
         prompt,
+        is_command,
         conversation,
         usage_meter: usage_meter.clone(),
     };
@@ -421,6 +423,8 @@ struct AgentInvocation<'c> {
     task_key: &'c Key,
     task: &'c AgentTask,
     prompt: String,
+    /// Whether the prompt begins with a command of the client.
+    is_command: bool,
     conversation: SessionMode<'c>,
     usage_meter: Arc<UsageMeter>,
 }
@@ -431,13 +435,14 @@ fn build_command(
     agent_workspace: &AgentWorkspace,
     agent_call: AgentInvocation<'_>,
 ) -> io::Result<(ProcessCommand, Option<PrivateTmp>)> {
-    let AgentInvocation { task_key, task: agent_task, prompt, conversation, usage_meter } = agent_call;
+    let AgentInvocation { task_key, task: agent_task, prompt, is_command, conversation, usage_meter } = agent_call;
     let directory = agent_workspace.directory();
     let scratch_dir = scratch_dir(context, task_key);
     let secret_variables = find_secret_variables(&context.masker, text_variables());
     let order = LaunchRequest {
         task_key,
         prompt,
+        is_command,
         expects: agent_task.expects,
         job: agent_task.job,
         access: agent_task.workspace_access(),

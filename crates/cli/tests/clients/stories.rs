@@ -1,0 +1,181 @@
+//! Stories with the real clients, in trees of BMAD as its own installers lay them.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tribunal_testkit::model::{AnswerStep, ScenarioCall, ScenarioRule, review_rules};
+
+use crate::{
+    common::{Client, ClientTestbed, with_each_client},
+    sandbox::CommandOutput,
+};
+
+with_each_client!(
+    a_story_of_an_early_version_is_developed_by_its_command,
+    a_story_of_a_late_version_is_developed_by_its_skill,
+    a_lying_session_is_refused_and_the_next_one_is_told,
+    a_critical_finding_is_fixed_in_the_workspace,
+);
+
+/// Where `cargo xtask clients` says that the trees are.
+const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
+const STORY: &str = "_bmad-output/implementation-artifacts/1-2-sift.md";
+const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
+const SPEC: &str = "_bmad-output/implementation-artifacts/spec-1-2-sift.md";
+
+const BOARD_TEXT: &str = "development_status:\n  epic-1: in-progress\n  1-1-grind: done\n  1-2-sift: ready-for-dev\n";
+const STORY_TEXT: &str = "# Story 1.2: Sift the flour\n\nStatus: ready-for-dev\n\n## Acceptance Criteria\n\n1. Bran is removed.\n\n\
+                          ## Tasks / Subtasks\n\n- [ ] Write sift with a test (AC: 1)\n\n## Dev Agent Record\n\n### File List\n";
+/// What the agent does: code, a test, and the story's file.
+const DEVELOP: &str = "mkdir -p src tests && echo 'tr -d b' > src/sift.sh && echo '# AC1' > tests/sift_test.sh";
+const FINISH_STORY: &str = "sed -i 's/- \\[ \\]/- [x]/; s/^Status: .*/Status: review/' \
+                            _bmad-output/implementation-artifacts/1-2-sift.md && \
+                            printf '%s\\n' '- src/sift.sh' '- tests/sift_test.sh' >> \
+                            _bmad-output/implementation-artifacts/1-2-sift.md";
+
+/// Creates a repository with a tree of this version and one story.
+fn story_testbed(client: Client, version: &str, rules: impl IntoIterator<Item = ScenarioRule>) -> ClientTestbed {
+    let mut testbed = ClientTestbed::new(&[client], rules);
+    let cache_dir = testbed.sandbox.home_dir().join("cache");
+    testbed.add_variables(&[("XDG_CACHE_HOME", cache_dir.to_str().unwrap())]);
+    copy_tree(&tree_of(client, version), testbed.sandbox.root_dir());
+    testbed.sandbox.write_file(BOARD, BOARD_TEXT);
+    testbed.sandbox.write_file("check.sh", "! grep -rn broken src\n");
+    testbed.sandbox.write_file("src/mill.sh", "cat\n");
+    if version != "6.12.0" {
+        testbed.sandbox.write_file(STORY, STORY_TEXT);
+    }
+    testbed.sandbox.append_setting("checks: [sh check.sh]");
+    run_git(&testbed, &["init", "-q", "-b", "main"]);
+    run_git(&testbed, &["config", "user.name", "User"]);
+    run_git(&testbed, &["config", "user.email", "user@example.org"]);
+    run_git(&testbed, &["add", "-A"]);
+    run_git(&testbed, &["commit", "-q", "-m", "Begin"]);
+    testbed.run_expecting(&["trust", "--yes"], 0);
+    testbed
+}
+
+fn tree_of(client: Client, version: &str) -> PathBuf {
+    let trees_dir = env::var(TREES_VARIABLE).unwrap_or_else(|_| panic!("{TREES_VARIABLE} is not set"));
+    PathBuf::from(trees_dir).join(match client {
+        Client::Claude => version.to_string(),
+        Client::Codex => format!("{version}+others"),
+    })
+}
+
+fn copy_tree(source: &Path, target: &Path) {
+    fs::create_dir_all(target).unwrap();
+    for entry in fs::read_dir(source).unwrap().flatten() {
+        let (path, target_path) = (entry.path(), target.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy_tree(&path, &target_path),
+            false => drop(fs::copy(&path, &target_path).unwrap()),
+        }
+    }
+}
+
+fn run_git(testbed: &ClientTestbed, arguments: &[&str]) -> String {
+    let mut git_command = Command::new("git");
+    git_command.args(arguments).current_dir(testbed.sandbox.root_dir());
+    testbed.sandbox.set_home_env(&mut git_command);
+    let git_output = CommandOutput::from_output(git_command.output().unwrap());
+    assert_eq!(git_output.exit_code, Some(0), "{arguments:?}: {}", git_output.stderr);
+    git_output.stdout
+}
+
+fn shell_step(command_line: &str) -> AnswerStep {
+    AnswerStep::from_calls([ScenarioCall::Shell(command_line.into())])
+}
+
+/// The rule for sessions that develop. Its text is the same for a command and for words.
+fn session_rule(steps: impl IntoIterator<Item = AnswerStep>) -> ScenarioRule {
+    ScenarioRule::on_last_text("keeps the board", steps)
+}
+
+fn honest_steps() -> [AnswerStep; 3] {
+    [shell_step(DEVELOP), shell_step(FINISH_STORY), AnswerStep::from_text("Sifting works.")]
+}
+
+/// Every reviewer is content.
+fn content_reviewers() -> ScenarioRule {
+    ScenarioRule::always([AnswerStep::from_structured(review_rules::findings_json(&[]))])
+}
+
+fn session_prompts(testbed: &ClientTestbed) -> Vec<String> {
+    let requests = testbed.server.request_log().requests.into_iter();
+    let first_requests =
+        requests.filter(|request| request.tool_rounds == 0 && request.last_text.contains("keeps the board"));
+    first_requests.map(|request| request.last_text).collect()
+}
+
+fn assert_landed(testbed: &ClientTestbed) {
+    assert_eq!(
+        run_git(testbed, &["log", "--format=%an %s", "main"]),
+        "User Story 1-2-sift: Sift the flour\nUser Begin\n"
+    );
+    assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    assert_eq!(run_git(testbed, &["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+fn a_story_of_an_early_version_is_developed_by_its_command(client: Client) {
+    let testbed = story_testbed(client, "6.0.4", [session_rule(honest_steps()), content_reviewers()]);
+    testbed.run_expecting(&["sprint", "1.2"], 0);
+    assert_landed(&testbed);
+    let prompts = session_prompts(&testbed);
+    assert_eq!(prompts.len(), 1, "{prompts:#?}");
+    let expected = match client {
+        // The client replaces its command by the text of the command's file, which names the workflow.
+        Client::Claude => "_bmad/bmm/workflows/4-implementation/dev-story/workflow",
+        Client::Codex => "First read all of .agents/skills/bmad-bmm-dev-story/SKILL.md",
+    };
+    assert!(prompts[0].contains(expected), "{}", prompts[0]);
+    assert!(prompts[0].contains(STORY), "{}", prompts[0]);
+}
+
+fn a_story_of_a_late_version_is_developed_by_its_skill(client: Client) {
+    let spec = format!(
+        "printf '%s\\n' '---' 'title: Sift the flour' 'type: feature' 'status: done' '---' '# Sift' > {SPEC} && git add -A && \
+         git commit -q -m Sift; git log --oneline | head -1"
+    );
+    let steps = [shell_step(DEVELOP), shell_step(&spec), AnswerStep::from_text("Done.")];
+    let testbed = story_testbed(client, "6.12.0", [session_rule(steps), content_reviewers()]);
+    testbed.run_expecting(&["sprint", "1.2"], 0);
+    // The commit of the agent is not taken: the branch gets one commit in the name of the user.
+    assert_eq!(run_git(&testbed, &["log", "--format=%s", "main"]), "Story 1-2-sift: sift\nBegin\n");
+    assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    let prompts = session_prompts(&testbed);
+    let expected = match client {
+        Client::Claude => ".claude/skills/bmad-build-auto\n\nRun the following command",
+        Client::Codex => "First read all of .agents/skills/bmad-build-auto/SKILL.md",
+    };
+    assert!(prompts[0].contains(expected), "{}", prompts[0]);
+}
+
+fn a_lying_session_is_refused_and_the_next_one_is_told(client: Client) {
+    let lie = session_rule([AnswerStep::from_text("Everything is done and tested.")]).limited_to(1);
+    let testbed = story_testbed(client, "6.0.4", [lie, session_rule(honest_steps()), content_reviewers()]);
+    testbed.run_expecting(&["sprint", "1.2"], 0);
+    assert_landed(&testbed);
+    let prompts = session_prompts(&testbed);
+    assert_eq!(prompts.len(), 2, "{prompts:#?}");
+    assert!(prompts[1].contains("- nothing was changed since the work began"), "{}", prompts[1]);
+}
+
+fn a_critical_finding_is_fixed_in_the_workspace(client: Client) {
+    let finding = review_rules::finding_json("critical", "only the letter b is removed", "tr -d b");
+    let edits = [review_rules::ScriptedEdit { path: "src/sift.sh", old_text: "tr -d b", new_text: "tr -d bran" }];
+    let rules = [
+        session_rule(honest_steps()),
+        review_rules::reviewer_rule(1, &[finding]),
+        review_rules::fixer_rule("only the letter b is removed", &edits, &[review_rules::fixed_json("F1")]),
+        review_rules::judge_rule("tr -d bran", &[review_rules::verdict_json("F1", "uphold", "")]),
+        content_reviewers(),
+    ];
+    let testbed = story_testbed(client, "6.0.4", rules);
+    testbed.run_expecting(&["sprint", "1.2"], 0);
+    assert_landed(&testbed);
+    assert_eq!(testbed.sandbox.read_file("src/sift.sh"), "tr -d bran\n");
+}
