@@ -72,6 +72,8 @@ pub enum ReviewEnd {
     Critical,
     /// It waits for the user.
     Waiting,
+    /// No reviewer can be reached.
+    Unreachable,
     Failed,
 }
 
@@ -323,8 +325,14 @@ impl StoryWorld {
     }
 
     fn review_child(&mut self, name: &str) -> Reply {
-        const ENDS: [ReviewEnd; 5] =
-            [ReviewEnd::Clean, ReviewEnd::Deferred, ReviewEnd::Critical, ReviewEnd::Waiting, ReviewEnd::Failed];
+        const ENDS: [ReviewEnd; 6] = [
+            ReviewEnd::Clean,
+            ReviewEnd::Deferred,
+            ReviewEnd::Critical,
+            ReviewEnd::Waiting,
+            ReviewEnd::Unreachable,
+            ReviewEnd::Failed,
+        ];
         let scripted = nth_or_last(&self.script.reviews, self.work.reviews).copied();
         self.work.reviews += 1;
         let end = match self.is_random() {
@@ -342,6 +350,7 @@ impl StoryWorld {
             ReviewEnd::Deferred => (RunReason::GoalMet, Vec::new(), finding(Severity::Medium)),
             ReviewEnd::Critical => (RunReason::Rounds, finding(Severity::Critical), Vec::new()),
             ReviewEnd::Waiting => (RunReason::Blocked, finding(Severity::Critical), Vec::new()),
+            ReviewEnd::Unreachable => (RunReason::Environment, Vec::new(), Vec::new()),
             ReviewEnd::Failed => {
                 return samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::RunChild);
             }

@@ -24,7 +24,7 @@ pub(crate) const ENDLESS_REVIEW: &str = "tasks:
   - task: '*/review/*'
     steps: [{findings: [{severity: critical, category: bug, description: only the letter b is removed, quote: tr -d b}]}]
   - task: '*/fix/*'
-    fix: [{match: tr -d b, block: this cannot be repaired}]
+    fix: [{match: tr -d b, blocked: this cannot be repaired}]
   - task: '*'
     steps: [{findings: []}]
 ";

@@ -54,9 +54,10 @@ pub(super) async fn halt_story(
 
 /// What is asked in which case; `None` if the ending says by itself what to do, or if it is asked already.
 fn find_topic(state: &StoryState, ending: &RunEnding) -> Option<StoryTopic> {
-    let has_question = state.dialog.open_decisions().next().is_some() || state.review.waiting_child.is_some();
     match ending.reason {
-        _ if has_question => None,
+        _ if state.dialog.open_decisions().next().is_some() => None,
+        // The review itself asks.
+        RunReason::Blocked if state.review.waiting_child.is_some() => None,
         RunReason::Blocked => Some(StoryTopic::StoryStuck { step: state.step.step_name() }),
         reason if reason.outcome() == Some(RunOutcome::Halted) => Some(StoryTopic::StoryHalted),
         _ => None,
@@ -160,7 +161,9 @@ fn apply_answer(
 ) -> Option<RunEnding> {
     if landing::is_about_scripts(topic) {
         match choice {
-            ChoiceKey::Approve => state.landing.accepts_scripts = true,
+            ChoiceKey::Approve => {
+                state.landing.accepted_content = state.work.as_ref().and_then(|work| work.content.clone());
+            }
             ChoiceKey::Keep => return Some(end_without_landing(host, state)),
             _ => {
                 state.tries.begin_step();
@@ -184,6 +187,7 @@ fn apply_answer(
         ChoiceKey::More => {
             state.spent.grants += 1;
             state.spent.failures_in_a_row = 0;
+            state.is_budget_warned = false;
         }
         _ => {}
     }

@@ -48,6 +48,10 @@ pub(super) async fn land_work(
         StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
         StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
     }
+    // From now on the board in the workspace says what we wrote, also if a session has to follow.
+    if let Some(work) = &mut state.work {
+        work.board_stage = None;
+    }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
         message: render_message(host.order, state.work.as_ref()),
@@ -119,7 +123,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
     for attempt in 1..=MAX_REBASES {
         let attempt_key = stage_key.numbered_child("try", attempt);
         let Some(work) = state.work.clone() else { break };
-        let accepts_scripts = state.landing.accepts_scripts;
+        let accepts_scripts = work.content.is_some() && state.landing.accepted_content == work.content;
         let integrate = Integrate {
             workspace: String::from(WORKSPACE_NAME),
             branch: host.order.branch.clone(),

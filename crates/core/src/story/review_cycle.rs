@@ -81,11 +81,18 @@ pub(super) async fn review_work(
             Ok(StageEnd::Halted(describe_unresolved(state, &report)))
         }
         ChildOutcome::Waiting(report) => {
-            note_review(host, state, &report);
-            if report.reason == RunReason::Blocked {
+            // A review that waits for an answer, or for its environment, is continued; one that has come to a limit is not.
+            let is_failed = report.outcome == Some(RunOutcome::Failed);
+            if report.reason == RunReason::Blocked || is_failed {
                 state.review.waiting_child = Some(child_name);
             }
-            Ok(StageEnd::Halted(describe_unresolved(state, &report)))
+            if !is_failed {
+                note_review(host, state, &report);
+            }
+            Ok(StageEnd::Halted(match is_failed {
+                true => RunEnding::new(RunReason::Environment, format!("the review {}: {}", report.run, report.detail)),
+                false => describe_unresolved(state, &report),
+            }))
         }
         ChildOutcome::Failed(failed) => Ok(StageEnd::Halted(environment_ending(&failed.fault))),
     }

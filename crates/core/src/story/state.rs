@@ -38,6 +38,9 @@ pub struct StoryState {
     pub tries: StepTries,
     pub review: StoryReviewLog,
     pub landing: StoryLanding,
+    /// Whether the user was told that most of the budget is used.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_budget_warned: bool,
     /// The ending that waits for an answer of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunEnding>,
@@ -180,10 +183,7 @@ pub struct StoryReviewLog {
 #[serde(default)]
 pub struct StoryLanding {
     pub attempts: u32,
-    /// The commit that the user accepted although it changes what a check runs.
+    /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted_scripts: Option<CommitId>,
-    /// The user agreed to changed check scripts for the content with this tip.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub accepts_scripts: bool,
+    pub accepted_content: Option<Hash>,
 }

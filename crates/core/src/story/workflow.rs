@@ -7,7 +7,7 @@ use crate::{
     engine::{
         host::{Host, ParkedRun, cross_boundary},
         ids::Key,
-        limits::check_limits,
+        limits::{RunUsage, check_limits, remaining_share},
         reason::{RunEnding, RunReason},
     },
     story::{
@@ -19,6 +19,9 @@ use crate::{
     },
     workflows::{Workflow, WorkflowFuture},
 };
+
+/// The user is told when so much of the budget is used.
+const WARN_PERCENT: u64 = 80;
 
 impl Workflow for StoryOrder {
     type State = StoryState;
@@ -68,6 +71,26 @@ fn stage_key(state: &StoryState) -> Key {
     }
 }
 
+/// Says once that most of the money, the tokens or the time is used.
+fn warn_of_budget(host: StoryHost<'_>, state: &mut StoryState, awake_ms: u64) {
+    if state.is_budget_warned {
+        return;
+    }
+    let limits = &host.host.settings().limits;
+    let remaining = remaining_share(limits, &state.spent, awake_ms);
+    let whole = remaining_share(limits, &RunUsage { grants: state.spent.grants, ..RunUsage::default() }, 0);
+    let is_nearly_used = |left: u64, whole: u64| left.saturating_mul(100) <= whole.saturating_mul(100 - WARN_PERCENT);
+    let used_up = [
+        ("the money", is_nearly_used(remaining.cost.0, whole.cost.0)),
+        ("the tokens", is_nearly_used(remaining.tokens, whole.tokens)),
+        ("the time", is_nearly_used(remaining.runtime_ms, whole.runtime_ms)),
+    ];
+    if let Some((what, _)) = used_up.into_iter().find(|(_, is_used)| *is_used) {
+        state.is_budget_warned = true;
+        host.note_warning(format!("{WARN_PERCENT} % of {what} for this story is used"));
+    }
+}
+
 async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
     // The user's files come first: a landing would otherwise find the stray edits in its way.
     if state.dialog.has_edits_to_restore() {
@@ -98,6 +121,7 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         };
     }
     let awake_ms = host.host.last_timestamp().awake_ms;
+    warn_of_budget(host, state, awake_ms);
     if let Some(ending) = check_limits(&host.host.settings().limits, &state.spent, awake_ms) {
         return Ok(StageEnd::Halted(ending));
     }

@@ -201,6 +201,28 @@ fn a_branch_that_moved_gets_the_story_after_a_rebase_and_new_checks() {
 }
 
 #[test]
+fn the_user_is_warned_once_when_most_of_the_budget_is_used() {
+    let mut plan = sample_plan();
+    // Every session uses 120 tokens.
+    plan.settings.limits.tokens = 350;
+    let (_, trial) = run_story(plan, with_sessions(&[SessionDeed::Nothing]));
+    let is_warning = |event: &RunEvent| matches!(event, RunEvent::Warned { text } if text == "80 % of the tokens for this story is used");
+    assert_eq!(trial.journal.iter().filter(|entry| is_warning(&entry.event)).count(), 1);
+}
+
+#[test]
+fn a_review_that_fails_by_its_environment_is_continued_later() {
+    let script = StoryScript {
+        reviews: vec![ReviewEnd::Unreachable, ReviewEnd::Clean],
+        ..with_sessions(&[SessionDeed::Honest])
+    };
+    let mut trial = TrialRun::new(sample_plan(), StoryWorld::new(script, 1), 1);
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::Environment);
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
+    assert_eq!(trial.world.prompts.len(), 1, "no further session was paid for");
+}
+
+#[test]
 fn a_story_can_stop_at_review() {
     let mut plan = sample_plan();
     plan.order.goal = StoryGoal::Review;
@@ -235,6 +257,8 @@ fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverifie
         let mut dice = Dice::new(seed);
         let mut plan = sample_plan();
         plan.order.pacing.max_cycles = 1 + dice.roll(5) as u32;
+        // Every session uses 120 tokens.
+        plan.settings.limits.tokens = 300 + dice.roll(3_000) as u64;
         let lacks_file = dice.roll_percent(40);
         if lacks_file {
             plan.order.steps.create = Some(TaskOpening::default());
@@ -260,7 +284,7 @@ fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverifie
         }
         assert!(ended, "seed {seed} has not ended");
     }
-    for expected in ["goal_met", "blocked", "abandoned", "environment", "baseline", "runtime"] {
+    for expected in ["goal_met", "blocked", "abandoned", "environment", "baseline", "tokens"] {
         assert!(outcomes.contains(expected), "{expected} is missing in {outcomes:?}");
     }
 }
