@@ -14,6 +14,7 @@ use crate::{
     layout::{BmadLayout, Era},
     problem::FileProblem,
     project_files::{self, ProjectFiles},
+    story_files,
     workflow_paths::{self, WorkflowProgress},
 };
 
@@ -126,7 +127,17 @@ impl StateDetector<'_> {
         for document in documents {
             self.reasons.push(format!("`{}` exists, but there is no board", document.path));
         }
-        if documents.is_empty() { ProjectState::Clean } else { ProjectState::Planning }
+        let story_count = self.count_story_files();
+        if story_count > 0 {
+            let noun = if story_count == 1 { "story file" } else { "story files" };
+            self.reasons.push(format!("{story_count} {noun}, but there is no board"));
+        }
+        if self.reasons.is_empty() { ProjectState::Clean } else { ProjectState::Planning }
+    }
+
+    fn count_story_files(&self) -> usize {
+        let story_files = story_files::find_story_files(self.project_files, &self.config.folders, None);
+        story_files.all().filter(|story_file| !story_file.is_archived).count()
     }
 
     /// Whether there is a board, with a reason for it.

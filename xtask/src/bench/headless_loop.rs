@@ -26,10 +26,10 @@ const BYTES_PER_MEGABYTE: f64 = 1_048_576.0;
 
 /// What a process had used when it was last looked at.
 #[derive(Clone, Copy, Debug, Default)]
-struct ProcessUsage {
-    cpu_ms: f64,
+pub(super) struct ProcessUsage {
+    pub cpu_ms: f64,
     /// The part of the thread that writes and syncs the journal.
-    journal_cpu_ms: f64,
+    pub journal_cpu_ms: f64,
     resident_mb: f64,
 }
 
@@ -145,16 +145,20 @@ impl LoopProject {
         command
     }
 
-    /// The milliseconds between the end of each agent and the start of the next one.
     fn find_waits(&self) -> Result<Vec<f64>> {
-        let stamps_text = fs::read_to_string(self.stamps_path()).context("no agent noted its times")?;
-        let stamps: Vec<(f64, f64)> = stamps_text
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .map(|(began, ended)| Ok((began.parse::<f64>()? / 1e6, ended.parse::<f64>()? / 1e6)))
-            .collect::<Result<_>>()?;
-        Ok(stamps.windows(2).map(|pair| pair[1].0 - pair[0].1).collect())
+        read_waits(&self.stamps_path())
     }
+}
+
+/// Reads the milliseconds between the end of each agent and the start of the next one.
+pub(super) fn read_waits(stamps_path: &Path) -> Result<Vec<f64>> {
+    let stamps_text = fs::read_to_string(stamps_path).context("no agent noted its times")?;
+    let stamps: Vec<(f64, f64)> = stamps_text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(began, ended)| Ok((began.parse::<f64>()? / 1e6, ended.parse::<f64>()? / 1e6)))
+        .collect::<Result<_>>()?;
+    Ok(stamps.windows(2).map(|pair| pair[1].0 - pair[0].1).collect())
 }
 
 fn prepare_project(built: &BuiltPrograms, project_root: &Path, stamps_path: &Path, iterations: u32) -> Result<()> {
@@ -180,7 +184,7 @@ fn prepare_project(built: &BuiltPrograms, project_root: &Path, stamps_path: &Pat
     Ok(())
 }
 
-fn run_checked(command: &mut Command) -> Result<()> {
+pub(super) fn run_checked(command: &mut Command) -> Result<()> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {
         bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
@@ -189,7 +193,7 @@ fn run_checked(command: &mut Command) -> Result<()> {
 }
 
 /// Looks at a process; `None` if it has ended.
-fn sample_process(process_id: u32) -> Option<ProcessUsage> {
+pub(super) fn sample_process(process_id: u32) -> Option<ProcessUsage> {
     let stat_line = fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
     let threads = fs::read_dir(format!("/proc/{process_id}/task")).ok()?.flatten();
     let thread_stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -211,7 +215,7 @@ fn read_cpu_ms(stat_line: &str) -> Option<f64> {
     Some(ticks * CLOCK_TICK_MS)
 }
 
-fn find_median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn find_median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }

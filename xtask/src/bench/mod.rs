@@ -7,6 +7,7 @@
 mod binary_runs;
 mod headless_loop;
 mod hook;
+mod story_sessions;
 mod table;
 mod workspaces;
 
@@ -31,6 +32,7 @@ const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry { name: "sandbox", run: measure_sandbox },
     BenchEntry { name: "handoff", run: binary_runs::measure_handoff },
     BenchEntry { name: "loop", run: headless_loop::measure_headless_loop },
+    BenchEntry { name: "story", run: story_sessions::measure_story },
     BenchEntry { name: "hook", run: hook::measure_hook },
     BenchEntry { name: "copies", run: workspaces::measure_workspaces },
     BenchEntry { name: "at-once", run: measure_many_agents },

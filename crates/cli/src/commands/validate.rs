@@ -5,7 +5,7 @@
 use std::{io::Write, path::Path};
 
 use tribunal_bmad::{
-    check::{self, CheckInput, CheckSummary, ReadinessReport},
+    check::{self, CheckInput, ReadinessReport},
     commands::BmadStep,
     documents,
     problem::{FileProblem, ProblemWeight},
@@ -101,7 +101,7 @@ fn find_settings_problems(project_root: &Path, project_files: &dyn ProjectFiles)
 }
 
 fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str) -> String {
-    let mut rendered = format!("{}\n", escape_line(&describe_scope(&report.looked_at)));
+    let mut rendered = format!("{}\n", escape_line(&describe_scope(report)));
     for problem in &report.problems {
         rendered.push_str(&draw_problem(problem));
     }
@@ -123,8 +123,10 @@ fn render_report(report: &ReadinessReport, step: Option<BmadStep>, program: &str
     rendered
 }
 
-fn describe_scope(checked_scope: &CheckSummary) -> String {
-    if checked_scope.is_empty() {
+fn describe_scope(report: &ReadinessReport) -> String {
+    let checked_scope = &report.looked_at;
+    // A file that cannot be read is there all the same.
+    if checked_scope.is_empty() && report.problems.is_empty() {
         return format!("no BMAD found: nothing in {} or {}", checked_scope.planning, checked_scope.implementation);
     }
     let version = checked_scope.version.as_deref().unwrap_or("of unknown version");

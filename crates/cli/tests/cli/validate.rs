@@ -113,3 +113,16 @@ fn an_unknown_workflow_is_refused_with_a_suggestion() {
     let by_command_name = unplanned_project().run_tribunal(&["validate", "--for", "/bmad-bmm-create-prd"]);
     assert_eq!(by_command_name.exit_code, Some(0), "{}{}", by_command_name.stdout, by_command_name.stderr);
 }
+
+#[test]
+fn files_outside_the_usual_directories_are_not_overlooked() {
+    let sandbox = Sandbox::new();
+    sandbox.write_file("docs/implementation-artifacts/sprint-status.yaml", "development_status: [\n");
+    let output = sandbox.run_tribunal(&["validate"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stdout);
+    assert!(!output.stdout.contains("no BMAD found"), "{}", output.stdout);
+    let sandbox = Sandbox::new();
+    sandbox.write_file("docs/implementation-artifacts/epic-1/1-1-a.md", "# Story 1.1: A\n\nStatus: done\n");
+    let output = sandbox.run_tribunal(&["inspect", "project"]);
+    assert!(output.stdout.contains("1 story file, but there is no board"), "{}", output.stdout);
+}
