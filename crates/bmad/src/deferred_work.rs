@@ -12,6 +12,9 @@ use crate::{
     story,
 };
 
+/// The file name of the ledger, in the folder for implementation artifacts.
+pub const LEDGER_FILE: &str = "deferred-work.md";
+
 /// All deferred work of a project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeferredLedger {

@@ -155,13 +155,19 @@ impl BmadProject {
 
     /// Directories of plans, settings and skills, which no story's change is about.
     pub fn bookkeeping_folders(&self) -> Vec<String> {
-        let folders = &self.config.folders;
-        let mut all_folders = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
+        let mut all_folders = self.document_folders();
         all_folders.extend(self.layout.root.clone());
         all_folders.extend(self.layout.clients.iter().map(|client_layout| client_layout.folder.clone()));
         // An empty path would cover the whole project.
         all_folders.retain(|folder| !folder.is_empty());
         all_folders
+    }
+
+    /// The folders of plans, stories and boards.
+    pub fn document_folders(&self) -> Vec<String> {
+        let folders = &self.config.folders;
+        let all_folders = [&folders.output, &folders.planning, &folders.implementation];
+        all_folders.into_iter().filter(|folder| !folder.is_empty()).cloned().collect()
     }
 
     /// Reads all files with epics as one plan.

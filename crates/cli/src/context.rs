@@ -2,7 +2,7 @@
 //! for settings.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     env,
     ffi::OsString,
     io::{IsTerminal, Write, stderr, stdin, stdout},
@@ -43,6 +43,8 @@ pub(crate) struct CommandContext {
     pub can_repaint: bool,
     /// Whether only errors are printed. A command learns it from its own arguments and settings.
     is_silent: Cell<bool>,
+    /// Its rules take long to compile.
+    masker: OnceCell<Masker>,
 }
 
 impl CommandContext {
@@ -87,6 +89,7 @@ impl CommandContext {
             is_interactive: stderr().is_terminal(),
             can_repaint: stderr().is_terminal() && !is_dumb,
             is_silent: Cell::new(false),
+            masker: OnceCell::new(),
         })
     }
 
@@ -246,9 +249,12 @@ impl CommandContext {
 
     /// Masks what is known to be secret: values of the environment, and of the settings of clients.
     pub fn secret_masker(&self) -> Masker {
-        let client_values = home_directory().map(|home| read_client_values(&home)).unwrap_or_default();
-        let known_values = variables_with_prefix("").into_iter().chain(client_values).collect::<Vec<_>>();
-        Masker::new(known_values.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        let build_masker = || {
+            let client_values = home_directory().map(|home| read_client_values(&home)).unwrap_or_default();
+            let known_values = variables_with_prefix("").into_iter().chain(client_values).collect::<Vec<_>>();
+            Masker::new(known_values.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        };
+        self.masker.get_or_init(build_masker).clone()
     }
 
     /// The path of our own program, if typing its name would not find it.

@@ -78,6 +78,7 @@ impl ActiveWork {
             | Effect::ReadChange(_)
             | Effect::ReadStory(_)
             | Effect::WriteStory(_)
+            | Effect::RestoreBoard(_)
             | Effect::Notify(_) => development_text::describe_work(effect).map(own_work),
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)

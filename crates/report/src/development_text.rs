@@ -9,6 +9,7 @@ use tribunal_core::{
         workspace::OpenOutcome,
     },
     engine::effect::{Effect, Reply},
+    story::facts::{StoryReading, StoryWriting},
 };
 
 use crate::phrases;
@@ -50,6 +51,7 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
         Effect::ReadChange(read_change) => format!("list the change {}", read_change.title),
         Effect::Notify(notify) => format!("notify: {}", notify.text),
         Effect::ReadStory(read_story) => format!("read the story {}", read_story.story.key),
+        Effect::RestoreBoard(restore) => format!("restore the board in {}", restore.workspace),
         Effect::WriteStory(write) => format!("write the story {} ({})", write.story.key, write.stage),
         _ => return None,
     };
@@ -79,6 +81,18 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::ReadChange(ChangeOutcome::Listed { change }) => phrases::format_count(change.files.len() as u32, "file"),
         Reply::ReadChange(ChangeOutcome::Empty) => "nothing to review".into(),
         Reply::Notify(_) => "notified".into(),
+        Reply::ReadStory(StoryReading::Read(facts)) => {
+            let board_word = facts.board.as_ref().map_or("not on the board", |fact| fact.word.as_str());
+            format!("{board_word}, {} changed", phrases::format_count(facts.work.changed_count, "file"))
+        }
+        Reply::WriteStory(StoryWriting::Written { paths, .. })
+        | Reply::RestoreBoard(StoryWriting::Written { paths, .. }) => {
+            if paths.is_empty() {
+                "nothing to write".into()
+            } else {
+                paths.join(", ")
+            }
+        }
         _ => return None,
     };
     Some(text)

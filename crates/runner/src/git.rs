@@ -114,6 +114,19 @@ pub(crate) fn index_writing_command(project_root: &Path) -> Command {
     command
 }
 
+/// Returns a git command that does what the user would do by hand, with the configuration of the repository.
+fn user_command(project_root: &Path) -> Command {
+    let mut command = Command::new("git");
+    for variable in REDIRECTING_VARIABLES {
+        command.env_remove(variable);
+    }
+    command.current_dir(project_root).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
+    secure_search_path(&mut command);
+    #[cfg(test)]
+    test_config::apply_global_config(&mut command);
+    command
+}
+
 /// Lets a test choose the user's global configuration, for the commands that its own thread starts.
 #[cfg(test)]
 pub(crate) mod test_config {

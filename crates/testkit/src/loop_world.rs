@@ -185,7 +185,7 @@ impl LoopWorld {
             self.work.content -= 1;
         }
         self.work.ticked = (self.work.ticked + turn.ticks).min(self.script.plan_total);
-        let workspace = Some(Box::new(self.workspace_state(&task.collect)));
+        let workspace = Some(Box::new(self.workspace_state(task.collect.as_deref().unwrap_or_default())));
         let usage = AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() };
         if turn.fails {
             let fault = Fault::new(FaultKind::Exited { code: 1 }, "agent `sample` failed");

@@ -198,7 +198,7 @@ impl StoryWorld {
             changed_tests: if self.work.parts.has_tests { vec!["tests/a.rs".into()] } else { Vec::new() },
             tested_criteria: if self.work.parts.has_tests { vec![1] } else { Vec::new() },
             existing_files: vec!["src/a.rs".into()],
-            changed_controls: Vec::new(),
+            ..StoryFacts::default()
         })))
     }
 
@@ -429,6 +429,9 @@ impl SimulatedWorld for StoryWorld {
             Effect::WriteStory(write) => {
                 self.written.push(write.clone());
                 Reply::WriteStory(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
+            }
+            Effect::RestoreBoard(_) => {
+                Reply::RestoreBoard(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
             }
             Effect::Checks(run_checks) => self.run_checks(run_checks),
             Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),

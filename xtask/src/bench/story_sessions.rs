@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use super::BuiltPrograms;
-use super::headless_loop::{find_median, read_waits, run_checked, sample_process};
+use super::headless_loop::{ProcessUsage, find_median, read_waits, run_checked, sample_process};
 use super::table::{BenchFigure, BenchRow};
 
 /// The most sessions that a step may have.
@@ -26,9 +26,14 @@ const STORY_TEXT: &str = "# Story 1.1: Count\n\nStatus: ready-for-dev\n\n## Acce
 pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let project = StoryProject::create(built)?;
     let mut story_process = project.story_command(built.tribunal_command()).spawn()?;
-    let mut last_sample = None;
+    let (mut first_sample, mut last_sample) = (None, None);
     let status = loop {
         last_sample = sample_process(story_process.id()).or(last_sample);
+        // The start of the program and the clone belong to no session.
+        let has_stamp = || fs::metadata(project.stamps_path()).is_ok_and(|metadata| metadata.len() > 0);
+        if first_sample.is_none() && has_stamp() {
+            first_sample = last_sample;
+        }
         if let Some(status) = story_process.try_wait()? {
             break status;
         }
@@ -37,7 +42,8 @@ pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     ensure!(status.code() == Some(WAITING_CODE), "the story ended: {status}");
     let waits = read_waits(&project.stamps_path())?;
     ensure!(waits.len() + 1 == SESSIONS as usize, "{} of {SESSIONS} sessions were seen", waits.len() + 1);
-    let last_sample = last_sample.context("the process was never seen")?;
+    let (first_sample, last_sample) = first_sample.zip(last_sample).context("the process was never seen")?;
+    let cpu_ms = |sample: ProcessUsage| sample.cpu_ms - sample.journal_cpu_ms;
     Ok(vec![
         BenchRow::new(
             "story: an agent's end to the next one's start, median (wall)",
@@ -46,7 +52,7 @@ pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         ),
         BenchRow::new(
             "story: our CPU for one session, without writing the journal",
-            BenchFigure::Milliseconds((last_sample.cpu_ms - last_sample.journal_cpu_ms) / f64::from(SESSIONS)),
+            BenchFigure::Milliseconds((cpu_ms(last_sample) - cpu_ms(first_sample)) / f64::from(SESSIONS - 1)),
             BenchFigure::Milliseconds(5.0),
         ),
         count_programs(built)?,

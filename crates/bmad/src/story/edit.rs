@@ -11,7 +11,7 @@ mod status_line;
 use super::{Story, agent_record, file_list, tasks};
 use crate::markdown::{MarkdownPage, MarkdownSection, apply_edits};
 
-pub use follow_ups::{NewFollowUp, add_follow_ups};
+pub use follow_ups::{NewFollowUp, add_follow_ups, choose_dialect};
 pub use status_line::set_status;
 
 /// Why a file stays as it is, and what to do about it.

@@ -83,8 +83,22 @@ impl ProgramProblem {
     }
 }
 
-/// Finds the program that typing this name would start. A name with a slash is a path from `directory`.
+/// Finds the program that typing this name would start, or says which similar name there is.
 pub(crate) fn locate_program(
+    directory: &Path,
+    program_name: &str,
+    env_variable: EnvLookup<'_>,
+) -> Result<PathBuf, ProgramProblem> {
+    find_program(directory, program_name, env_variable).map_err(|problem| match problem {
+        ProgramProblem::NotFound { .. } if !program_name.contains('/') => {
+            ProgramProblem::NotFound { similar_name: find_similar_name(program_name, env_variable) }
+        }
+        problem => problem,
+    })
+}
+
+/// Finds the program that typing this name would start. A name with a slash is a path from `directory`.
+pub(crate) fn find_program(
     directory: &Path,
     program_name: &str,
     env_variable: EnvLookup<'_>,
@@ -111,7 +125,7 @@ pub(crate) fn locate_program(
     }
     Err(match find_relative_dir(directory, program_name, env_variable) {
         Some(search_dir) => ProgramProblem::RelativeDirectory { search_dir },
-        None => ProgramProblem::NotFound { similar_name: find_similar_name(program_name, env_variable) },
+        None => ProgramProblem::NotFound { similar_name: None },
     })
 }
 

@@ -7,7 +7,7 @@ use tribunal_bmad::{
     deferred_work::{self, NewDeferredItem},
     layout::Era,
     story::{
-        self, FollowUpKind, ReviewDialect,
+        FollowUpKind, ReviewDialect,
         edit::{self, NewFollowUp, StoryEditRefusal},
     },
 };
@@ -38,9 +38,6 @@ use crate::{
     },
     terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
-
-/// The ledger of deferred work, in the directory of the stories.
-const LEDGER_FILE: &str = "deferred-work.md";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoryArguments {
@@ -205,7 +202,7 @@ fn apply_edits(
         apply_step(new_text, &mut story_text, format!("{file_path} added to the file list"));
     }
     if let Some(leftovers) = leftovers {
-        let dialect = choose_dialect(&story_text, era);
+        let dialect = edit::choose_dialect(&story_text, era);
         // Findings are added one by one: each gets a note of its own, and those that are there already get none.
         for finding in &leftovers.findings {
             let new_text = edit::add_follow_ups(&story_text, dialect, &[build_follow_up(finding, dialect)])?;
@@ -217,15 +214,6 @@ fn apply_edits(
         }
     }
     Ok(EditedStory { story_text, change_notes })
-}
-
-/// Chooses the dialect that the file uses already, else that of its era.
-fn choose_dialect(story_text: &str, era: Option<Era>) -> ReviewDialect {
-    let used_dialect = story::read_story("", story_text).follow_ups.last().map(|last_item| last_item.dialect);
-    used_dialect.unwrap_or(match era {
-        Some(Era::A | Era::B | Era::C1) => ReviewDialect::AiReview,
-        _ => ReviewDialect::Findings,
-    })
 }
 
 fn build_follow_up(finding: &Finding, dialect: ReviewDialect) -> NewFollowUp {
@@ -275,7 +263,7 @@ fn update_ledger(
     new_items: &[NewDeferredItem],
     dry_run: bool,
 ) -> Result<Option<String>, UserError> {
-    let ledger_path = format!("{}/{LEDGER_FILE}", bmad.config.folders.implementation);
+    let ledger_path = format!("{}/{}", bmad.config.folders.implementation, deferred_work::LEDGER_FILE);
     // Without a configured directory the path would start at the root of the file system.
     let ledger_path = ledger_path.trim_start_matches('/');
     let write_result = edit_or_create_file(project, ledger_path, |ledger_text| {

@@ -19,7 +19,6 @@ use tribunal_runner::{
     git::heads,
     project::story_facts::{self, ObservedTree},
 };
-use tribunal_store::Store;
 
 use crate::{
     bmad::BmadProject,
@@ -79,7 +78,7 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
     let project = context.current_project();
     let bmad = BmadProject::read_project(&project);
     let name = find_name(&bmad, &arguments.story)?;
-    let range = find_range(&project, &bmad, &name, arguments.base.as_deref())?;
+    let range = find_range(&project, &bmad, &name, arguments, context)?;
     let facts = read_facts(&project, &name, &range)?;
     let effective = gather_settings(project.root(), &SettingSources::from_environment())?;
     let rules =
@@ -139,17 +138,18 @@ fn find_range(
     project: &Project,
     bmad: &BmadProject,
     name: &StoryName,
-    typed_base: Option<&str>,
+    arguments: &VerifyArguments,
+    context: &CommandContext,
 ) -> Result<StoryRange, UserError> {
     let require_commit = |commit_name: &str| {
         heads::find_commit(project.root(), commit_name)?
             .map(|commit| commit.as_str().to_string())
             .ok_or_else(|| UserError::usage(format!("`{commit_name}` is not a commit")))
     };
-    if let Some(typed_base) = typed_base {
+    if let Some(typed_base) = arguments.base.as_deref() {
         return Ok(StoryRange { base: require_commit(typed_base)?, commit: None });
     }
-    if let Some(range) = find_last_run(project, name)? {
+    if let Some(range) = find_last_run(project, name, context)? {
         return Ok(range);
     }
     let file_baseline = read_baseline(bmad, name).filter(|baseline| baseline != "NO_VCS");
@@ -161,8 +161,12 @@ fn find_range(
     }
 }
 
-fn find_last_run(project: &Project, name: &StoryName) -> Result<Option<StoryRange>, UserError> {
-    let Ok(store) = Store::open_read_only(&project.home_dir()) else { return Ok(None) };
+fn find_last_run(
+    project: &Project,
+    name: &StoryName,
+    context: &CommandContext,
+) -> Result<Option<StoryRange>, UserError> {
+    let Some(store) = context.open_journal(project)? else { return Ok(None) };
     let mut last_range = None;
     for run_id in store.list_runs()? {
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);

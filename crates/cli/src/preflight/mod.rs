@@ -28,7 +28,7 @@ use tribunal_supervise::{SOCKET_GAP, SandboxSupport};
 use crate::{
     clients::{
         client_probe::{ClientProgram, PROBE_TIMEOUT, ProbedClient, probe_programs},
-        programs::locate_program,
+        programs::{find_program, locate_program},
     },
     context::CommandContext,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
@@ -171,7 +171,7 @@ pub(crate) fn collect_client_programs(
     let own_program = |client: AgentClient| ClientProgram {
         client,
         program: client.program.to_string(),
-        located: locate_program(project.root(), client.program, &env_variable),
+        located: find_program(project.root(), client.program, &env_variable),
         agent_names: Vec::new(),
         // Clients on the user's own search path need no trust; only programs that the project names do.
         is_trusted: true,
@@ -186,6 +186,8 @@ pub(crate) fn collect_client_programs(
         let is_same_program = |known: &&mut ClientProgram| known.client == client && known.program == program;
         if let Some(known_program) = client_programs.iter_mut().find(is_same_program) {
             known_program.agent_names.push(agent_name);
+            // An agent needs it, so a similar name is worth knowing.
+            known_program.located = locate_program(project.root(), &program, &env_variable);
             continue;
         }
         let trust_item = TrustItem::Client { agent_name: agent_name.clone(), program: program.clone() };

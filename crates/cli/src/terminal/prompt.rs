@@ -35,6 +35,16 @@ pub(crate) fn read_first_answer(prompt_text: &str) -> io::Result<PromptInput> {
     }
 }
 
+/// Asks a question. Anything but a clear yes means no.
+pub(crate) fn ask_yes_no(question: &str) -> io::Result<bool> {
+    let mut prompt_output = stderr().lock();
+    write!(prompt_output, "{question}? [y/N] ")?;
+    prompt_output.flush()?;
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 /// Asks questions on the terminal after a run was shown.
 pub(crate) struct TerminalPrompt {
     runtime: Runtime,

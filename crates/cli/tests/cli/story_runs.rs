@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use crate::{
     common::{CommandOutput, Sandbox},
     loop_sandbox::{commit_all, count_calls, run_git, workspaces_left},
-    story_sandbox::{BOARD, CRITICAL_REVIEW, ENDLESS_REVIEW, STORY, session_prompt, story_sandbox, write_review},
+    story_sandbox::{
+        BOARD, CRITICAL_REVIEW, ENDLESS_REVIEW, STORY, session_prompt, story_sandbox, write_review, write_story_agent,
+    },
 };
 
 fn assert_exit(output: &CommandOutput, exit_code: i32) {
@@ -104,7 +106,7 @@ fn a_changed_test_command_waits_for_the_user() {
     let sandbox = story_sandbox("develop\necho 'broken' >> src/sift.sh\necho true > check.sh\n");
     let output = sandbox.run_tribunal(&["sprint", "1.2"]);
     assert_exit(&output, 3);
-    assert!(output.stderr.contains("the story changes check.sh"), "{}", output.stderr);
+    assert!(output.stderr.contains("the work changes check.sh"), "{}", output.stderr);
     assert_eq!(run_git(&sandbox, &["log", "--format=%s"]), "Begin\n");
     let resumed = answer_question(&sandbox, "D1", "keep");
     assert_exit(&resumed, 0);
@@ -181,17 +183,42 @@ fn artifacts_that_git_ignores_are_written_in_the_checkout_after_the_commit() {
 }
 
 #[test]
-fn uncommitted_work_of_the_user_stays_and_the_branch_may_move_meanwhile() {
-    let sandbox = story_sandbox("develop\n(cd \"$PWD\")\n");
+fn uncommitted_work_of_the_user_stays() {
+    let sandbox = story_sandbox("develop\n");
     sandbox.write_file("dirty.txt", "committed\n");
-    commit_all(&sandbox, "Add a file");
+    sandbox.write_file("stashed.txt", "committed\n");
+    commit_all(&sandbox, "Add two files");
+    sandbox.write_file("stashed.txt", "for later\n");
+    run_git(&sandbox, &["stash", "push", "-q", "stashed.txt"]);
     sandbox.write_file("dirty.txt", "of the user\n");
     sandbox.write_file("new.txt", "of the user\n");
-    run_git(&sandbox, &["stash", "list"]);
+    let stash = run_git(&sandbox, &["stash", "list"]);
     let output = sandbox.run_tribunal(&["sprint", "1.2"]);
     assert_exit(&output, 0);
     assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), " M dirty.txt\n?? new.txt\n");
     assert_eq!(sandbox.read_file("dirty.txt"), "of the user\n");
+    assert_eq!(run_git(&sandbox, &["stash", "list"]), stash);
+}
+
+#[test]
+fn somebody_who_moves_another_story_on_the_branch_meanwhile_is_not_overruled() {
+    let sandbox = story_sandbox("");
+    let meanwhile = format!(
+        "develop\ncd '{}'\nsed -i 's/1-3-pack: backlog/1-3-pack: ready-for-dev/' {BOARD}\ngit commit -q -a -m Meanwhile\n",
+        sandbox.root_dir().display()
+    );
+    write_story_agent(&sandbox, &meanwhile);
+    // The agent could have made that commit, so the user is asked first.
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 3);
+    let resumed = answer_question(&sandbox, "D1", "keep");
+    assert_exit(&resumed, 0);
+    let subjects = run_git(&sandbox, &["log", "--format=%s"]);
+    assert_eq!(subjects, "Story 1-2-sift: Sift the flour\nMeanwhile\nBegin\n");
+    let board_change = run_git(&sandbox, &["diff", "-U0", "HEAD^", "HEAD", "--", BOARD]);
+    let changed_lines: Vec<&str> = board_change.lines().skip(5).collect();
+    assert_eq!(changed_lines, ["-  1-2-sift: ready-for-dev", "+  1-2-sift: done"], "{board_change}");
+    assert!(sandbox.read_file(BOARD).contains("1-3-pack: ready-for-dev"));
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
 }
 
 #[test]
@@ -212,6 +239,24 @@ fn what_cannot_be_developed_is_refused_before_anything_starts() {
     assert_exit(&output, 2);
     assert!(output.stderr.contains(&format!("{STORY} is not committed")), "{}", output.stderr);
     assert!(!sandbox.path_of(".tribunal").exists() || sandbox.run_ids().is_empty());
+}
+
+#[test]
+fn a_plan_that_is_not_committed_is_committed_if_the_user_agrees() {
+    let sandbox = story_sandbox("develop\n");
+    sandbox.write_file(STORY, &sandbox.read_file(STORY).replace("As a miller", "As the miller"));
+    sandbox.write_file("_bmad-output/planning-artifacts/prd.md", "# Flour\n");
+    sandbox.write_file("staged.txt", "of the user\n");
+    run_git(&sandbox, &["add", "staged.txt"]);
+    let output = sandbox.run_tribunal(&["sprint", "1.2", "--yes"]);
+    assert_exit(&output, 0);
+    assert!(output.stderr.contains("note: committed as \"Update the plan\": "), "{}", output.stderr);
+    let subjects = run_git(&sandbox, &["log", "--format=%s"]);
+    assert_eq!(subjects, "Story 1-2-sift: Sift the flour\nUpdate the plan\nBegin\n");
+    let committed = run_git(&sandbox, &["diff", "--name-only", "HEAD~2", "HEAD~1"]);
+    assert_eq!(committed, format!("{STORY}\n_bmad-output/planning-artifacts/prd.md\n"));
+    // What else the user has staged stays staged.
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "A  staged.txt\n");
 }
 
 #[test]

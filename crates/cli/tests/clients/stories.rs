@@ -92,7 +92,7 @@ fn shell_step(command_line: &str) -> AnswerStep {
 
 /// The rule for sessions that develop. Its text is the same for a command and for words.
 fn session_rule(steps: impl IntoIterator<Item = AnswerStep>) -> ScenarioRule {
-    ScenarioRule::on_last_text("keeps the board", steps)
+    ScenarioRule::on_last_text("updates it", steps)
 }
 
 fn honest_steps() -> [AnswerStep; 3] {
@@ -107,7 +107,7 @@ fn content_reviewers() -> ScenarioRule {
 fn session_prompts(testbed: &ClientTestbed) -> Vec<String> {
     let requests = testbed.server.request_log().requests.into_iter();
     let first_requests =
-        requests.filter(|request| request.tool_rounds == 0 && request.last_text.contains("keeps the board"));
+        requests.filter(|request| request.tool_rounds == 0 && request.last_text.contains("updates it"));
     first_requests.map(|request| request.last_text).collect()
 }
 

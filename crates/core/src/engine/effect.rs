@@ -34,7 +34,7 @@ use crate::{
         records::{RecordChange, RecordKind, StoredRecord},
     },
     review::{own_file::OwnFile, subject::Subject},
-    story::facts::{ReadStory, StoryReading, StoryWriting, WriteStory},
+    story::facts::{ReadStory, RestoreBoard, StoryReading, StoryWriting, WriteStory},
     tasks::{
         brief::{AgentReply, AgentTask},
         fault::Fault,
@@ -143,6 +143,7 @@ effects! {
     Notify = "notify": NotifyUser -> NotifyOutcome;
     ReadStory = "read_story": ReadStory -> StoryReading;
     WriteStory = "write_story": WriteStory -> StoryWriting;
+    RestoreBoard = "restore_board": RestoreBoard -> StoryWriting;
 }
 
 /// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.

@@ -44,6 +44,7 @@ impl Reply {
             EffectKind::Notify => Some(Reply::Notify(fault.into())),
             EffectKind::ReadStory => Some(Reply::ReadStory(fault.into())),
             EffectKind::WriteStory => Some(Reply::WriteStory(fault.into())),
+            EffectKind::RestoreBoard => Some(Reply::RestoreBoard(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
             EffectKind::Inbox
             | EffectKind::Wait
@@ -75,6 +76,7 @@ impl Reply {
             | Reply::Notify(NotifyOutcome::Failed { fault })
             | Reply::ReadStory(StoryReading::Failed { fault })
             | Reply::WriteStory(StoryWriting::Failed { fault })
+            | Reply::RestoreBoard(StoryWriting::Failed { fault })
             | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
         }

@@ -12,6 +12,7 @@ pub mod keys;
 pub mod kind_view;
 pub mod kinds;
 pub mod limits;
+pub mod own_folders;
 pub mod plan;
 pub mod progress;
 pub mod reason;

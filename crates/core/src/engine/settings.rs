@@ -15,7 +15,7 @@ use crate::{
         checks::{CheckSpec, CommandLine},
         workspace::WorkspaceSettings,
     },
-    engine::{ids::AgentName, limits::RunLimits, sandbox::SandboxSettings, tier::ProcessTier},
+    engine::{ids::AgentName, limits::RunLimits, own_folders::OwnFolders, sandbox::SandboxSettings, tier::ProcessTier},
     tasks::client::{ClientSpec, JobDuty, JobKind},
 };
 
@@ -57,6 +57,10 @@ impl Settings {
     pub fn agent_provider<'a>(&'a self, agent_name: &'a AgentName) -> &'a str {
         // An agent that is no longer configured counts as its own provider.
         self.find_agent(agent_name).map_or(agent_name.as_str(), AgentSpec::provider_name)
+    }
+
+    pub fn own_folders(&self) -> OwnFolders {
+        OwnFolders::beside_reviews(&self.reviews)
     }
 }
 

@@ -74,7 +74,7 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
     };
     let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
     task.recent.clone_from(&state.feedback.recent_outputs);
-    task.collect = host.order.completion.watched_files();
+    task.collect = Some(host.order.completion.watched_files());
     let expiry_ms = u64::from(host.order.pacing.session_expiry_hours) * HOUR_MS;
     let session_age_ms = |kept: &&KeptSession| host.host.last_timestamp().wall_ms.saturating_sub(kept.session.at_ms);
     if let Some(kept_session) = state.session.as_ref().filter(|kept| session_age_ms(kept) < expiry_ms) {

@@ -1,12 +1,12 @@
 //! Commits of a loop, and how they get onto the branch.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    decisions::decision::DecisionTopic,
     development::{
-        check_scripts::{ChangedScript, describe_changed_scripts},
-        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        commits::{CommitOutcome, CommitWork, Integrate},
+        landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
@@ -26,9 +26,6 @@ use crate::{
     tasks::fault::Fault,
     text::format_count,
 };
-
-/// How often the work is rebased onto a branch that keeps moving before the user is asked.
-const MAX_REBASES: u32 = 5;
 
 pub(super) fn checkpoint_message(order: &LoopOrder, iteration: u32) -> String {
     format!("{}: up to iteration {iteration}\n", subject_start(order))
@@ -150,53 +147,44 @@ async fn check_again(
 }
 
 async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    for attempt in 1..=MAX_REBASES {
+    for attempt in 1..=landing::MAX_REBASES {
         let attempt_key = stage_key.numbered_child("try", attempt);
         let Some(work) = state.work.clone() else { break };
+        let is_accepted = state.landing.accepted_scripts.as_ref() == Some(&work.tip);
         let integrate = Integrate {
             workspace: String::from(WORKSPACE_NAME),
             branch: host.order.branch.clone(),
             expected: work.base.clone(),
             commit: work.tip.clone(),
-            unchanged_checks: match state.landing.accepted_scripts.as_ref() == Some(&work.tip) {
-                true => Vec::new(),
-                false => host.host.settings().checks.iter().map(|check| check.command.clone()).collect(),
-            },
+            unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
         };
-        match host.host.perform(attempt_key.child_key("integrate"), integrate).await? {
-            IntegrateOutcome::Integrated { checkout_moved } => {
-                let branch = host.order.branch.name.clone();
-                note_landing(
-                    host,
-                    LoopEvent::LoopLanded { commit: work.tip, branch, checkout_moved, in_the_way: Default::default() },
-                );
-                return finish_loop(host, state, stage_key, None).await;
+        match landing::move_branch(host.host, attempt_key.child_key("integrate"), integrate).await? {
+            LandingAttempt::Landed(landed) => {
+                let remark = landing::describe_waiting(&landed);
+                let LandedWork { branch, checkout_moved, in_the_way } = landed;
+                host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopLanded {
+                    commit: work.tip,
+                    branch,
+                    checkout_moved,
+                    in_the_way,
+                }));
+                return finish_loop(host, state, stage_key, remark).await;
             }
-            IntegrateOutcome::Waits { branch, paths } => {
-                let detail = format!(
-                    "your uncommitted changes are in the way ({}), so the work is on the branch {branch}: take it with \
-                     `git merge {branch}`",
-                    paths.join(", ")
-                );
-                note_landing(
-                    host,
-                    LoopEvent::LoopLanded { commit: work.tip, branch, checkout_moved: false, in_the_way: paths },
-                );
-                return finish_loop(host, state, stage_key, Some(detail)).await;
-            }
-            IntegrateOutcome::Moved { tip } => {
+            LandingAttempt::Moved(tip) => {
                 if let Some(stage_end) = rebase_work(host, state, &attempt_key, tip).await? {
                     return Ok(stage_end);
                 }
             }
-            IntegrateOutcome::ChecksChanged { scripts } => {
-                return ask_about_scripts(host, state, &attempt_key, scripts).await;
+            LandingAttempt::ChecksChanged(scripts) => {
+                let about = LoopTopic::LoopChecksChanged { scripts: scripts.clone() };
+                let question = landing_question(about, is_about_scripts);
+                let ask_key = attempt_key.child_key("ask");
+                return landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await;
             }
-            IntegrateOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+            LandingAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
         }
     }
-    let detail = format!("{} moved {MAX_REBASES} times while the work was about to land", host.order.branch.name);
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)))
+    Ok(StageEnd::Halted(landing::moved_too_often(&host.order.branch.name)))
 }
 
 /// Rebases the work onto the branch and checks it again. Returns how the stage ends if it cannot land now.
@@ -206,66 +194,26 @@ async fn rebase_work(
     attempt_key: &Key,
     onto: CommitId,
 ) -> Result<Option<StageEnd>, ParkedRun> {
-    let rebase = RebaseWork { workspace: String::from(WORKSPACE_NAME), onto: onto.clone() };
-    match host.host.perform(attempt_key.child_key("rebase"), rebase).await? {
-        RebaseOutcome::Rebased { commit } => {
+    match landing::rebase_onto(host.host, attempt_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
+        RebaseAttempt::Rebased(commit) => {
             if let Some(work) = &mut state.work {
                 work.base = onto;
                 work.tip = commit;
             }
             check_again(host, state, attempt_key).await
         }
-        RebaseOutcome::Conflict { paths } => {
-            let question = format!(
-                "{} has moved, and the work of the loop conflicts with it in {}",
-                host.order.branch.name,
-                paths.join(", ")
-            );
-            let is_asked = state.dialog.open_decisions().any(|decision| is_conflict(&decision.about));
-            if !is_asked {
-                let decision = Decision {
-                    id: state.dialog.next_decision_id(),
-                    about: DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopConflict { paths })),
-                    owner: String::from("the user of this repository"),
-                    question: question.clone(),
-                    choices: build_choices(&[
-                        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
-                        (ChoiceKey::Keep, "end the loop; its commits stay under refs/tribunal/work"),
-                    ]),
-                    answer: None,
-                };
-                state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
-            }
-            Ok(Some(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question))))
+        RebaseAttempt::Conflict { paths } => {
+            let question = landing_question(LoopTopic::LoopConflict { paths: paths.clone() }, is_conflict);
+            let conflict = BranchConflict { branch_name: &host.order.branch.name, paths: &paths };
+            let ask_key = attempt_key.child_key("ask");
+            landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await.map(Some)
         }
-        RebaseOutcome::Failed { fault } => Ok(Some(StageEnd::Halted(environment_ending(&fault)))),
+        RebaseAttempt::Halted(ending) => Ok(Some(StageEnd::Halted(ending))),
     }
 }
 
-/// Asks whether work may land that changes what a check runs.
-async fn ask_about_scripts(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    attempt_key: &Key,
-    scripts: Vec<ChangedScript>,
-) -> Result<StageEnd, ParkedRun> {
-    let question = format!("the work changes {}", describe_changed_scripts(&scripts));
-    if !state.dialog.open_decisions().any(|decision| is_about_scripts(&decision.about)) {
-        let decision = Decision {
-            id: state.dialog.next_decision_id(),
-            about: DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { scripts })),
-            owner: String::from("the user of this repository"),
-            question: question.clone(),
-            choices: build_choices(&[
-                (ChoiceKey::Approve, "the change is right: land the work"),
-                (ChoiceKey::Reject, "continue the loop; the agent is told to undo that change"),
-                (ChoiceKey::Keep, "end the loop; its commits stay under refs/tribunal/work"),
-            ]),
-            answer: None,
-        };
-        state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
-    }
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question)))
+fn landing_question(about: LoopTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
+    LandingQuestion { run_word: "loop", about: DecisionTopic::Workflow(WorkflowTopic::Loop(about)), is_same }
 }
 
 pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
@@ -274,10 +222,6 @@ pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
 
 pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
     matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopConflict { .. })))
-}
-
-fn note_landing(host: LoopHost<'_>, event: LoopEvent) {
-    host.host.note_event(RunEvent::from_workflow(event));
 }
 
 /// Removes the workspace, tells the user and ends the run.

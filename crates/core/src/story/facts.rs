@@ -111,6 +111,9 @@ pub struct StoryFacts {
     /// Changed files that decide what checks, hooks and pipelines run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_controls: Vec<String>,
+    /// What is to be said about the workspace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// A stage, and the word that says so.
@@ -176,6 +179,13 @@ pub struct WriteStory {
     /// A workspace whose versions of files that git ignores are copied to the place first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_over_from: Option<String>,
+}
+
+/// Puts the board of a workspace back to what it was in the commit that the work began with. A board that git ignores stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreBoard {
+    pub workspace: String,
+    pub story: StoryName,
 }
 
 /// A finding that a story leaves for later.

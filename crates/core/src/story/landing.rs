@@ -1,12 +1,12 @@
 //! The commit of a story, and how it gets onto the branch.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    decisions::decision::DecisionTopic,
     development::{
-        check_scripts::{ChangedScript, describe_changed_scripts},
-        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        commits::{CommitOutcome, CommitWork, Integrate},
+        landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
@@ -17,18 +17,15 @@ use crate::{
     },
     story::{
         event::StoryEvent,
-        facts::{StoryPlace, StoryWriting, WriteStory},
-        order::{StoryOrder, StoryStepName, StoryTopic},
-        review_cycle, sessions,
+        facts::{RestoreBoard, StoryPlace, StoryWriting, WriteStory},
+        order::{StoryGoal, StoryOrder, StoryStepName, StoryTopic},
+        sessions,
         state::{StoryState, StoryStep, StoryWork},
         story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
         verification::StoryProblem,
     },
     tasks::fault::Fault,
 };
-
-/// How often the work is rebased onto a branch that keeps moving before the user is asked.
-const MAX_REBASES: u32 = 5;
 
 /// Writes the story's files, commits everything as one commit with the user's hooks, and moves the branch to it.
 pub(super) async fn land_work(
@@ -41,7 +38,7 @@ pub(super) async fn land_work(
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
         stage: host.order.goal.final_stage(),
-        follow_ups: review_cycle::list_follow_ups(state),
+        follow_ups: state.review.follow_ups.clone(),
         take_over_from: None,
     };
     match host.host.perform(stage_key.child_key("files"), write).await? {
@@ -120,114 +117,88 @@ async fn check_again(
 }
 
 async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    for attempt in 1..=MAX_REBASES {
-        let attempt_key = stage_key.numbered_child("try", attempt);
-        let Some(work) = state.work.clone() else { break };
-        let accepts_scripts = work.content.is_some() && state.landing.accepted_content == work.content;
-        let integrate = Integrate {
-            workspace: String::from(WORKSPACE_NAME),
-            branch: host.order.branch.clone(),
-            expected: work.base.clone(),
-            commit: work.tip.clone(),
-            unchanged_checks: match accepts_scripts {
-                true => Vec::new(),
-                false => host.host.settings().checks.iter().map(|check| check.command.clone()).collect(),
-            },
-        };
-        let (branch, checkout_moved, in_the_way) =
-            match host.host.perform(attempt_key.child_key("integrate"), integrate).await? {
-                IntegrateOutcome::Integrated { checkout_moved } => {
-                    (host.order.branch.name.clone(), checkout_moved, Vec::new())
-                }
-                IntegrateOutcome::Waits { branch, paths } => (branch, false, paths),
-                IntegrateOutcome::Moved { tip } => match rebase_work(host, state, &attempt_key, tip).await? {
-                    Some(stage_end) => return Ok(stage_end),
-                    None => continue,
-                },
-                IntegrateOutcome::ChecksChanged { scripts } => {
-                    return ask_about_scripts(host, state, &attempt_key, scripts).await;
-                }
-                IntegrateOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
-            };
-        host.note_event(StoryEvent::StoryLanded {
-            commit: work.tip.clone(),
-            branch: branch.clone(),
-            checkout_moved,
-            in_the_way: in_the_way.clone(),
-            changed_controls: work.changed_controls.clone(),
-        });
-        return finish_story(host, state, stage_key, &branch, &in_the_way).await;
+    let Some(work) = state.work.clone() else {
+        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, "there is no workspace to land from")));
+    };
+    let is_accepted = work.content.is_some() && state.landing.accepted_content == work.content;
+    let integrate = Integrate {
+        workspace: String::from(WORKSPACE_NAME),
+        branch: host.order.branch.clone(),
+        expected: work.base.clone(),
+        commit: work.tip.clone(),
+        unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+    };
+    match landing::move_branch(host.host, stage_key.child_key("integrate"), integrate).await? {
+        LandingAttempt::Landed(landed) => {
+            host.note_event(StoryEvent::StoryLanded {
+                commit: work.tip.clone(),
+                branch: landed.branch.clone(),
+                checkout_moved: landed.checkout_moved,
+                in_the_way: landed.in_the_way.clone(),
+                changed_controls: work.changed_controls.clone(),
+            });
+            finish_story(host, state, stage_key, &landed).await
+        }
+        LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
+        LandingAttempt::ChecksChanged(scripts) => {
+            let about = StoryTopic::StoryChecksChanged { scripts: scripts.clone() };
+            let question = landing_question(about, is_about_scripts);
+            let ask_key = stage_key.child_key("ask");
+            landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await
+        }
+        LandingAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
     }
-    let detail = format!("{} moved {MAX_REBASES} times while the work was about to land", host.order.branch.name);
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)))
 }
 
-/// Rebases the work onto the branch and checks it again. Returns how the stage ends if it cannot land now.
+/// Rebases the work onto the branch and checks it again; then it lands anew. The board is left out of it: others move their stories
+/// on it, and its line for this story is written again from where the branch is.
 async fn rebase_work(
     host: StoryHost<'_>,
     state: &mut StoryState,
-    attempt_key: &Key,
+    stage_key: &Key,
     onto: CommitId,
-) -> Result<Option<StageEnd>, ParkedRun> {
-    let rebase = RebaseWork { workspace: String::from(WORKSPACE_NAME), onto: onto.clone() };
-    match host.host.perform(attempt_key.child_key("rebase"), rebase).await? {
-        RebaseOutcome::Rebased { commit } => {
+) -> Result<StageEnd, ParkedRun> {
+    state.landing.rebases += 1;
+    if state.landing.rebases > landing::MAX_REBASES {
+        state.landing.rebases = 0;
+        return Ok(StageEnd::Halted(landing::moved_too_often(&host.order.branch.name)));
+    }
+    let restore = RestoreBoard { workspace: String::from(WORKSPACE_NAME), story: host.order.story.clone() };
+    if let StoryWriting::Failed { fault } = host.host.perform(stage_key.child_key("board"), restore).await? {
+        return Ok(StageEnd::Halted(environment_ending(&fault)));
+    }
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message: render_message(host.order, state.work.as_ref()),
+        run_hooks: false,
+        squash: true,
+    };
+    match host.host.perform(stage_key.child_key("without-board"), commit_work).await? {
+        CommitOutcome::Committed(committed) => set_tip(state, committed.commit),
+        CommitOutcome::Unchanged { tip } => set_tip(state, tip),
+        CommitOutcome::Refused(_) => {}
+        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+    match landing::rebase_onto(host.host, stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
+        RebaseAttempt::Rebased(commit) => {
             if let Some(work) = &mut state.work {
                 work.base = onto;
                 work.tip = commit;
             }
-            check_again(host, state, attempt_key).await
+            Ok(check_again(host, state, stage_key).await?.unwrap_or(StageEnd::Continue))
         }
-        RebaseOutcome::Conflict { paths } => {
-            let question = format!(
-                "{} has moved, and the story conflicts with it in {}",
-                host.order.branch.name,
-                paths.join(", ")
-            );
-            if !state.dialog.open_decisions().any(|decision| is_conflict(&decision.about)) {
-                let decision = Decision {
-                    id: state.dialog.next_decision_id(),
-                    about: DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryConflict { paths })),
-                    owner: String::from("the user of this repository"),
-                    question: question.clone(),
-                    choices: build_choices(&[
-                        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
-                        (ChoiceKey::Keep, "end the story; its commit stays under refs/tribunal/work"),
-                    ]),
-                    answer: None,
-                };
-                state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
-            }
-            Ok(Some(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question))))
+        RebaseAttempt::Conflict { paths } => {
+            let question = landing_question(StoryTopic::StoryConflict { paths: paths.clone() }, is_conflict);
+            let conflict = BranchConflict { branch_name: &host.order.branch.name, paths: &paths };
+            let ask_key = stage_key.child_key("ask");
+            landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
         }
-        RebaseOutcome::Failed { fault } => Ok(Some(StageEnd::Halted(environment_ending(&fault)))),
+        RebaseAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
     }
 }
 
-/// Asks whether work may land that changes what a check runs.
-async fn ask_about_scripts(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    attempt_key: &Key,
-    scripts: Vec<ChangedScript>,
-) -> Result<StageEnd, ParkedRun> {
-    let question = format!("the story changes {}", describe_changed_scripts(&scripts));
-    if !state.dialog.open_decisions().any(|decision| is_about_scripts(&decision.about)) {
-        let decision = Decision {
-            id: state.dialog.next_decision_id(),
-            about: DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryChecksChanged { scripts })),
-            owner: String::from("the user of this repository"),
-            question: question.clone(),
-            choices: build_choices(&[
-                (ChoiceKey::Approve, "the change is right: land the story"),
-                (ChoiceKey::Reject, "another session is told to undo that change"),
-                (ChoiceKey::Keep, "end the story; its commit stays under refs/tribunal/work"),
-            ]),
-            answer: None,
-        };
-        state.dialog.post_decision(host.host, &attempt_key.child_key("ask"), decision).await?;
-    }
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question)))
+fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
+    LandingQuestion { run_word: "story", about: DecisionTopic::Workflow(WorkflowTopic::Story(about)), is_same }
 }
 
 pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
@@ -243,8 +214,7 @@ async fn finish_story(
     host: StoryHost<'_>,
     state: &mut StoryState,
     stage_key: &Key,
-    branch: &str,
-    in_the_way: &[String],
+    landed: &LandedWork,
 ) -> Result<StageEnd, ParkedRun> {
     let files = &host.order.files;
     let stage = host.order.goal.final_stage();
@@ -253,7 +223,7 @@ async fn finish_story(
             place: StoryPlace::Checkout,
             story: host.order.story.clone(),
             stage,
-            follow_ups: review_cycle::list_follow_ups(state),
+            follow_ups: state.review.follow_ups.clone(),
             take_over_from: Some(String::from(WORKSPACE_NAME)),
         };
         match host.host.perform(stage_key.child_key("ignored"), write).await? {
@@ -269,13 +239,14 @@ async fn finish_story(
         host.note_warning(describe_leftover(&fault));
     }
     let commit = state.work.as_ref().map(|work| String::from(work.tip.short_hex())).unwrap_or_default();
-    let mut detail = format!("the story is {stage}: commit {commit} on {branch}");
-    if !in_the_way.is_empty() {
-        detail.push_str(&format!(
-            "; your uncommitted changes are in the way ({}): take it with `git merge {branch}`",
-            in_the_way.join(", ")
-        ));
-    }
+    let stage_text = match host.order.goal {
+        StoryGoal::Done => "done",
+        StoryGoal::Review => "ready for review",
+    };
+    let detail = match landing::describe_waiting(landed) {
+        Some(remark) => format!("the story is {stage_text}: commit {commit}; {remark}"),
+        None => format!("the story is {stage_text}: commit {commit} on {}", landed.branch),
+    };
     host.notify_user(stage_key.child_key("notify"), &detail).await?;
     Ok(StageEnd::Ended(RunEnding::new(RunReason::GoalMet, detail)))
 }

@@ -50,7 +50,7 @@ pub struct StoryOrder {
     pub review: Box<StoryReview>,
     #[serde(default)]
     pub rules: VerificationRules,
-    /// The message of the commit, with `{key}`, `{title}`, `{file}` and `{run}`.
+    /// The message of the commit, with `{key}`, `{title}` and `{file}`.
     pub message: String,
     /// Whether the checks are not run before the first session.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]

@@ -33,7 +33,9 @@ pub(super) fn build_brief(
         ),
     ]);
     lines.extend(order.story.board.iter().map(|board| {
-        format!("The program that called you keeps the board, {board}: do not change it, whatever your workflow says.")
+        format!(
+            "Do not change the board, {board}, even if your workflow says so: the program that started you updates it."
+        )
     }));
     lines.extend(match state.step {
         StoryStep::Create => create_rules(),

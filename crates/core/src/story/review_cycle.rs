@@ -2,7 +2,7 @@
 //!
 //! Its fixes land in the workspace. It is over when no critical finding is open; what else is open is left as follow-ups.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use crate::{
     development::{
@@ -209,12 +209,6 @@ async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key:
 }
 
 fn pass_review(host: StoryHost<'_>, state: &mut StoryState) -> StageEnd {
-    state.review.passed_content = state.work.as_ref().and_then(|work| work.content.clone());
     sessions::finish_step(host, state, StoryStepName::Review);
     StageEnd::Continue
-}
-
-/// Lists what a story leaves for later, for its files.
-pub(super) fn list_follow_ups(state: &StoryState) -> Vec<StoryFollowUp> {
-    state.review.follow_ups.clone()
 }

@@ -78,7 +78,7 @@ pub(super) async fn run_session(
         outcome,
         agent: state.tries.last_agent.clone().filter(|_| consulted.is_some()),
         problems: verdict.problems.clone(),
-        remarks: verdict.remarks,
+        remarks: verdict.remarks.into_iter().chain(facts.remarks).collect(),
         fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
         changed_files: state.work.as_ref().map_or(0, |work| work.changed_files),
         claim: consulted.as_ref().map(find_claim).unwrap_or_default(),

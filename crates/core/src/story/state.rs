@@ -25,8 +25,6 @@ use crate::{
 #[serde(default)]
 pub struct StoryState {
     pub step: StoryStep,
-    /// Counts the stages, so that each has a name of its own.
-    pub stage_count: u32,
     #[serde(flatten)]
     pub dialog: UserDialog,
     pub spent: RunUsage,
@@ -173,9 +171,6 @@ pub struct StoryReviewLog {
     /// Critical findings that the last review left open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub critical: Vec<StoryFollowUp>,
-    /// The work was reviewed and has no critical finding; it counts for this content.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed_content: Option<Hash>,
 }
 
 /// How the work came to land.
@@ -183,6 +178,8 @@ pub struct StoryReviewLog {
 #[serde(default)]
 pub struct StoryLanding {
     pub attempts: u32,
+    /// How often the branch had moved.
+    pub rebases: u32,
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,

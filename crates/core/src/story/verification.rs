@@ -326,7 +326,7 @@ mod tests {
             changed_tests: vec!["tests/login.rs".into()],
             tested_criteria: vec![1],
             existing_files: vec!["src/login.rs".into(), "tests/login.rs".into()],
-            changed_controls: Vec::new(),
+            ..StoryFacts::default()
         }
     }
 

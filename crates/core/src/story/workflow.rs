@@ -34,7 +34,6 @@ impl Workflow for StoryOrder {
 async fn run_story(host: StoryHost<'_>, mut state: StoryState) -> Result<RunEnding, ParkedRun> {
     loop {
         let stage_key = stage_key(&state);
-        state.stage_count += 1;
         if let Some(ending) = state.waiting.take() {
             if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
                 halting::close_ended(host, &state, &stage_key).await?;

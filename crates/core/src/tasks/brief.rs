@@ -239,9 +239,10 @@ pub struct AgentTask {
     /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<AgentSession>>,
-    /// Files of a workspace for development whose checkboxes are counted after the task, relative to the project's root.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub collect: Vec<String>,
+    /// Files of a workspace for development whose checkboxes are counted after the task, relative to the project's root. `None`
+    /// if the workspace is not to be read: the workflow reads it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<Vec<String>>,
 }
 
 impl AgentTask {
@@ -265,7 +266,7 @@ impl AgentTask {
             budget: None,
             max_tokens: None,
             session: None,
-            collect: Vec::new(),
+            collect: None,
         }
     }
 

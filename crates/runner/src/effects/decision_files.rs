@@ -47,8 +47,7 @@ impl EffectContext {
 }
 
 fn decisions_dir(project: &Project, settings: &Settings) -> PathBuf {
-    let reviews_dir = Path::new(&settings.reviews);
-    project.root().join(reviews_dir.parent().unwrap_or(reviews_dir)).join("awaiting-human")
+    project.root().join(settings.own_folders().decisions)
 }
 
 /// Returns the path of a decision's page, whether it exists or not.

@@ -311,6 +311,7 @@ pub(crate) async fn perform_effect(
         Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
         Effect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
         Effect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
+        Effect::RestoreBoard(request) => Reply::RestoreBoard(stories::restore_board(context, request).await),
     };
     Some(reply.into())
 }

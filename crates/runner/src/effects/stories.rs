@@ -6,19 +6,18 @@ use tribunal_bmad::{
     board::{self, BoardEntryState, edit as board_edit, edit::MoveMode},
     config,
     deferred_work::{self, NewDeferredItem},
-    keys::{BoardKey, StoryKey},
+    keys::BoardKey,
     layout::{self, Era},
     project_files::ProjectFiles,
-    states::StoryStatus,
     story::{
-        self, FollowUpKind, ReviewDialect,
+        FollowUpKind, ReviewDialect,
         edit::{self as story_edit, NewFollowUp, StoryEditRefusal},
     },
-    story_files,
 };
 use tribunal_core::{
     story::facts::{
-        ReadStory, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage, StoryWriting, WriteStory,
+        ReadStory, RestoreBoard, StoryFacts, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage,
+        StoryWriting, WriteStory,
     },
     tasks::fault::Fault,
 };
@@ -33,11 +32,8 @@ use crate::{
         project_files::ProjectDirectory,
         story_facts::{self, ObservedTree},
     },
-    workspaces::development::DevelopmentWorkspace,
+    workspaces::development::{DevelopmentWorkspace, contents::StateReading},
 };
-
-/// The ledger of deferred work, beside the stories.
-const LEDGER_FILE: &str = "deferred-work.md";
 
 pub(super) async fn read_story(context: Arc<EffectContext>, request: ReadStory) -> StoryReading {
     run_blocking(move || match try_read(&context, &request) {
@@ -52,12 +48,13 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
         return Err(environment_fault("a story is only read in its workspace"));
     };
     let workspace = context.find_development_workspace(workspace_name)?;
-    let work = workspace.read_state(&[], &context.masker)?.state;
+    let StateReading { state: work, remarks } = workspace.read_state(&[], &context.masker)?;
     let tree = workspace.agent_dir();
     let read_base = |path: &str| workspace.read_base_file(path);
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
-    Ok(StoryReading::Read(Box::new(story_facts::read_facts(&request.story, observed))))
+    let facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };
+    Ok(StoryReading::Read(Box::new(facts)))
 }
 
 pub(super) async fn write_story(context: Arc<EffectContext>, request: WriteStory) -> StoryWriting {
@@ -72,7 +69,9 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
     let mut writer = match &request.place {
         StoryPlace::Workspace { workspace } => {
             let workspace = context.find_development_workspace(workspace)?;
-            StoryWriter::new(Project::from_root(workspace.agent_dir()), request).with_base_board(&workspace)?
+            // Agents may have moved any line of the board; only that of the story is moved, by us.
+            restore_base_board(&workspace, &request.story)?;
+            StoryWriter::new(Project::from_root(workspace.agent_dir()), request)
         }
         StoryPlace::Checkout => StoryWriter::new(context.project.clone(), request),
     };
@@ -85,6 +84,29 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
     writer.write_ledger(is_checkout)?;
     let StoryWriter { paths, remarks, .. } = writer;
     Ok(StoryWriting::Written { paths, remarks })
+}
+
+pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreBoard) -> StoryWriting {
+    run_blocking(move || {
+        let restored = context
+            .find_development_workspace(&request.workspace)
+            .and_then(|workspace| restore_base_board(&workspace, &request.story));
+        match restored {
+            Ok(()) => StoryWriting::Written { paths: request.story.board.into_iter().collect(), remarks: Vec::new() },
+            Err(fault) => fault.into(),
+        }
+    })
+    .await
+}
+
+/// Puts the board back to what it was when the work began. A board that git ignores is not in the commit, and stays.
+fn restore_base_board(workspace: &DevelopmentWorkspace, story: &StoryName) -> Result<(), Fault> {
+    let Some(board_path) = &story.board else { return Ok(()) };
+    let base_text = workspace.read_base_file(board_path).and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(base_text) = base_text else { return Ok(()) };
+    let project = Project::from_root(workspace.agent_dir());
+    edit_or_create_file(&project, board_path, |_| Ok::<_, String>((base_text.clone(), ())))
+        .map_err(|cause| write_fault(&cause))
 }
 
 /// Writes the files of one story in one place.
@@ -105,19 +127,6 @@ impl<'r> StoryWriter<'r> {
         StoryWriter { project, story, stage: *stage, follow_ups, shelf, paths: Vec::new(), remarks: Vec::new() }
     }
 
-    /// Puts back the board as it was when the work began: only the story's own entry is moved, by us.
-    fn with_base_board(self, workspace: &DevelopmentWorkspace) -> Result<StoryWriter<'r>, Fault> {
-        let Some(board_path) = &self.story.board else { return Ok(self) };
-        // A board that git ignores has no version of its own in the commit.
-        if let Some(base_bytes) = workspace.read_base_file(board_path)
-            && let Ok(base_text) = String::from_utf8(base_bytes)
-        {
-            let restored = edit_or_create_file(&self.project, board_path, |_| Ok::<_, String>((base_text.clone(), ())));
-            restored.map_err(|cause| write_fault(&cause))?;
-        }
-        Ok(self)
-    }
-
     /// Files in the checkout are only written if git ignores them: the others come with the commit.
     fn is_wanted(&self, path: &str, is_checkout: bool) -> bool {
         !is_checkout || !find_ignored(&self.project, &[path]).is_empty()
@@ -127,7 +136,7 @@ impl<'r> StoryWriter<'r> {
         let Some(board_path) = self.story.board.clone().filter(|path| self.is_wanted(path, is_checkout)) else {
             return Ok(());
         };
-        let target = BoardEntryState::Story(to_status(self.stage));
+        let target = BoardEntryState::Story(story_facts::to_status(self.stage));
         let moved = edit_file(&self.project, &board_path, |board_text| {
             let board = board::read_board(&board_path, board_text);
             let entry = board.entries.iter().find(|entry| {
@@ -135,7 +144,8 @@ impl<'r> StoryWriter<'r> {
             });
             let Some(entry) = entry else { return Err(format!("{} is not on it", self.story.key)) };
             let moved = board_edit::move_entry(board_text, &entry.key, target, MoveMode::Forced);
-            let moved = moved.map_err(|refusal| format!("{} could not be moved: {refusal:?}", self.story.key))?;
+            // The board was read a moment ago, so only the form of the value can be in the way.
+            let moved = moved.map_err(|_| format!("the state of {} cannot be edited in place", self.story.key))?;
             Ok((moved.board_text, !moved.moves.is_empty()))
         });
         match moved {
@@ -150,14 +160,7 @@ impl<'r> StoryWriter<'r> {
     }
 
     fn find_story_file(&self) -> Option<String> {
-        let config = config::read_config(&self.shelf);
-        let board = self.story.board.as_ref().and_then(|board_path| {
-            let board_text = self.shelf.read_file(board_path).ok().flatten()?;
-            Some(board::read_board(board_path, &board_text))
-        });
-        let story_files = story_files::find_story_files(&self.shelf, &config.folders, board.as_ref());
-        let story_key = StoryKey::parse(&self.story.key)?;
-        story_files.find_file(&story_key, board.as_ref()).map(|story_file| story_file.path.clone())
+        story_facts::locate_story(&self.shelf, self.story).file.map(|story_file| story_file.path)
     }
 
     fn write_story_file(&mut self, is_checkout: bool) -> Result<(), Fault> {
@@ -166,9 +169,9 @@ impl<'r> StoryWriter<'r> {
         };
         let era = layout::read_layout(&self.shelf).era;
         let written = edit_file(&self.project, &story_path, |story_text| {
-            let mut new_text = story_edit::set_status(story_text, to_status(self.stage))?;
+            let mut new_text = story_edit::set_status(story_text, story_facts::to_status(self.stage))?;
             if !self.follow_ups.is_empty() {
-                let dialect = choose_dialect(story_text, era);
+                let dialect = story_edit::choose_dialect(story_text, era);
                 let new_items: Vec<NewFollowUp> = self.follow_ups.iter().map(|item| to_item(item, dialect)).collect();
                 new_text = story_edit::add_follow_ups(&new_text, dialect, &new_items)?;
             }
@@ -189,7 +192,7 @@ impl<'r> StoryWriter<'r> {
     /// Adds what is left to the ledger, where this version of BMAD has one or the project keeps one.
     fn write_ledger(&mut self, is_checkout: bool) -> Result<(), Fault> {
         let folder = config::read_config(&self.shelf).folders.implementation;
-        let ledger_path = format!("{folder}/{LEDGER_FILE}").trim_start_matches('/').to_string();
+        let ledger_path = format!("{folder}/{}", deferred_work::LEDGER_FILE).trim_start_matches('/').to_string();
         let has_ledger = layout::read_layout(&self.shelf).era.is_some_and(|era| era >= Era::C2)
             || self.shelf.read_file(&ledger_path).is_ok_and(|text| text.is_some());
         if self.follow_ups.is_empty() || !has_ledger || !self.is_wanted(&ledger_path, is_checkout) {
@@ -268,32 +271,13 @@ fn is_newer(checked_path: &Path, reference_path: &Path) -> bool {
 fn write_fault<E: std::fmt::Debug>(cause: &EditFileError<E>) -> Fault {
     let detail = match cause {
         EditFileError::Missing { path } => format!("{path} does not exist"),
-        EditFileError::Unreadable { path, why } => format!("could not read {path}: {why:?}"),
+        EditFileError::Unreadable { path, why } => why.to_problem(path).to_string(),
         EditFileError::LockedByOther { path, .. } => format!("{path} is locked by another program"),
         EditFileError::AlwaysChanged { path } => format!("{path} keeps being changed by another program"),
         EditFileError::Failed { path, cause } => format!("could not write {path}: {cause}"),
         EditFileError::Refused { path, why } => format!("the edit of {path} was rejected: {why:?}"),
     };
     environment_fault(detail)
-}
-
-fn to_status(stage: StoryStage) -> StoryStatus {
-    match stage {
-        StoryStage::Backlog => StoryStatus::Backlog,
-        StoryStage::ReadyForDev => StoryStatus::ReadyForDev,
-        StoryStage::InProgress => StoryStatus::InProgress,
-        StoryStage::Review => StoryStatus::Review,
-        StoryStage::Done => StoryStatus::Done,
-    }
-}
-
-/// Chooses the dialect that the file uses already, else that of its era.
-fn choose_dialect(story_text: &str, era: Option<Era>) -> ReviewDialect {
-    let used_dialect = story::read_story("", story_text).follow_ups.last().map(|last_item| last_item.dialect);
-    used_dialect.unwrap_or(match era {
-        Some(Era::A | Era::B | Era::C1) => ReviewDialect::AiReview,
-        _ => ReviewDialect::Findings,
-    })
 }
 
 fn to_item(follow_up: &StoryFollowUp, dialect: ReviewDialect) -> NewFollowUp {

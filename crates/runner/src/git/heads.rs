@@ -7,7 +7,7 @@ use tribunal_core::{
     engine::ids::CommitId,
 };
 
-use super::{GitError, GitRepository, find_ignored, to_trimmed_text};
+use super::{GitError, GitRepository, find_ignored, to_trimmed_text, user_command};
 
 /// What HEAD is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,33 @@ pub fn is_branch_name(project_root: &Path, branch_name: &str) -> Result<bool, Gi
     // A name like `-x` would be an option, and `@{-1}` another branch.
     let is_plain = !branch_name.starts_with('-') && !branch_name.contains("@{");
     Ok(is_plain && query_text(&repository, &["check-ref-format", "--branch", branch_name])?.is_some())
+}
+
+/// Commits files of the checkout, and nothing else that is staged. This is the user's own commit: their hooks and their signing apply.
+pub fn commit_files(project_root: &Path, relative_paths: &[String], message: &str) -> Result<(), GitError> {
+    let run = |arguments: &[&str]| {
+        let mut command = user_command(project_root);
+        command.arg("--literal-pathspecs").args(arguments).arg("--").args(relative_paths);
+        let what = arguments.first().copied().unwrap_or_default().to_string();
+        let output = command.output().map_err(|cause| GitError::CannotRun { what: what.clone(), cause })?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(GitError::CommandFailed { what, said: to_trimmed_text(&output.stderr) }),
+        }
+    };
+    // Files that git does not know yet cannot be committed by their name alone.
+    run(&["add"])?;
+    run(&["commit", "-q", "-m", message])
+}
+
+/// Lists the files below some folders that git neither tracks nor ignores.
+pub fn list_untracked(project_root: &Path, folders: &[String]) -> Result<Vec<String>, GitError> {
+    let repository = GitRepository::open_at(project_root)?;
+    let mut command = repository.new_command();
+    command.args(["ls-files", "--others", "--exclude-standard", "-z", "--"]).args(folders);
+    let listed = repository.run_checked(command, None)?;
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// Lists the files of the checkout that git tracks and that differ from HEAD.

@@ -100,11 +100,10 @@ pub(crate) fn written_directories(project: &Project, run_view: &RunView) -> Vec<
 pub(crate) fn plan_directories(project: &Project, run_id: &RunId, plan: &RunPlan) -> Vec<PathBuf> {
     let RunPlan { settings, order } = plan;
     let project_root = project.root();
-    let reviews_dir = project_root.join(&settings.reviews);
-    let awaiting_dir = reviews_dir.with_file_name("awaiting-human");
     let checkpoints_dir = project.checkpoints_dir(run_id);
-    let mut directories =
-        vec![reviews_dir, awaiting_dir, checkpoints_dir.join("texts"), checkpoints_dir, project.parked_dir(run_id)];
+    let mut directories: Vec<PathBuf> =
+        settings.own_folders().list_all().iter().map(|folder| project_root.join(folder)).collect();
+    directories.extend([checkpoints_dir.join("texts"), checkpoints_dir, project.parked_dir(run_id)]);
     // The hash cache lies beside the workspaces of all runs.
     directories.push(project.home_dir().join("work"));
     for subject_dir in order.written_paths().into_iter().filter_map(|subject_path| Path::new(subject_path).parent()) {

@@ -56,33 +56,47 @@ pub struct ObservedTree<'a> {
     pub check_commands: &'a [CommandLine],
 }
 
-pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
-    let shelf = ProjectDirectory::open_project(&Project::from_root(observed.root));
-    let config = config::read_config(&shelf);
+/// Where a story is: its entry on the board, and its file.
+pub(crate) struct LocatedStory {
+    pub entry: Option<BoardEntry>,
+    pub file: Option<StoryFile>,
+}
+
+/// Finds a story on its board and among the files of the project.
+pub(crate) fn locate_story(shelf: &ProjectDirectory, story: &StoryName) -> LocatedStory {
+    let config = config::read_config(shelf);
     let board = story.board.as_ref().and_then(|board_path| {
         let board_text = shelf.read_file(board_path).ok().flatten()?;
         Some(board::read_board(board_path, &board_text))
     });
-    let entry = board
+    let found = board
         .as_ref()
         .and_then(|board| board.stories().find(|(key, entry)| key.as_str() == story.key || entry.raw_key == story.key));
-    let story_files = story_files::find_story_files(&shelf, &config.folders, board.as_ref());
-    let story_key = entry.map(|(key, _)| key.clone()).or_else(|| StoryKey::parse(&story.key));
-    let story_file = story_key.and_then(|key| story_files.find_file(&key, board.as_ref()).cloned());
-    let file =
-        story_file.filter(|story_file| !story_file.is_archived).and_then(|story_file| read_file(&shelf, &story_file));
+    let story_files = story_files::find_story_files(shelf, &config.folders, board.as_ref());
+    let story_key = found.map(|(key, _)| key.clone()).or_else(|| StoryKey::parse(&story.key));
+    let file = story_key.and_then(|key| story_files.find_file(&key, board.as_ref()).cloned());
+    LocatedStory { entry: found.map(|(_, entry)| entry.clone()), file }
+}
+
+/// Reads what is known about a story.
+pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
+    let shelf = ProjectDirectory::open_project(&Project::from_root(observed.root));
+    let LocatedStory { entry, file: story_file } = locate_story(&shelf, story);
+    let live_file = story_file.filter(|story_file| !story_file.is_archived);
+    let file = live_file.and_then(|story_file| read_file(&shelf, &story_file));
     let changed_tests = list_tests(observed.root, &observed.work);
     let criteria = file.as_ref().map(|file| file.criteria.clone()).unwrap_or_default();
     let tested_criteria = find_tested(observed.root, &changed_tests, &criteria);
     let existing_files = file.iter().flat_map(|file| &file.files).filter(|path| exists(observed.root, path)).cloned();
     StoryFacts {
-        board: entry.map(|(_, entry)| board_fact(entry)),
+        board: entry.as_ref().map(board_fact),
         existing_files: existing_files.collect(),
         changed_controls: list_controls(&observed),
         file,
         changed_tests,
         tested_criteria,
         work: observed.work,
+        remarks: Vec::new(),
     }
 }
 
@@ -94,13 +108,23 @@ fn board_fact(entry: &BoardEntry) -> StageFact {
     StageFact { stage, word: entry.raw_state.clone() }
 }
 
-pub fn to_stage(status: StoryStatus) -> StoryStage {
+fn to_stage(status: StoryStatus) -> StoryStage {
     match status {
         StoryStatus::Backlog => StoryStage::Backlog,
         StoryStatus::ReadyForDev => StoryStage::ReadyForDev,
         StoryStatus::InProgress => StoryStage::InProgress,
         StoryStatus::Review => StoryStage::Review,
         StoryStatus::Done => StoryStage::Done,
+    }
+}
+
+pub(crate) fn to_status(stage: StoryStage) -> StoryStatus {
+    match stage {
+        StoryStage::Backlog => StoryStatus::Backlog,
+        StoryStage::ReadyForDev => StoryStatus::ReadyForDev,
+        StoryStage::InProgress => StoryStatus::InProgress,
+        StoryStage::Review => StoryStatus::Review,
+        StoryStage::Done => StoryStatus::Done,
     }
 }
 

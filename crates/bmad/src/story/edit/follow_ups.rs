@@ -2,6 +2,7 @@
 
 use super::{ByteEdit, StoryEditRefusal, end_without_blanks, insert_lines, verify_edit, with_blank_line_before};
 use crate::{
+    layout::Era,
     markdown::{MarkdownPage, apply_edits, escape_comments},
     story::{FollowUp, FollowUpKind, ReviewDialect, agent_record, tasks},
 };
@@ -16,6 +17,15 @@ pub struct NewFollowUp {
     pub place: Option<String>,
     /// Whether it is ticked at once, as deferred items are.
     pub done: bool,
+}
+
+/// Chooses the dialect that a story's file uses already, else that of its era.
+pub fn choose_dialect(story_text: &str, era: Option<Era>) -> ReviewDialect {
+    let follow_ups = agent_record::read_follow_ups(&MarkdownPage::parse(story_text));
+    follow_ups.last().map(|last_item| last_item.dialect).unwrap_or(match era {
+        Some(Era::A | Era::B | Era::C1) => ReviewDialect::AiReview,
+        _ => ReviewDialect::Findings,
+    })
 }
 
 /// Adds what a review leaves to do, in its dialect; an item that already exists, ticked or not, is not added again.

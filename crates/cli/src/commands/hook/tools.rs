@@ -134,11 +134,8 @@ impl GuardedPlace {
         if let Some(RunPlan { settings: pinned_settings, order }) =
             bound_session.and_then(|bound_session| load_pinned_plan(hook_call, bound_session))
         {
-            own_paths.push(format!("{}/", pinned_settings.reviews));
-            // Decisions are stored beside the reviews; an answer there would be an answer in the user's name.
-            if let Some((directory, _)) = pinned_settings.reviews.rsplit_once('/') {
-                own_paths.push(format!("{directory}/awaiting-human/"));
-            }
+            // An answer among the decisions would be an answer in the user's name.
+            own_paths.extend(pinned_settings.own_folders().list_all().map(|folder| format!("{folder}/")));
             // Otherwise the guard bounds paths by the project, and the subject does not matter.
             if let (WriteBounds::Subject, Some(pinned_order)) = (guard_policy.paths, order.as_review()) {
                 is_change = matches!(pinned_order.subject, Subject::Change(_));

@@ -9,7 +9,7 @@ mod gitignore;
 mod hooks;
 mod settings;
 
-use std::io::{BufRead, Write, stderr, stdin};
+use std::io::Write;
 
 use tribunal_agents::hook::HookClient;
 use tribunal_report::escape_line;
@@ -31,7 +31,10 @@ use crate::{
         json_documents,
         user_errors::{EXIT_ENVIRONMENT, EXIT_NEGATIVE, UserError},
     },
-    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
+    terminal::{
+        prompt::ask_yes_no,
+        wrapped_output::{wrapped_stderr, wrapped_stdout},
+    },
 };
 
 pub(crate) use document::InitReport;
@@ -146,16 +149,10 @@ fn explain_missing_consent(arguments: &InitArguments, context: &CommandContext) 
 }
 
 fn ask_for_consent(init_plan: &InitPlan, arguments: &InitArguments) -> Result<bool, UserError> {
-    let mut prompt_output = stderr().lock();
     let file_count = format_count(init_plan.edits.len(), "file");
     let question =
         if arguments.remove { format!("remove hooks from {file_count}") } else { format!("write {file_count}") };
-    write!(prompt_output, "{question}? [y/N] ")?;
-    prompt_output.flush()?;
-    let mut answer = String::new();
-    stdin().lock().read_line(&mut answer)?;
-    // Anything but a clear yes means no.
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(ask_yes_no(&question)?)
 }
 
 /// Prints the exact changes, what they do, and what the user should know before agreeing.

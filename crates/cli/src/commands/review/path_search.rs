@@ -103,10 +103,9 @@ fn keep_reviewable(
     let project = context.project_of_path(&searched_dir.join("any"));
     let placeholder = Subject::from_path(first_file, None);
     let own_folders = {
-        let reviews_folder = resolve_settings(project.root(), placeholder, run_inputs)?.plan.settings.reviews;
-        let decisions_folder = Path::new(&reviews_folder).with_file_name("awaiting-human");
+        let settings = resolve_settings(project.root(), placeholder, run_inputs)?.plan.settings;
         let bmad_folder = BmadProject::read_project(&project).layout.root;
-        let mut own_folders = vec![PathBuf::from(reviews_folder), decisions_folder];
+        let mut own_folders = settings.own_folders().list_all().map(PathBuf::from).to_vec();
         own_folders.extend(bmad_folder.map(PathBuf::from));
         own_folders
     };

@@ -8,7 +8,7 @@ mod steps;
 use clap::ValueEnum;
 use tribunal_core::{
     development::workspace::DevelopmentPlace,
-    engine::{plan::RunPlan, reason::RunOutcome},
+    engine::{own_folders::OwnFolders, plan::RunPlan, reason::RunOutcome},
     story::order::{StoryGoal, StoryOrder, StoryReviewMode},
 };
 use tribunal_report::escape_line;
@@ -29,12 +29,12 @@ use crate::{
         engine::{RunJob, execute_run},
         run_verdict::judge_and_print,
     },
-    settings::{ResolvedSettings, RunInputs, resolve_story_settings},
+    settings::{ResolvedSettings, RunInputs, resolve_reviews_dir, resolve_story_settings},
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
 };
 pub(crate) use plan::SprintPlanDocument;
-use selection::ChosenStory;
+use selection::{ChosenStory, CommitConsent};
 
 const STORY_WORDS: WorkWords = WorkWords { subject: "A story", command: "sprint STORY" };
 
@@ -85,6 +85,9 @@ struct WorkFlags {
     /// Start even if the checks fail before anything was changed
     #[arg(long)]
     skip_baseline: bool,
+    /// Commit BMAD files that are not committed, without asking
+    #[arg(long, conflicts_with = "in_place")]
+    yes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -126,7 +129,14 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
     if arguments.work.in_place {
         check_clean_checkout(&project)?;
     } else {
-        selection::require_committed(&project, &bmad, &chosen_stories)?;
+        let own_folders = OwnFolders::beside_reviews(&resolve_reviews_dir(project.root(), &run_inputs.sources)?);
+        let uncommitted = selection::list_uncommitted(&project, &bmad, &chosen_stories, &own_folders)?;
+        let consent = match (arguments.dry_run, arguments.work.yes) {
+            (true, _) => CommitConsent::NotNeeded,
+            (false, true) => CommitConsent::Given,
+            (false, false) => CommitConsent::Unknown,
+        };
+        selection::commit_plan_files(&project, &uncommitted, consent, context)?;
     }
     let preparation = StoryPreparation { project: &project, bmad: &bmad, arguments, run_inputs: &run_inputs };
     let prepared_stories = chosen_stories

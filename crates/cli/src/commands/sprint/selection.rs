@@ -11,6 +11,7 @@ use tribunal_bmad::{
 use tribunal_core::{
     engine::{
         kinds::RunOrder,
+        own_folders::OwnFolders,
         view::{RunPhase, RunView},
     },
     story::{facts::StoryName, order::StoryFilePlan},
@@ -20,7 +21,6 @@ use tribunal_runner::{
     Project,
     git::heads::{self, FileTracking},
 };
-use tribunal_store::Store;
 
 use super::PreparedStory;
 use crate::{
@@ -28,8 +28,12 @@ use crate::{
     commands::workplace::describe_files,
     context::CommandContext,
     messages::user_errors::{EXIT_NEGATIVE, UserError},
-    terminal::shell_quoting::shell_quote,
+    terminal::{prompt::ask_yes_no, shell_quoting::shell_quote},
 };
+
+/// The message of the commit with what was not committed.
+const PLAN_MESSAGE: &str = "Update the plan";
+const MISSING_IN_CLONE: &str = "Agents work in a clone of the branch, which would not have these changes.";
 
 /// A story that the user named.
 #[derive(Clone, Debug)]
@@ -155,24 +159,26 @@ fn require_open(board_entry: &BoardEntry) -> Result<(), UserError> {
     )))
 }
 
-/// Refuses BMAD files that are not committed: agents work in a clone, which would not have them.
-pub(super) fn require_committed(
+/// Lists the BMAD files that are not committed: agents work in a clone, which would not have them.
+pub(super) fn list_uncommitted(
     project: &Project,
     bmad: &BmadProject,
     chosen_stories: &[ChosenStory],
-) -> Result<(), UserError> {
+    own_folders: &OwnFolders,
+) -> Result<Vec<String>, UserError> {
     let folders = bmad.bookkeeping_folders();
     let is_bookkeeping = |path: &String| {
         folders
             .iter()
             .any(|folder| path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/')))
     };
-    let own_dirs = ["reviews/", "awaiting-human/", "reports/"];
-    let is_own = |path: &String| own_dirs.iter().any(|own_dir| path.contains(&format!("/{own_dir}")));
-    let mut uncommitted: Vec<String> = heads::list_uncommitted(project.root())?
-        .into_iter()
-        .filter(|path| is_bookkeeping(path) && !is_own(path))
-        .collect();
+    let mut uncommitted = heads::list_uncommitted(project.root())?;
+    // Settings of clients that git does not know may be private.
+    let document_folders = bmad.document_folders();
+    if !document_folders.is_empty() {
+        uncommitted.extend(heads::list_untracked(project.root(), &document_folders)?);
+    }
+    uncommitted.retain(|path| is_bookkeeping(path) && !own_folders.contains_path(path));
     let story_paths = chosen_stories.iter().filter_map(|chosen| chosen.files.story_file.clone());
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
     for path in story_paths.chain(board_path) {
@@ -180,16 +186,52 @@ pub(super) fn require_committed(
             uncommitted.push(path);
         }
     }
+    uncommitted.sort();
     uncommitted.dedup();
-    let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
-    let quoted: Vec<String> = uncommitted.iter().map(|path| shell_quote(path).to_string()).collect();
-    Err(UserError::usage(format!(
-        "{} not committed",
-        escape_line(&format!("{files_text} {}", if uncommitted.len() == 1 { "is" } else { "are" }))
-    ))
-    .with_reason("Agents work in a clone of the branch, which would not have these changes. Nothing was started.")
-    .with_step(format!("commit them: `git add {0} && git commit -m \"Update the plan\"`", quoted.join(" ")))
-    .with_step("or work in your checkout: `--in-place`"))
+    Ok(uncommitted)
+}
+
+/// Whether the user agreed to a commit of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommitConsent {
+    /// `--yes` was typed.
+    Given,
+    Unknown,
+    /// Nothing is started.
+    NotNeeded,
+}
+
+/// Commits BMAD files that are not committed if the user agrees, else refuses to start.
+pub(super) fn commit_plan_files(
+    project: &Project,
+    uncommitted: &[String],
+    consent: CommitConsent,
+    context: &CommandContext,
+) -> Result<(), UserError> {
+    let Some(files_text) = describe_files(uncommitted) else { return Ok(()) };
+    let problem = format!("{files_text} {} not committed", if uncommitted.len() == 1 { "is" } else { "are" });
+    let pronoun = if uncommitted.len() == 1 { "it" } else { "them" };
+    let is_agreed = match consent {
+        CommitConsent::Given => true,
+        CommitConsent::NotNeeded => {
+            return context.print_note(&format!("{}; you would be asked first", escape_line(&problem)));
+        }
+        CommitConsent::Unknown if context.can_ask() => {
+            context.print_note(&format!("{}. {MISSING_IN_CLONE}", escape_line(&problem)))?;
+            ask_yes_no(&format!("commit {pronoun} as \"{PLAN_MESSAGE}\""))?
+        }
+        CommitConsent::Unknown => false,
+    };
+    if !is_agreed {
+        let quoted: Vec<String> = uncommitted.iter().map(|path| shell_quote(path).to_string()).collect();
+        return Err(UserError::usage(escape_line(&problem).to_string())
+            .with_reason(format!("{MISSING_IN_CLONE} Nothing was started."))
+            .with_step(format!("commit {pronoun}: add `--yes`"))
+            .with_step(format!("or by hand: `git add {} && git commit -m \"{PLAN_MESSAGE}\"`", quoted.join(" ")))
+            .with_step("or work in your checkout: `--in-place`"));
+    }
+    heads::commit_files(project.root(), uncommitted, PLAN_MESSAGE)?;
+    context.print_note(&format!("committed as \"{PLAN_MESSAGE}\": {}", escape_line(&files_text)))
 }
 
 /// Refuses a story that another run has begun: its work would be done twice.
@@ -198,7 +240,7 @@ pub(super) fn refuse_open_runs(
     prepared_stories: &[PreparedStory],
     context: &CommandContext,
 ) -> Result<(), UserError> {
-    let Ok(store) = Store::open_read_only(&project.home_dir()) else { return Ok(()) };
+    let Some(store) = context.open_journal(project)? else { return Ok(()) };
     for run_id in store.list_runs()? {
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
         let Some(RunOrder::Story(order)) = &run_view.order else { continue };

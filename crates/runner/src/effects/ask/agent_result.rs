@@ -137,14 +137,17 @@ pub(super) fn read_agent_result(
     PerformedEffect { reply: AskOutcome::Answered(reply), blobs }
 }
 
-/// Reads what the agent left in its workspace for development, if it worked in one.
+/// Reads what the agent left in its workspace for development, if it worked in one and the task asks for that.
 fn read_development_state(
     context: &EffectContext,
     request: AgentRequest<'_>,
     agent_workspace: &AgentWorkspace,
 ) -> Result<Option<StateReading>, Fault> {
-    let AgentWorkspace::Development { workspace, .. } = agent_workspace else { return Ok(None) };
-    let reading = workspace.read_state(&request.task.collect, &context.masker);
+    let (AgentWorkspace::Development { workspace, .. }, Some(collect)) = (agent_workspace, &request.task.collect)
+    else {
+        return Ok(None);
+    };
+    let reading = workspace.read_state(collect, &context.masker);
     reading.map(Some).map_err(|cause| {
         let agent_name = &request.agent.agent_spec.name;
         Fault::new(FaultKind::Malformed, format!("agent `{agent_name}` left an unreadable workspace: {cause}"))

@@ -230,7 +230,7 @@ fn an_agent_works_in_the_workspace_and_its_state_comes_back() {
         let agent = scene.context.settings.agents[0].name.clone();
         let place = WorkspaceKind::Development { workspace: "dev".into() };
         let mut task = AgentTask::new(agent, purpose, InstructionBrief::new("Work."), place, 60_000);
-        task.collect = vec!["plan.md".into()];
+        task.collect = Some(vec!["plan.md".into()]);
         let state = match scene.perform(Effect::Ask(AskAgent { task, booking: None })).reply {
             Reply::Ask(AskOutcome::Answered(reply)) if is_answered => {
                 assert_eq!(reply.patch, None);

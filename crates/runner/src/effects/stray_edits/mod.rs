@@ -79,10 +79,8 @@ fn copies_project(context: &EffectContext) -> bool {
 }
 
 /// Lists the directories that Tribunal writes into.
-pub(super) fn own_directories(context: &EffectContext) -> [String; 2] {
-    let reviews_dir = context.settings.reviews.trim_end_matches('/');
-    let parent_prefix = reviews_dir.rsplit_once('/').map_or_else(String::new, |(directory, _)| format!("{directory}/"));
-    [format!("{reviews_dir}/"), format!("{parent_prefix}awaiting-human/")]
+pub(super) fn own_directories(context: &EffectContext) -> [String; 3] {
+    context.settings.own_folders().list_all().map(|folder| format!("{folder}/"))
 }
 
 /// Lists what is not watched: git's and our own files, and clones that the settings put into the project.

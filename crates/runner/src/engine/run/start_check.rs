@@ -53,9 +53,7 @@ pub(super) fn refuse_outside_paths(project: &Project, settings: &Settings) -> Re
     for own_path in OWN_PATHS {
         refuse_leading_out(project, &format!(".tribunal{own_path}"))?;
     }
-    refuse_leading_out(project, &settings.reviews)?;
-    let awaiting_dir = Path::new(&settings.reviews).with_file_name("awaiting-human");
-    refuse_leading_out(project, &awaiting_dir.to_string_lossy())
+    settings.own_folders().list_all().iter().try_for_each(|folder| refuse_leading_out(project, folder))
 }
 
 pub(super) fn refuse_leading_out(project: &Project, relative_path: &str) -> Result<(), RunError> {

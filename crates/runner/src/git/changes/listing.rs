@@ -8,6 +8,8 @@ use std::{
     process::Command,
 };
 
+use tribunal_core::engine::own_folders::OwnFolders;
+
 use super::{
     ChangeError, ChangeRequest, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS, format_bytes, revisions::ChangeEndpoints,
     too_big_error,
@@ -247,13 +249,16 @@ pub(super) fn sift_entries(
 
 /// Whether Tribunal wrote this file outside its own directory.
 fn is_own_file(relative_path: &str, reviews_dir: &str) -> bool {
-    let awaiting_dir = Path::new(reviews_dir).with_file_name("awaiting-human");
+    let own_folders = OwnFolders::beside_reviews(reviews_dir);
     let is_tracker_file =
         Path::new(relative_path).strip_prefix(reviews_dir).ok().and_then(Path::to_str).is_some_and(|file_name| {
             file_name.ends_with("-issues.md")
                 || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
         });
-    is_tracker_file || Path::new(relative_path).starts_with(awaiting_dir)
+    is_tracker_file
+        || [own_folders.decisions, own_folders.reports]
+            .iter()
+            .any(|folder| Path::new(relative_path).starts_with(folder))
 }
 
 fn omission_reason(

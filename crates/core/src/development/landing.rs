@@ -1,0 +1,200 @@
+//! How work gets from a workspace onto the user's branch, in all kinds of runs that develop: the branch moves, or the work is
+//! rebased first, or the user is asked.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+        dialog::UserDialog,
+    },
+    development::{
+        check_scripts::{ChangedScript, describe_changed_scripts},
+        checks::CommandLine,
+        commits::{Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        performing::{StageEnd, environment_ending},
+    },
+    engine::{
+        host::{Host, ParkedRun},
+        ids::{CommitId, Key},
+        reason::{RunEnding, RunReason},
+        settings::Settings,
+    },
+};
+
+/// How often work is rebased onto a branch that keeps moving before the run waits.
+pub const MAX_REBASES: u32 = 5;
+
+/// Work that is on a branch of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LandedWork {
+    pub branch: String,
+    pub checkout_moved: bool,
+    /// The files of the checkout that kept the intended branch from moving.
+    pub in_the_way: Vec<String>,
+}
+
+/// What came of an attempt to move the branch.
+#[derive(Debug)]
+pub enum LandingAttempt {
+    Landed(LandedWork),
+    /// The branch has moved to this commit: the work has to be rebased first.
+    Moved(CommitId),
+    /// The work changes what a check runs.
+    ChecksChanged(Vec<ChangedScript>),
+    Halted(RunEnding),
+}
+
+/// Moves the branch to the work, if the branch is where it should be.
+pub async fn move_branch(
+    host: &dyn Host,
+    integrate_key: Key,
+    integrate: Integrate,
+) -> Result<LandingAttempt, ParkedRun> {
+    let intended_branch = integrate.branch.name.clone();
+    Ok(match host.perform(integrate_key, integrate).await? {
+        IntegrateOutcome::Integrated { checkout_moved } => {
+            LandingAttempt::Landed(LandedWork { branch: intended_branch, checkout_moved, in_the_way: Vec::new() })
+        }
+        IntegrateOutcome::Waits { branch, paths } => {
+            LandingAttempt::Landed(LandedWork { branch, checkout_moved: false, in_the_way: paths })
+        }
+        IntegrateOutcome::Moved { tip } => LandingAttempt::Moved(tip),
+        IntegrateOutcome::ChecksChanged { scripts } => LandingAttempt::ChecksChanged(scripts),
+        IntegrateOutcome::Failed { fault } => LandingAttempt::Halted(environment_ending(&fault)),
+    })
+}
+
+/// What came of a rebase.
+#[derive(Debug)]
+pub enum RebaseAttempt {
+    /// The last commit of the work is this one now.
+    Rebased(CommitId),
+    Conflict {
+        paths: Vec<String>,
+    },
+    Halted(RunEnding),
+}
+
+/// Replays the work onto the branch.
+pub async fn rebase_onto(
+    host: &dyn Host,
+    rebase_key: Key,
+    workspace_name: &str,
+    onto: &CommitId,
+) -> Result<RebaseAttempt, ParkedRun> {
+    let rebase = RebaseWork { workspace: String::from(workspace_name), onto: onto.clone() };
+    Ok(match host.perform(rebase_key, rebase).await? {
+        RebaseOutcome::Rebased { commit } => RebaseAttempt::Rebased(commit),
+        RebaseOutcome::Conflict { paths } => RebaseAttempt::Conflict { paths },
+        RebaseOutcome::Failed { fault } => RebaseAttempt::Halted(environment_ending(&fault)),
+    })
+}
+
+/// The checks whose own scripts must not have changed; none if the user agreed to that.
+pub fn list_guarded_checks(settings: &Settings, is_accepted: bool) -> Vec<CommandLine> {
+    match is_accepted {
+        true => Vec::new(),
+        false => settings.checks.iter().map(|check| check.command.clone()).collect(),
+    }
+}
+
+/// The ending of a run whose branch moved too often.
+pub fn moved_too_often(branch_name: &str) -> RunEnding {
+    let detail = format!("{branch_name} moved {MAX_REBASES} times while the work was about to land");
+    RunEnding::new(RunReason::Environment, detail)
+}
+
+/// Adds to the description of a result that it waits on a branch of its own.
+pub fn describe_waiting(landed: &LandedWork) -> Option<String> {
+    let branch = &landed.branch;
+    (!landed.in_the_way.is_empty()).then(|| {
+        format!(
+            "your uncommitted changes are in the way ({}), so the work is on the branch {branch}: take it with `git merge {branch}`",
+            landed.in_the_way.join(", ")
+        )
+    })
+}
+
+/// A question about work that cannot land. What it is about is up to the kind of run.
+#[derive(Debug)]
+pub struct LandingQuestion {
+    /// How users call the run: `loop`, `story`.
+    pub run_word: &'static str,
+    pub about: DecisionTopic,
+    /// Whether an open question is about the same.
+    pub is_same: fn(&DecisionTopic) -> bool,
+}
+
+/// Files in which work conflicts with its branch.
+#[derive(Clone, Copy, Debug)]
+pub struct BranchConflict<'a> {
+    pub branch_name: &'a str,
+    pub paths: &'a [String],
+}
+
+/// Asks what to do about work that conflicts with its branch, unless that is asked already.
+pub async fn ask_about_conflict(
+    host: &dyn Host,
+    dialog: &mut UserDialog,
+    ask_key: Key,
+    question: LandingQuestion,
+    conflict: BranchConflict<'_>,
+) -> Result<StageEnd, ParkedRun> {
+    let BranchConflict { branch_name, paths } = conflict;
+    let run_word = question.run_word;
+    let question_text =
+        format!("{branch_name} has moved, and the work of the {run_word} conflicts with it in {}", paths.join(", "));
+    let end_text = format!("end the {}; its commits stay under refs/tribunal/work", question.run_word);
+    let choices = [
+        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
+        (ChoiceKey::Keep, end_text.as_str()),
+    ];
+    ask_once(host, dialog, ask_key, question, LandingChoices { question_text, choices: &choices }).await
+}
+
+/// Asks whether work may land that changes what a check runs, unless that is asked already.
+pub async fn ask_about_scripts(
+    host: &dyn Host,
+    dialog: &mut UserDialog,
+    ask_key: Key,
+    question: LandingQuestion,
+    scripts: &[ChangedScript],
+) -> Result<StageEnd, ParkedRun> {
+    let run_word = question.run_word;
+    let question_text = format!("the work changes {}", describe_changed_scripts(scripts));
+    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
+    let choices = [
+        (ChoiceKey::Approve, "the change is right: land the work"),
+        (ChoiceKey::Reject, "the next agent is told to undo that change"),
+        (ChoiceKey::Keep, end_text.as_str()),
+    ];
+    ask_once(host, dialog, ask_key, question, LandingChoices { question_text, choices: &choices }).await
+}
+
+struct LandingChoices<'a> {
+    question_text: String,
+    choices: &'a [(ChoiceKey, &'a str)],
+}
+
+async fn ask_once(
+    host: &dyn Host,
+    dialog: &mut UserDialog,
+    ask_key: Key,
+    question: LandingQuestion,
+    choices: LandingChoices<'_>,
+) -> Result<StageEnd, ParkedRun> {
+    let LandingChoices { question_text, choices } = choices;
+    if !dialog.open_decisions().any(|decision| (question.is_same)(&decision.about)) {
+        let decision = Decision {
+            id: dialog.next_decision_id(),
+            about: question.about,
+            owner: String::from("the user of this repository"),
+            question: question_text.clone(),
+            choices: build_choices(choices),
+            answer: None,
+        };
+        dialog.post_decision(host, &ask_key, decision).await?;
+    }
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question_text)))
+}
