@@ -97,18 +97,7 @@ impl Project {
 
     /// Resolves a path as far as it exists and returns where it leads, if that is outside the project.
     pub fn resolve_outside(&self, checked_path: &Path) -> Option<PathBuf> {
-        let canonical_root = self.root.canonicalize().ok()?;
-        for ancestor in checked_path.ancestors() {
-            // The path itself may not exist yet; its nearest existing ancestor decides where it would be created.
-            if let Ok(real_target) = ancestor.canonicalize() {
-                return (!real_target.starts_with(canonical_root)).then_some(real_target);
-            }
-            // A dangling link: writing through it would create the file at the link's target.
-            if let Ok(real_target) = fs::read_link(ancestor) {
-                return Some(real_target);
-            }
-        }
-        None
+        resolve_outside_of(&self.root.canonicalize().ok()?, checked_path)
     }
 
     /// Returns `.tribunal`, with the journal, workspaces and locks. A `.gitignore` of its own makes git ignore it.
@@ -181,6 +170,21 @@ impl Project {
         // Keys contain slashes, which would otherwise nest directories.
         self.work_dir(run_id).join(task_key.as_str().replace('/', "."))
     }
+}
+
+/// Resolves a path as far as it exists and returns where it leads, if that is outside a directory without links.
+fn resolve_outside_of(canonical_root: &Path, checked_path: &Path) -> Option<PathBuf> {
+    for ancestor in checked_path.ancestors() {
+        // The path itself may not exist yet; its nearest existing ancestor decides where it would be created.
+        if let Ok(real_target) = ancestor.canonicalize() {
+            return (!real_target.starts_with(canonical_root)).then_some(real_target);
+        }
+        // A dangling link: writing through it would create the file at the link's target.
+        if let Ok(real_target) = fs::read_link(ancestor) {
+            return Some(real_target);
+        }
+    }
+    None
 }
 
 #[cfg(test)]

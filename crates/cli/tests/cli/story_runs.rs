@@ -147,6 +147,7 @@ fn a_review_that_never_converges_ends_in_a_question_and_the_work_is_kept() {
     assert_eq!(workspaces_left(&sandbox).len(), 1);
     assert!(output.stderr.contains("1 critical finding open"), "{}", output.stderr);
     assert!(output.stderr.contains("waits for you"), "{}", output.stderr);
+    assert_eq!(sandbox.run_json(&["decisions"])["decisions"].as_array().map(Vec::len), Some(1));
     let again = sandbox.run_tribunal(&["sprint", "1.2"]);
     assert_exit(&again, 3);
     assert!(again.stderr.contains("works on 1-2-sift already"), "{}", again.stderr);

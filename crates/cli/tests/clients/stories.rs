@@ -1,6 +1,7 @@
 //! Stories with the real clients, in trees of BMAD as its own installers lay them.
 
 use std::{
+    cell::Cell,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -17,7 +18,10 @@ with_each_client!(
     a_story_of_an_early_version_is_developed_by_its_command,
     a_story_of_a_late_version_is_developed_by_its_skill,
     a_lying_session_is_refused_and_the_next_one_is_told,
+    ticks_without_code_are_not_work,
+    a_changed_test_command_waits_for_the_user,
     a_critical_finding_is_fixed_in_the_workspace,
+    a_review_that_never_converges_ends_in_a_question,
 );
 
 /// Where `cargo xtask clients` says that the trees are.
@@ -52,10 +56,62 @@ fn story_testbed(client: Client, version: &str, rules: impl IntoIterator<Item = 
     run_git(&testbed, &["init", "-q", "-b", "main"]);
     run_git(&testbed, &["config", "user.name", "User"]);
     run_git(&testbed, &["config", "user.email", "user@example.org"]);
+    for name in ["dirty.txt", "stashed.txt"] {
+        testbed.sandbox.write_file(name, "committed\n");
+    }
     run_git(&testbed, &["add", "-A"]);
     run_git(&testbed, &["commit", "-q", "-m", "Begin"]);
+    testbed.sandbox.write_file("stashed.txt", "for later\n");
+    run_git(&testbed, &["stash", "push", "-q", "stashed.txt"]);
+    testbed.sandbox.write_file("dirty.txt", "of the user\n");
+    testbed.sandbox.write_file("staged.txt", "of the user\n");
+    run_git(&testbed, &["add", "staged.txt"]);
     testbed.run_expecting(&["trust", "--yes"], 0);
     testbed
+}
+
+/// Checks that what the user has not committed is as it was.
+fn assert_untouched(testbed: &ClientTestbed) {
+    assert_eq!(run_git(testbed, &["status", "--porcelain", "--untracked-files=no"]), " M dirty.txt\nA  staged.txt\n");
+    assert_eq!(testbed.sandbox.read_file("dirty.txt"), "of the user\n");
+    assert_eq!(run_git(testbed, &["stash", "list"]).lines().count(), 1);
+    assert_eq!(run_git(testbed, &["show", "stash@{0}:stashed.txt"]), "for later\n");
+}
+
+/// A story with its agents, and how it ends.
+struct StoryCase<'a> {
+    client: Client,
+    version: &'a str,
+    rules: Vec<ScenarioRule>,
+    exit_code: i32,
+    /// Where the second run of the case is killed, in thousandths of its events.
+    kill_at: usize,
+}
+
+impl StoryCase<'_> {
+    /// Runs the story twice: once without a disturbance, and once killed on the way and resumed. Both must end in the same way.
+    /// Returns the first.
+    fn run_and_kill(&self, check_end: impl Fn(&ClientTestbed)) -> ClientTestbed {
+        let arguments = ["sprint", "1.2"];
+        let undisturbed = story_testbed(self.client, self.version, self.rules.clone());
+        let output = undisturbed.run_expecting(&["sprint", "1.2", "--json"], self.exit_code);
+        let event_count = output.stdout.lines().count();
+        assert_untouched(&undisturbed);
+        check_end(&undisturbed);
+
+        let killed = story_testbed(self.client, self.version, self.rules.clone());
+        let awaited_event = (event_count * self.kill_at / 1000).max(1);
+        let seen_events = Cell::new(0);
+        let started_story = killed.start_until(&arguments, |_| {
+            seen_events.set(seen_events.get() + 1);
+            seen_events.get() == awaited_event
+        });
+        started_story.kill();
+        killed.run_expecting(&["resume"], self.exit_code);
+        assert_untouched(&killed);
+        check_end(&killed);
+        undisturbed
+    }
 }
 
 fn tree_of(client: Client, version: &str) -> PathBuf {
@@ -117,13 +173,20 @@ fn assert_landed(testbed: &ClientTestbed) {
         "User Story 1-2-sift: Sift the flour\nUser Begin\n"
     );
     assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: done"));
-    assert_eq!(run_git(testbed, &["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+/// Checks that nothing has landed and the user is asked.
+fn assert_waiting(testbed: &ClientTestbed) {
+    assert_eq!(run_git(testbed, &["log", "--format=%s", "main"]), "Begin\n");
+    assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: ready-for-dev"));
+    let document = testbed.sandbox.run_json(&["decisions"]);
+    assert_eq!(document["decisions"].as_array().map(Vec::len), Some(1), "{document}");
 }
 
 fn a_story_of_an_early_version_is_developed_by_its_command(client: Client) {
-    let testbed = story_testbed(client, "6.0.4", [session_rule(honest_steps()), content_reviewers()]);
-    testbed.run_expecting(&["sprint", "1.2"], 0);
-    assert_landed(&testbed);
+    let rules = vec![session_rule(honest_steps()), content_reviewers()];
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 0, kill_at: 930 };
+    let testbed = case.run_and_kill(assert_landed);
     let prompts = session_prompts(&testbed);
     assert_eq!(prompts.len(), 1, "{prompts:#?}");
     let expected = match client {
@@ -141,11 +204,13 @@ fn a_story_of_a_late_version_is_developed_by_its_skill(client: Client) {
          git commit -q -m Sift; git log --oneline | head -1"
     );
     let steps = [shell_step(DEVELOP), shell_step(&spec), AnswerStep::from_text("Done.")];
-    let testbed = story_testbed(client, "6.12.0", [session_rule(steps), content_reviewers()]);
-    testbed.run_expecting(&["sprint", "1.2"], 0);
-    // The commit of the agent is not taken: the branch gets one commit in the name of the user.
-    assert_eq!(run_git(&testbed, &["log", "--format=%s", "main"]), "Story 1-2-sift: sift\nBegin\n");
-    assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    let rules = vec![session_rule(steps), content_reviewers()];
+    let case = StoryCase { client, version: "6.12.0", rules, exit_code: 0, kill_at: 350 };
+    let testbed = case.run_and_kill(|testbed| {
+        // The commit of the agent is not taken: the branch gets one commit in the name of the user.
+        assert_eq!(run_git(testbed, &["log", "--format=%s", "main"]), "Story 1-2-sift: sift\nBegin\n");
+        assert!(testbed.sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    });
     let prompts = session_prompts(&testbed);
     let expected = match client {
         Client::Claude => ".claude/skills/bmad-build-auto\n\nRun the following command",
@@ -156,26 +221,66 @@ fn a_story_of_a_late_version_is_developed_by_its_skill(client: Client) {
 
 fn a_lying_session_is_refused_and_the_next_one_is_told(client: Client) {
     let lie = session_rule([AnswerStep::from_text("Everything is done and tested.")]).limited_to(1);
-    let testbed = story_testbed(client, "6.0.4", [lie, session_rule(honest_steps()), content_reviewers()]);
-    testbed.run_expecting(&["sprint", "1.2"], 0);
-    assert_landed(&testbed);
+    let rules = vec![lie, session_rule(honest_steps()), content_reviewers()];
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 0, kill_at: 310 };
+    let testbed = case.run_and_kill(assert_landed);
     let prompts = session_prompts(&testbed);
     assert_eq!(prompts.len(), 2, "{prompts:#?}");
     assert!(prompts[1].contains("- nothing was changed since the work began"), "{}", prompts[1]);
 }
 
+fn ticks_without_code_are_not_work(client: Client) {
+    let ticks = session_rule([shell_step(FINISH_STORY), AnswerStep::from_text("All tasks are ticked.")]).limited_to(1);
+    let rules =
+        vec![ticks, session_rule([shell_step(DEVELOP), AnswerStep::from_text("Now with code.")]), content_reviewers()];
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 0, kill_at: 450 };
+    let testbed = case.run_and_kill(assert_landed);
+    let prompts = session_prompts(&testbed);
+    assert_eq!(prompts.len(), 2, "{prompts:#?}");
+    assert!(prompts[1].contains("the file list names files that do not exist"), "{}", prompts[1]);
+}
+
+fn a_changed_test_command_waits_for_the_user(client: Client) {
+    let cheat = shell_step(
+        "echo broken >> src/sift.sh; echo true > check.sh; printf '%s\\n' '- check.sh' >> \
+                            _bmad-output/implementation-artifacts/1-2-sift.md",
+    );
+    let [develop, finish, _] = honest_steps();
+    let rules =
+        vec![session_rule([develop, finish, cheat, AnswerStep::from_text("All checks pass.")]), content_reviewers()];
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 3, kill_at: 780 };
+    case.run_and_kill(assert_waiting);
+}
+
 fn a_critical_finding_is_fixed_in_the_workspace(client: Client) {
     let finding = review_rules::finding_json("critical", "only the letter b is removed", "tr -d b");
     let edits = [review_rules::ScriptedEdit { path: "src/sift.sh", old_text: "tr -d b", new_text: "tr -d bran" }];
-    let rules = [
+    let rules = vec![
         session_rule(honest_steps()),
         review_rules::reviewer_rule(1, &[finding]),
         review_rules::fixer_rule("only the letter b is removed", &edits, &[review_rules::fixed_json("F1")]),
         review_rules::judge_rule("tr -d bran", &[review_rules::verdict_json("F1", "uphold", "")]),
         content_reviewers(),
     ];
-    let testbed = story_testbed(client, "6.0.4", rules);
-    testbed.run_expecting(&["sprint", "1.2"], 0);
-    assert_landed(&testbed);
-    assert_eq!(testbed.sandbox.read_file("src/sift.sh"), "tr -d bran\n");
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 0, kill_at: 620 };
+    case.run_and_kill(|testbed| {
+        assert_landed(testbed);
+        assert_eq!(testbed.sandbox.read_file("src/sift.sh"), "tr -d bran\n");
+    });
+}
+
+fn a_review_that_never_converges_ends_in_a_question(client: Client) {
+    let finding = || review_rules::finding_json("critical", "only the letter b is removed", "tr -d b");
+    let rules = vec![
+        session_rule(honest_steps()),
+        review_rules::reviewer_rule(1, &[finding()]),
+        review_rules::fixer_rule(
+            "only the letter b is removed",
+            &[],
+            &[review_rules::blocked_json("F1", "no way to repair it")],
+        ),
+        content_reviewers(),
+    ];
+    let case = StoryCase { client, version: "6.0.4", rules, exit_code: 3, kill_at: 550 };
+    case.run_and_kill(assert_waiting);
 }

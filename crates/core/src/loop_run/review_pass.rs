@@ -111,7 +111,7 @@ fn review_order(review: &LoopReview, change: CodeChange) -> ReviewOrder {
     ReviewOrder {
         level: Some(level),
         fix: false,
-        limits: ReviewLimits { rounds: 1, ..ReviewLimits::default() },
+        limits: ReviewLimits { rounds: 1, parent_asks: true, ..ReviewLimits::default() },
         panel,
         ..ReviewOrder::new(Subject::Change(change.into()))
     }

@@ -139,11 +139,14 @@ pub struct ReviewLimits {
     pub fix_iterations: u32,
     /// The most distinct valid findings: open, blocked or fixed.
     pub findings: u32,
+    /// Whether the run that the review is a part of asks the user when a limit is reached, so that the review itself does not.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub parent_asks: bool,
 }
 
 impl Default for ReviewLimits {
     fn default() -> Self {
-        ReviewLimits { rounds: 3, fix_iterations: 3, findings: 50 }
+        ReviewLimits { rounds: 3, fix_iterations: 3, findings: 50, parent_asks: false }
     }
 }
 

@@ -43,7 +43,8 @@ pub(super) async fn offer_decision(
     // Other endings are final, have decisions of their own, or need a repaired environment and `resume`.
     let offers_choice =
         ending.reason == RunReason::ConfidenceLow || ending.reason.outcome() == Some(RunOutcome::Halted);
-    if !offers_choice || is_asked {
+    let parent_asks = host.order.limits.parent_asks && ending.reason.outcome() == Some(RunOutcome::Halted);
+    if !offers_choice || is_asked || parent_asks {
         return Ok(());
     }
     let open_headlines: Vec<String> =

@@ -150,7 +150,11 @@ fn review_order(host: StoryHost<'_>, change: CodeChange) -> ReviewOrder {
         goal: ReviewGoal::CriticalOnly,
         // The checks have just passed.
         baseline: false,
-        limits: ReviewLimits { rounds: host.order.pacing.max_cycles.max(1), ..ReviewLimits::default() },
+        limits: ReviewLimits {
+            rounds: host.order.pacing.max_cycles.max(1),
+            parent_asks: true,
+            ..ReviewLimits::default()
+        },
         panel: review.panel.clone(),
         fixers: review.fixers.clone(),
         ..ReviewOrder::new(Subject::Change(change.into()))

@@ -10,7 +10,7 @@ use std::{
 
 use tribunal_bmad::project_files::{ProjectFiles, UnreadableFile};
 
-use crate::project::Project;
+use crate::project::{Project, resolve_outside_of};
 
 /// The longest file that is read. Boards and documents are far shorter.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -18,7 +18,6 @@ pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// The files of a project, on disk.
 #[derive(Clone, Debug)]
 pub struct ProjectDirectory {
-    project: Project,
     /// The root with all links resolved.
     canonical_root: PathBuf,
 }
@@ -26,7 +25,7 @@ pub struct ProjectDirectory {
 impl ProjectDirectory {
     pub fn open_project(project: &Project) -> ProjectDirectory {
         let canonical_root = project.root().canonicalize().unwrap_or_else(|_| project.root().to_path_buf());
-        ProjectDirectory { project: project.clone(), canonical_root }
+        ProjectDirectory { canonical_root }
     }
 
     fn absolute_path(&self, relative_path: &str) -> PathBuf {
@@ -35,7 +34,7 @@ impl ProjectDirectory {
 
     /// Returns where a path leads, if that is outside the project, because of links or of `..`.
     fn resolve_outside(&self, checked_path: &Path) -> Option<String> {
-        self.project.resolve_outside(checked_path).map(|real_target| real_target.display().to_string())
+        resolve_outside_of(&self.canonical_root, checked_path).map(|real_target| real_target.display().to_string())
     }
 }
 
@@ -72,11 +71,13 @@ impl ProjectFiles for ProjectDirectory {
 
     fn list_names(&self, directory: &str) -> Vec<String> {
         let path = self.absolute_path(directory);
+        // Most directories that are looked for do not exist.
+        let Ok(dir_entries) = fs::read_dir(&path) else { return Vec::new() };
         if self.resolve_outside(&path).is_some() {
             return Vec::new();
         }
-        let dir_entries = fs::read_dir(&path).into_iter().flatten().flatten();
         let mut names: Vec<String> = dir_entries
+            .flatten()
             .filter_map(|dir_entry| {
                 // A name that is not UTF-8 cannot be asked for later.
                 let name = dir_entry.file_name().into_string().ok()?;

@@ -86,6 +86,17 @@ pub fn fixed_json(finding_id: &str) -> Value {
     })
 }
 
+pub fn blocked_json(finding_id: &str, reason: &str) -> Value {
+    json!({
+        "id": finding_id,
+        "status": "BLOCKED",
+        "fix_description": reason,
+        "files_modified": [],
+        "verification": "",
+        "memory_saved": false,
+    })
+}
+
 pub fn verdict_json(finding_id: &str, verdict: &str, counter_evidence: &str) -> Value {
     json!({"id": finding_id, "verdict": verdict, "reason": "the text says so", "counter_evidence": counter_evidence})
 }
