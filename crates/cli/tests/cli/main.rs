@@ -56,6 +56,7 @@ mod settings;
 mod silence;
 mod sprint;
 mod stories;
+mod story_field_failures;
 mod story_runs;
 mod story_sandbox;
 mod stray_edits_unsandboxed;

@@ -87,6 +87,7 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
         run_usage: &state.spent,
         parallel_tasks: 1,
         escalated_size: None,
+        is_single_try: false,
     };
     // Any answer is accepted: what it is worth shows in the workspace.
     consult_agent(host.host, consultation, |_| None).await

@@ -249,7 +249,10 @@ async fn choose_roles(
         });
     }
     let ChosenLevel { level, reason } = match host.order.level {
-        Some(level) => ChosenLevel { level, reason: String::from("chosen by you") },
+        Some(level) => {
+            let reason = if host.order.limits.parent_asks { "set by the run it is a part of" } else { "chosen by you" };
+            ChosenLevel { level, reason: String::from(reason) }
+        }
         None => {
             let record_list = host.perform(round_key.child_key("confidence"), last_review_request(subject)).await?;
             let last = find_last_confidence(subject, record_list.records);

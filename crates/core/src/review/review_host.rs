@@ -38,7 +38,7 @@ impl<'a> ReviewHost<'a> {
         };
         let (size, escalated_size) = (task_size(false), task_size(true));
         let task = AgentTask { size, ..task };
-        AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size }
+        AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size, is_single_try: false }
     }
 
     /// Writes an event of a review into the journal.

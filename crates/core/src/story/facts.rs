@@ -153,6 +153,9 @@ pub struct StoryFileFacts {
     /// The paths of the file list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// The paths that the list had when the work began: those of earlier work, which need not change again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files_before: Vec<String>,
 }
 
 /// A task of a story.

@@ -94,6 +94,13 @@ pub(super) async fn run_session(
         // What the environment breaks is charged to no step.
         return Ok(StageEnd::Halted(environment_ending(fault)));
     }
+    if let Some(fault) = fault.filter(|fault| fault.instant)
+        && state.tries.note_instant_failure(&fault.detail)
+    {
+        state.tries.failed_at_once.clear();
+        let detail = format!("{} (failed twice, each time immediately)", fault.detail);
+        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)));
+    }
     state.tries.charged += u32::from(outcome.is_charged());
     Ok(match state.tries.charged >= allowed_sessions(host, state) {
         true => StageEnd::Halted(stuck_ending(state)),
@@ -158,6 +165,7 @@ async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         run_usage: &state.spent,
         parallel_tasks: 1,
         escalated_size: None,
+        is_single_try: true,
     };
     // Any answer is accepted: what it is worth shows in the workspace.
     consult_agent(host.host, consultation, |_| None).await

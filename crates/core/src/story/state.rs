@@ -141,15 +141,37 @@ pub struct StepTries {
     pub problems: Vec<StoryProblem>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<CheckResult>,
+    /// The agents that failed at once in this step, and how.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_at_once: Vec<InstantFailure>,
     /// The user works on it by hand, so no session is started before the work is looked at.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub by_hand: bool,
+}
+
+/// An agent that failed as soon as it was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InstantFailure {
+    pub agent: AgentName,
+    pub detail: String,
 }
 
 impl StepTries {
     /// Begins a new step: what the last one cost does not count against it.
     pub fn begin_step(&mut self) {
         *self = StepTries { total: self.total, ..StepTries::default() };
+    }
+
+    /// Remembers that the agent of the last session failed at once. Returns whether it has failed in the same way before: it would
+    /// fail again until something outside changes.
+    pub fn note_instant_failure(&mut self, detail: &str) -> bool {
+        let Some(agent) = self.last_agent.clone() else { return false };
+        let failure = InstantFailure { agent, detail: String::from(detail) };
+        let is_known = self.failed_at_once.contains(&failure);
+        if !is_known {
+            self.failed_at_once.push(failure);
+        }
+        is_known
     }
 }
 

@@ -221,7 +221,8 @@ fn check_tasks(story: &StoryName, facts: &StoryFacts, file: &StoryFileFacts, ver
     let unchanged: Vec<String> = listed_work().filter(|path| is_whole && !has_changed(path)).cloned().collect();
     let exists = |path: &String| facts.existing_files.contains(path);
     let missing: Vec<String> = unchanged.iter().filter(|path| !exists(path)).cloned().collect();
-    let untouched: Vec<String> = unchanged.into_iter().filter(exists).collect();
+    let is_earlier_work = |path: &String| file.files_before.contains(path);
+    let untouched: Vec<String> = unchanged.into_iter().filter(|path| exists(path) && !is_earlier_work(path)).collect();
     if !missing.is_empty() {
         verdict.problems.push(StoryProblem::MissingFiles { paths: missing });
     }

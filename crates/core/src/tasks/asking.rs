@@ -53,6 +53,9 @@ pub struct AgentConsultation<'a> {
     pub parallel_tasks: usize,
     /// The model size for a task that has failed; `None` keeps that of the task.
     pub escalated_size: Option<ModelSize>,
+    /// Whether a failed attempt is not repeated: the caller looks first at what it left. Another agent may still be asked instead of
+    /// one that cannot work.
+    pub is_single_try: bool,
 }
 
 /// Finds what is wrong with an answer to a task whose caller has no demands of its own; `None` accepts it.
@@ -69,7 +72,7 @@ pub async fn consult_agent(
     consultation: AgentConsultation<'_>,
     find_problem: impl Fn(&AnswerContent) -> Option<String>,
 ) -> Result<ConsultOutcome, ParkedRun> {
-    let AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size } = consultation;
+    let AgentConsultation { task_key, task, run_usage, parallel_tasks, escalated_size, is_single_try } = consultation;
     let own_timeout_ms = task.timeout_ms;
     let limits = &host.settings().limits;
     let cost_at_start = remaining_cost(limits, run_usage);
@@ -80,7 +83,8 @@ pub async fn consult_agent(
         task_key,
         outcome: ConsultOutcome::new(task.job),
         run_usage: run_usage.clone(),
-        asked_again: false,
+        // The one second attempt counts as made.
+        asked_again: is_single_try,
         asked_instead: Vec::new(),
         wait_count: 0,
         overload_waits: 0,

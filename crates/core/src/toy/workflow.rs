@@ -117,6 +117,7 @@ async fn ask_agent(
         run_usage: &state.spent,
         parallel_tasks: 1,
         escalated_size: None,
+        is_single_try: false,
     };
     let outcome = consult_agent(host, consultation, find_unreadable).await?;
     let answer = match outcome.last_content() {

@@ -54,8 +54,14 @@ impl OrderedHost {
     fn consult(&self, task: AgentTask, parallel_tasks: usize) -> ConsultOutcome {
         let (task_key, run_usage) = (Key::new("draft"), RunUsage::default());
         let escalated_size = Some(ModelSize::Large);
-        let consultation =
-            AgentConsultation { task_key: &task_key, task, run_usage: &run_usage, parallel_tasks, escalated_size };
+        let consultation = AgentConsultation {
+            task_key: &task_key,
+            task,
+            run_usage: &run_usage,
+            parallel_tasks,
+            escalated_size,
+            is_single_try: false,
+        };
         consult_agent(self, consultation, find_unreadable).now_or_never().unwrap().unwrap()
     }
 

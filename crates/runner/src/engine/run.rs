@@ -67,7 +67,7 @@ pub enum RunError {
     Project { project: PathBuf, cause: io::Error },
     #[error("{path} points outside the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
-    #[error("{subject} is already being reviewed by run {by}")]
+    #[error("run {by} is already at work on {subject}")]
     SubjectLocked { subject: String, by: RunId },
     #[error("run {run} is already running in another process")]
     RunLocked { run: RunId },

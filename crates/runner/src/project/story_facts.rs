@@ -83,7 +83,13 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
     let shelf = ProjectDirectory::open_project(&Project::from_root(observed.root));
     let LocatedStory { entry, file: story_file } = locate_story(&shelf, story);
     let live_file = story_file.filter(|story_file| !story_file.is_archived);
-    let file = live_file.and_then(|story_file| read_file(&shelf, &story_file));
+    let mut file = live_file.and_then(|story_file| read_file(&shelf, &story_file));
+    if let Some(file) = &mut file
+        && let Some(base_bytes) = (observed.read_base)(&file.path)
+    {
+        let base_story = story::read_story(&file.path, &String::from_utf8_lossy(&base_bytes));
+        file.files_before = base_story.files.iter().map(|listed| normalize_path(&listed.text)).collect();
+    }
     let changed_tests = list_tests(observed.root, &observed.work);
     let criteria = file.as_ref().map(|file| file.criteria.clone()).unwrap_or_default();
     let tested_criteria = find_tested(observed.root, &changed_tests, &criteria);
@@ -148,6 +154,7 @@ fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFi
         criteria,
         excused_criteria,
         files: parsed.files.iter().map(|file| normalize_path(&file.text)).collect(),
+        files_before: Vec::new(),
     })
 }
 
