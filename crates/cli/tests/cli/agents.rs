@@ -502,7 +502,7 @@ fn a_second_run_on_a_busy_subject_is_refused_with_the_id_of_the_first() {
 
     assert_eq!(second_run.exit_code, Some(2), "{}", second_run.stderr);
     insta::assert_snapshot!(sandbox.normalize_output(&second_run.stderr), @"
-    error: run [run] is already at work on plan.md
+    error: plan.md is already being worked on by run [run]
       Two runs on the same subject would overwrite each other's work.
       1. check the other run: `tribunal status [run]`
       2. or wait until it has ended

@@ -329,7 +329,7 @@ fn two_subjects_can_be_reviewed_at_once_and_one_subject_only_once() {
     assert!(output.stderr.contains("several runs are running"), "{}", output.stderr);
     let busy_output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(busy_output.exit_code, Some(2));
-    assert!(busy_output.stderr.contains("is already at work on plan.md"), "{}", busy_output.stderr);
+    assert!(busy_output.stderr.contains("plan.md is already being worked on by run plan-"), "{}", busy_output.stderr);
     open_gate(&gate_path);
     for (mut child, mut lines) in [first_review, second_review] {
         let mut remaining_output = String::new();

@@ -232,7 +232,7 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
     let output = sandbox.run_tribunal(&["review", "one.md", "two.md", "--progress", "summary"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @"
-    one      │ error: run other-abcd is already at work on one.md
+    one      │ error: one.md is already being worked on by run other-abcd
     one      │   Two runs on the same subject would overwrite each other's work.
     one      │   1. check the other run: `tribunal status other-abcd`
     one      │   2. or wait until it has ended
@@ -245,14 +245,14 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
     two-xxxx │         tribunal log two-xxxx
 
     2 runs:
-      -         not started  run other-abcd is already at work on one.md
+      -         not started  one.md is already being worked on by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
     // One job at a time gives the same result.
     let output = sandbox.run_tribunal(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     insta::assert_snapshot!(mask_figures(&group_lines_by_run(&sandbox, &output.stderr)), @"
-    error: run other-abcd is already at work on one.md
+    error: one.md is already being worked on by run other-abcd
       Two runs on the same subject would overwrite each other's work.
       1. check the other run: `tribunal status other-abcd`
       2. or wait until it has ended
@@ -266,7 +266,7 @@ fn a_busy_subject_is_reported_and_the_others_are_reviewed() {
             tribunal log two-xxxx
 
     2 runs:
-      -         not started  run other-abcd is already at work on one.md
+      -         not started  one.md is already being worked on by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
     // The JSON output has the error among the events of the other runs.
@@ -406,7 +406,7 @@ fn detached_runs_work_side_by_side_and_a_run_that_cannot_start_is_reported() {
     while !sandbox.read_file(".tribunal/logs/detached.log").contains("2. or wait until it has ended\n") {}
     let detached_log = sandbox.read_file(".tribunal/logs/detached.log");
     assert!(
-        detached_log.contains("three      │ error: run other-abcd is already at work on three.md"),
+        detached_log.contains("three      │ error: three.md is already being worked on by run other-abcd"),
         "{detached_log}"
     );
 }

@@ -67,7 +67,7 @@ pub enum RunError {
     Project { project: PathBuf, cause: io::Error },
     #[error("{path} points outside the project, to {}", to.display())]
     LeadsOut { path: String, to: PathBuf },
-    #[error("run {by} is already at work on {subject}")]
+    #[error("{subject} is already being worked on by run {by}")]
     SubjectLocked { subject: String, by: RunId },
     #[error("run {run} is already running in another process")]
     RunLocked { run: RunId },
