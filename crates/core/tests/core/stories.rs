@@ -111,9 +111,9 @@ fn every_outcome_charges_what_it_should() {
     for (deed, expected) in
         [(Crashes, SessionOutcome::Crashed), (GoesSilent, SessionOutcome::Stuck), (TimesOut, SessionOutcome::TimedOut)]
     {
-        // The service asks once more before a session counts as failed.
+        // What a session left is looked at before another one is paid for, so each of them counts.
         let (_, trial) = run_story(sample_plan(), with_sessions(&[deed, deed, Honest]));
-        assert_eq!(session_outcomes(&trial), [expected, SessionOutcome::Completed], "{deed:?}");
+        assert_eq!(session_outcomes(&trial), [expected, expected, SessionOutcome::Completed], "{deed:?}");
     }
     let (outcome, trial) = run_story(sample_plan(), with_sessions(&[NeverActs]));
     assert_eq!(reason_of(&outcome), RunReason::Environment);
