@@ -105,7 +105,7 @@ pub fn moved_too_often(branch_name: &str) -> RunEnding {
     RunEnding::new(RunReason::Environment, detail)
 }
 
-/// Adds to the description of a result that it waits on a branch of its own.
+/// Says where work is that waits on a branch of its own; `None` if it is where it should be.
 pub fn describe_waiting(landed: &LandedWork) -> Option<String> {
     let branch = &landed.branch;
     (!landed.in_the_way.is_empty()).then(|| {

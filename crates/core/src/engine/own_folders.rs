@@ -9,24 +9,18 @@ pub struct OwnFolders {
     pub reviews: String,
     /// The questions that wait for the user, as files in which the answer can be written.
     pub decisions: String,
-    /// What came of stories and sprints.
-    pub reports: String,
 }
 
 impl OwnFolders {
-    /// All folders lie beside that of the reviews.
+    /// The decisions lie beside the reviews.
     pub fn beside_reviews(reviews_dir: &str) -> OwnFolders {
         let reviews_dir = reviews_dir.trim_end_matches('/');
         let parent_prefix = reviews_dir.rfind('/').map_or("", |slash| &reviews_dir[..=slash]);
-        OwnFolders {
-            reviews: String::from(reviews_dir),
-            decisions: format!("{parent_prefix}awaiting-human"),
-            reports: format!("{parent_prefix}reports"),
-        }
+        OwnFolders { reviews: String::from(reviews_dir), decisions: format!("{parent_prefix}awaiting-human") }
     }
 
-    pub fn list_all(&self) -> [&str; 3] {
-        [&self.reviews, &self.decisions, &self.reports]
+    pub fn list_all(&self) -> [&str; 2] {
+        [&self.reviews, &self.decisions]
     }
 
     /// Whether a path of the project lies in one of the folders.

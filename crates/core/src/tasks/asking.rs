@@ -53,8 +53,8 @@ pub struct AgentConsultation<'a> {
     pub parallel_tasks: usize,
     /// The model size for a task that has failed; `None` keeps that of the task.
     pub escalated_size: Option<ModelSize>,
-    /// Whether a failed attempt is not repeated: the caller looks first at what it left. Another agent may still be asked instead of
-    /// one that cannot work.
+    /// Whether an agent that broke off is not asked again: the caller looks first at what it left. What the environment breaks is
+    /// repeated as ever, by this agent or by another one.
     pub is_single_try: bool,
 }
 
@@ -83,8 +83,7 @@ pub async fn consult_agent(
         task_key,
         outcome: ConsultOutcome::new(task.job),
         run_usage: run_usage.clone(),
-        // The one second attempt counts as made.
-        asked_again: is_single_try,
+        second_try: if is_single_try { SecondTry::AfterOutage } else { SecondTry::Free },
         asked_instead: Vec::new(),
         wait_count: 0,
         overload_waits: 0,
@@ -151,13 +150,22 @@ fn scatter(task_key: &Key, wait_number: u32, limit: u64) -> u64 {
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % limit.max(1)
 }
 
+/// Whether the agent may be asked a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SecondTry {
+    Free,
+    /// Only if the environment failed, not if the agent broke off.
+    AfterOutage,
+    Made,
+}
+
 struct ConsultState<'a> {
     host: &'a dyn Host,
     task_key: &'a Key,
     outcome: ConsultOutcome,
     /// The usage of the run including that of this consultation.
     run_usage: RunUsage,
-    asked_again: bool,
+    second_try: SecondTry,
     /// The agents that were asked instead of others.
     asked_instead: Vec<AgentName>,
     wait_count: u32,
@@ -200,8 +208,8 @@ impl ConsultState<'_> {
             self.outcome.replies.push(KeyedReply { reply_key, reply });
         }
         // Only one correction: the second answer counts as it is.
-        let Some(problem) = problem.filter(|_| !self.asked_again) else { return NextAsk::Done };
-        self.asked_again = true;
+        let Some(problem) = problem.filter(|_| self.second_try != SecondTry::Made) else { return NextAsk::Done };
+        self.second_try = SecondTry::Made;
         self.task.brief.set_correction(problem);
         // In the same session the correction is enough; in a new one the prompt has everything.
         self.task.session = kept_session.filter(|kept_session| self.can_continue_session(kept_session));
@@ -239,7 +247,7 @@ impl ConsultState<'_> {
         let attempt = match fault.policy() {
             FaultPolicy::Wait => AttemptOutcome::Limited,
             // An outage passes; the agent itself works.
-            _ if fault.kind == FaultKind::Overloaded && self.asked_again => AttemptOutcome::Limited,
+            _ if fault.kind == FaultKind::Overloaded && self.second_try == SecondTry::Made => AttemptOutcome::Limited,
             // This counts as two failures, so that other tasks do not ask this agent in vain.
             FaultPolicy::FallBack | FaultPolicy::Stop if fault.is_environment() => AttemptOutcome::CannotWork,
             _ => AttemptOutcome::Failed,
@@ -250,8 +258,11 @@ impl ConsultState<'_> {
         match fault.policy() {
             FaultPolicy::Stop => Ok(NextAsk::Done),
             FaultPolicy::Wait => self.handle_usage_limit(&fault).await,
+            FaultPolicy::Retry if self.second_try == SecondTry::AfterOutage => Ok(NextAsk::Done),
             // The one second attempt is shared with corrections.
-            FaultPolicy::Retry | FaultPolicy::RetryThenFallBack if !self.asked_again => self.retry_after_pause().await,
+            FaultPolicy::Retry | FaultPolicy::RetryThenFallBack if self.second_try != SecondTry::Made => {
+                self.retry_after_pause().await
+            }
             FaultPolicy::Retry => Ok(NextAsk::Done),
             FaultPolicy::RetryThenFallBack | FaultPolicy::FallBack => self.ask_other_or_wait(&fault).await,
         }
@@ -271,7 +282,7 @@ impl ConsultState<'_> {
 
     /// Retries after a pause, with the stand-in of an agent that keeps failing.
     async fn retry_after_pause(&mut self) -> Result<NextAsk, ParkedRun> {
-        self.asked_again = true;
+        self.second_try = SecondTry::Made;
         // A failed task is worth a larger model.
         self.task.size = self.escalated_size.or(self.task.size);
         let stand_in_agent =

@@ -52,6 +52,10 @@ impl OrderedHost {
     }
 
     fn consult(&self, task: AgentTask, parallel_tasks: usize) -> ConsultOutcome {
+        self.consult_with(task, parallel_tasks, false)
+    }
+
+    fn consult_with(&self, task: AgentTask, parallel_tasks: usize, is_single_try: bool) -> ConsultOutcome {
         let (task_key, run_usage) = (Key::new("draft"), RunUsage::default());
         let escalated_size = Some(ModelSize::Large);
         let consultation = AgentConsultation {
@@ -60,7 +64,7 @@ impl OrderedHost {
             run_usage: &run_usage,
             parallel_tasks,
             escalated_size,
-            is_single_try: false,
+            is_single_try,
         };
         consult_agent(self, consultation, find_unreadable).now_or_never().unwrap().unwrap()
     }
@@ -190,6 +194,19 @@ fn a_failed_task_is_recorded_for_every_kind_of_run_and_gets_the_larger_model() {
     let host = OrderedHost::new([status_reply(WorkStatus::InProgress)]);
     host.consult(private_task(), 1).record_result(&host, &mut run_usage, true);
     assert_eq!((run_usage.failures_in_a_row, run_usage.failing.len()), (0, 0));
+}
+
+#[test]
+fn a_single_try_repeats_what_the_environment_broke_and_nothing_else() {
+    for (fault, expected) in [
+        (FaultKind::Killed { signal: 9 }, &["draft"][..]),
+        (FaultKind::TimedOut, &["draft"]),
+        (FaultKind::Connection, &["draft", "draft/pause", "draft/again"]),
+    ] {
+        let host = OrderedHost::new([samples::failed_task_reply(fault.clone()), status_reply(WorkStatus::Complete)]);
+        host.consult_with(private_task(), 1, true);
+        assert_eq!(host.requested_keys(), expected, "{fault:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::{fs, io, path::Path, sync::Arc};
 
 use tribunal_bmad::{
-    board::{self, BoardEntryState, edit as board_edit, edit::MoveMode},
+    board::{
+        self, BoardEntryState, edit as board_edit,
+        edit::{BoardMoveRefusal, MoveMode},
+    },
     config,
     deferred_work::{self, NewDeferredItem},
     keys::BoardKey,
@@ -144,8 +147,7 @@ impl<'r> StoryWriter<'r> {
             });
             let Some(entry) = entry else { return Err(format!("{} is not on it", self.story.key)) };
             let moved = board_edit::move_entry(board_text, &entry.key, target, MoveMode::Forced);
-            // The board was read a moment ago, so only the form of the value can be in the way.
-            let moved = moved.map_err(|_| format!("the state of {} cannot be edited in place", self.story.key))?;
+            let moved = moved.map_err(|refusal| format!("{}: {}", self.story.key, describe_refusal(&refusal)))?;
             Ok((moved.board_text, !moved.moves.is_empty()))
         });
         match moved {
@@ -265,6 +267,27 @@ fn is_newer(checked_path: &Path, reference_path: &Path) -> bool {
     match (modified(checked_path), modified(reference_path)) {
         (Ok(checked), Ok(reference)) => checked > reference,
         _ => false,
+    }
+}
+
+/// Says why the board could not be edited.
+fn describe_refusal(refusal: &BoardMoveRefusal) -> String {
+    match refusal {
+        BoardMoveRefusal::BrokenBoard { board } => match board.problems.first() {
+            Some(problem) => problem.to_string(),
+            None => "the board cannot be read".to_string(),
+        },
+        BoardMoveRefusal::UnknownKey { .. } => "it is not on the board".to_string(),
+        BoardMoveRefusal::NoKnownState { raw_state, line, .. } => {
+            format!("line {line} says `{raw_state}`, which is no known state")
+        }
+        BoardMoveRefusal::WrongKind { target, .. } | BoardMoveRefusal::OutOfOrder { target, .. } => {
+            format!("it cannot be moved to {target}")
+        }
+        BoardMoveRefusal::NotPlainValue { line, .. } => {
+            format!("the value in line {line} is an alias or has several lines, which is not edited")
+        }
+        BoardMoveRefusal::WouldChangeMore { .. } => "the edit would change more than its line".to_string(),
     }
 }
 

@@ -217,8 +217,9 @@ pub(super) fn commit_plan_files(
             return context.print_note(&format!("{}; you would be asked first", escape_line(&problem)));
         }
         CommitConsent::Unknown if context.can_ask() => {
-            context.print_note(&format!("{}. {MISSING_IN_CLONE}", escape_line(&problem)))?;
-            ask_yes_no(&format!("commit {pronoun} as \"{PLAN_MESSAGE}\""))?
+            context.print_note(MISSING_IN_CLONE)?;
+            // The question names the files: notes may be silenced.
+            ask_yes_no(&format!("{}; commit {pronoun} as \"{PLAN_MESSAGE}\"", escape_line(&problem)))?
         }
         CommitConsent::Unknown => false,
     };

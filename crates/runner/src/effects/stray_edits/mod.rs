@@ -79,7 +79,7 @@ fn copies_project(context: &EffectContext) -> bool {
 }
 
 /// Lists the directories that Tribunal writes into.
-pub(super) fn own_directories(context: &EffectContext) -> [String; 3] {
+pub(super) fn own_directories(context: &EffectContext) -> [String; 2] {
     context.settings.own_folders().list_all().map(|folder| format!("{folder}/"))
 }
 

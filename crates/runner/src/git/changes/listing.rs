@@ -255,10 +255,7 @@ fn is_own_file(relative_path: &str, reviews_dir: &str) -> bool {
             file_name.ends_with("-issues.md")
                 || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
         });
-    is_tracker_file
-        || [own_folders.decisions, own_folders.reports]
-            .iter()
-            .any(|folder| Path::new(relative_path).starts_with(folder))
+    is_tracker_file || Path::new(relative_path).starts_with(own_folders.decisions)
 }
 
 fn omission_reason(
