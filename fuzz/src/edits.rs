@@ -1,7 +1,7 @@
 //! What an edit must keep: every line but those it names, byte by byte; of a status all but its word.
 
 use tribunal_bmad::{
-    deferred_work::{self, NewDeferredItem},
+    deferred_work::{self, LedgerClosing, NewDeferredItem},
     states::{StateMeaning, StoryStatus},
     story::{
         self, FollowUpKind, ReviewDialect, StoryTask,
@@ -26,6 +26,10 @@ pub(crate) fn story(text: &str) {
     if let Ok(new) = edit::add_files(text, &["src/new.rs", "Makefile", "a b.rs"]) {
         assert!(is_longer(text, &new), "{text:?} became {new:?}");
         assert_eq!(edit::add_files(&new, &["src/new.rs", "Makefile", "a b.rs"]).as_deref(), Ok(new.as_str()));
+    }
+    let actions = ["Buy the domain".to_string(), text.chars().take(60).collect()];
+    if let Ok(new) = edit::confirm_actions(text, &actions, "2026-01-02") {
+        assert_eq!(edit::confirm_actions(&new, &actions, "2026-01-03").as_deref(), Ok(new.as_str()));
     }
     let item = |text: &str, place: Option<&str>| NewFollowUp {
         kind: FollowUpKind::Patch,
@@ -59,14 +63,42 @@ pub(crate) fn ledger(text: &str) {
     let _ = deferred_work::read_ledger(text);
     let own: String = text.chars().take(60).collect();
     let items = [
-        NewDeferredItem { source: "spec-1-2-x.md".into(), summary: "later".into(), evidence: own.clone() },
-        NewDeferredItem { source: own.clone(), summary: own.clone(), evidence: String::new() },
+        NewDeferredItem {
+            source: "spec-1-2-x.md".into(),
+            summary: "later".into(),
+            evidence: own.clone(),
+            severity: "low".into(),
+            place: own.clone(),
+        },
+        NewDeferredItem {
+            source: own.clone(),
+            summary: own.clone(),
+            evidence: String::new(),
+            severity: own.clone(),
+            place: String::new(),
+        },
     ];
     let new = deferred_work::add_items(text, &items);
     let mut new_lines = new.split('\n').map(|line| line.trim_end_matches('\r'));
     let is_kept = |line: &str| new_lines.any(|new_line| new_line == line.trim_end_matches('\r'));
     assert!(text.split('\n').all(is_kept), "{text:?} became {new:?}");
     let _ = deferred_work::read_ledger(&new);
+    closed(text, &own);
+}
+
+/// Closing keeps every item, and only those that were asked for are done.
+fn closed(text: &str, own: &str) {
+    let before = deferred_work::read_ledger(text).items;
+    let ids: Vec<String> = before.iter().filter_map(|item| item.id.clone()).step_by(2).take(4).collect();
+    let closing = LedgerClosing { date: "2026-01-02".into(), resolution: own.to_string() };
+    let closed = deferred_work::close_items(text, &ids, &closing);
+    let after = deferred_work::read_ledger(&closed.ledger_text).items;
+    assert_eq!(before.len(), after.len(), "{text:?} became {:?}", closed.ledger_text);
+    for (old, new) in before.iter().zip(&after) {
+        let is_closed = old.id.as_ref().is_some_and(|id| closed.closed.contains(id));
+        assert!(new.done == old.done || is_closed, "{text:?} became {:?}", closed.ledger_text);
+    }
+    assert_eq!(deferred_work::close_items(&closed.ledger_text, &ids, &closing).ledger_text, closed.ledger_text);
 }
 
 /// The old bytes are all there, in their order, around one piece that is new.

@@ -46,7 +46,7 @@ const COMMANDS: &[XtaskCommand] = &[
     },
     XtaskCommand {
         name: "bench",
-        about: "the figures people feel against their limits; names of some of them, else all",
+        about: "the figures people feel against their limits; names of some of them, else all; --stories N of the sprint",
         run: bench::run,
     },
     XtaskCommand {

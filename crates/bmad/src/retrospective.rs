@@ -97,6 +97,20 @@ fn read_front_matter(retro_path: &str, front_matter: &YamlNode, retrospective: &
     }
 }
 
+/// Whether a file is the retrospective of an epic by its name: `epic-1-retro-2026-01-02.md`, `epic-01-retrospective.md`.
+pub fn is_retrospective_of(file_name: &str, epic: u32) -> bool {
+    let lower_name = file_name.to_ascii_lowercase();
+    let Some(after_epic) = lower_name.strip_suffix(".md").and_then(|file_stem| file_stem.strip_prefix("epic-")) else {
+        return false;
+    };
+    // The whole number counts: `epic-12-retro` is not about epic 1.
+    let Some((number_text, after_number)) = after_epic.split_once('-') else { return false };
+    let first_word = after_number.split('-').next().unwrap_or_default();
+    number_text.chars().all(|character| character.is_ascii_digit())
+        && number_text.parse::<u32>() == Ok(epic)
+        && (first_word == "retro" || first_word == "retrospective")
+}
+
 /// The number behind the word `epic`.
 fn find_epic_number(named_text: &str) -> Option<u32> {
     let named_text = named_text.to_ascii_lowercase();
@@ -181,6 +195,32 @@ mod tests {
         None None None None [] ["retro-verdict-unknown r.md:2: unknown verdict \"accepted | rejected\""]
         None None None None [] ["front-matter-broken r.md:2: invalid YAML: unclosed bracket '[' (in the front matter)"]
         "#);
+    }
+
+    #[test]
+    fn a_retrospective_is_found_by_the_name_of_its_file() {
+        for file_name in [
+            "epic-1-retro-2026-01-02.md",
+            "epic-1-retrospective.md",
+            "epic-01-retro.md",
+            "Epic-1-Retro.md",
+            "epic-1-retrospective-2.md",
+        ] {
+            assert!(is_retrospective_of(file_name, 1), "{file_name}");
+        }
+        for file_name in [
+            "epic-12-retro-2026-01-02.md",
+            "epic-11-retro.md",
+            "epic-1.md",
+            "epic-1-retrofit.md",
+            "epic-+1-retro.md",
+            "epic--1-retro.md",
+            "1-1-retro.md",
+            "epic-1-retro.txt",
+        ] {
+            assert!(!is_retrospective_of(file_name, 1), "{file_name}");
+        }
+        assert!(is_retrospective_of("epic-12-retro-2026-01-02.md", 12));
     }
 
     proptest! {

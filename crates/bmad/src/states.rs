@@ -111,7 +111,13 @@ const STATE_WORDS: &[(StateMeaning, &[&str])] = &[
         ],
     ),
     (Optional, &["optional"]),
-    (Parked(ParkedState::Blocked), &["blocked", "waiting", "stuck", "bloqué", "bloqueado", "blockiert", "заблокировано", "受阻"]),
+    (
+        Parked(ParkedState::Blocked),
+        &[
+            "blocked", "waiting", "stuck", "awaiting-operator", "awaiting-human", "waiting-for-operator", "bloqué", "bloqueado",
+            "blockiert", "заблокировано", "受阻",
+        ],
+    ),
     (
         Parked(ParkedState::Deferred),
         &[
@@ -383,6 +389,9 @@ mod tests {
             ("Blocked by 1-2", ParkedState::Blocked),
             ("in-progress (BLOCKED)", ParkedState::Blocked),
             ("ready-for-dev - blocked by 1-2", ParkedState::Blocked),
+            ("awaiting-operator", ParkedState::Blocked),
+            ("Awaiting Human (the domain)", ParkedState::Blocked),
+            ("waiting_for_operator", ParkedState::Blocked),
             ("deferred", ParkedState::Deferred),
             ("on hold", ParkedState::Deferred),
             ("moved-to-epic-4", ParkedState::Dropped),

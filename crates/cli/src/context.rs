@@ -187,6 +187,20 @@ impl CommandContext {
         })
     }
 
+    /// Finds the run that the user means, with its journal: the named one, or the last sprint or story that the user started, or the
+    /// last run of any kind.
+    pub fn find_reported_run(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {
+        let found_run = self.find_requested_id(project, typed_run, |store, run_id| {
+            let run_view = RunView::from_entries(&store.last_entry_of(run_id, &["run_started"])?);
+            let is_story = matches!(run_view.order, Some(RunOrder::Story(_) | RunOrder::Sprint(_)));
+            Ok(is_story && run_view.parent.is_none())
+        });
+        match found_run {
+            Err(_) if typed_run.is_none() => self.find_requested_run(project, None),
+            found_run => found_run,
+        }
+    }
+
     /// Finds the run that the user means, with its journal: the named one, or the last that has changes or findings. A loop has
     /// neither.
     pub fn find_requested_work(&self, project: &Project, typed_run: Option<&str>) -> Result<(Store, RunId), UserError> {

@@ -17,6 +17,7 @@ pub mod engine;
 pub mod loop_run;
 pub mod review;
 pub mod session;
+pub mod sprint;
 pub mod story;
 pub mod tasks;
 pub mod text;

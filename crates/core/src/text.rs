@@ -10,9 +10,13 @@ use alloc::{
 pub(crate) mod word_table;
 pub mod words;
 
-/// Formats a count for users: `1 line`, `2 lines`.
+/// Formats a count for users: `1 line`, `2 lines`, `2 stories`.
 pub fn format_count(amount: u32, noun: &str) -> String {
-    if amount == 1 { format!("1 {noun}") } else { format!("{amount} {noun}s") }
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        _ if amount == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{amount} {stem}ies"),
+        None => format!("{amount} {noun}s"),
+    }
 }
 
 /// A heading with the lines that it covers, down to the next heading of the same or a higher rank.

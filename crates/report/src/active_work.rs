@@ -79,6 +79,9 @@ impl ActiveWork {
             | Effect::ReadStory(_)
             | Effect::WriteStory(_)
             | Effect::RestoreBoard(_)
+            | Effect::ReadSprint(_)
+            | Effect::PlanStory(_)
+            | Effect::FinishRetrospective(_)
             | Effect::Notify(_) => development_text::describe_work(effect).map(own_work),
             // Waits for usage limits are shown with the time of the reset. The others are over at once.
             Effect::AwaitReset(_)

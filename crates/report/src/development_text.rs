@@ -9,6 +9,7 @@ use tribunal_core::{
         workspace::OpenOutcome,
     },
     engine::effect::{Effect, Reply},
+    sprint::facts::{RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{StoryReading, StoryWriting},
 };
 
@@ -51,6 +52,9 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
         Effect::ReadChange(read_change) => format!("list the change {}", read_change.title),
         Effect::Notify(notify) => format!("notify: {}", notify.text),
         Effect::ReadStory(read_story) => format!("read the story {}", read_story.story.key),
+        Effect::ReadSprint(_) => "read the board".to_string(),
+        Effect::PlanStory(plan_story) => format!("plan the story {}", plan_story.story),
+        Effect::FinishRetrospective(finish) => format!("read the retrospective of epic {}", finish.epic),
         Effect::RestoreBoard(restore) => format!("restore the board in {}", restore.workspace),
         Effect::WriteStory(write) => format!("write the story {} ({})", write.story.key, write.stage),
         _ => return None,
@@ -84,6 +88,17 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::ReadStory(StoryReading::Read(facts)) => {
             let board_word = facts.board.as_ref().map_or("not on the board", |fact| fact.word.as_str());
             format!("{board_word}, {} changed", phrases::format_count(facts.work.changed_count, "file"))
+        }
+        Reply::ReadSprint(SprintReading::Read(facts)) => {
+            format!("{} open, {} done", facts.open_count, facts.done_count)
+        }
+        Reply::PlanStory(StoryPlanning::Planned(planned)) => planned.name.title.clone(),
+        Reply::PlanStory(StoryPlanning::Refused { detail }) => detail.clone(),
+        Reply::PlanStory(StoryPlanning::Claimed { claimant }) => format!("run {claimant} works on it"),
+        Reply::FinishRetrospective(RetrospectiveOutcome::Held { lesson, .. }) => lesson.describe(),
+        Reply::FinishRetrospective(RetrospectiveOutcome::Missing { .. }) => "there is no document".to_string(),
+        Reply::FinishRetrospective(RetrospectiveOutcome::Strayed { paths }) => {
+            format!("it also changed {}", paths.join(", "))
         }
         Reply::WriteStory(StoryWriting::Written { paths, .. })
         | Reply::RestoreBoard(StoryWriting::Written { paths, .. }) => {

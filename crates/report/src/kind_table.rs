@@ -288,6 +288,7 @@ kind_reporters! {
     Session(crate::session::SessionReporter);
     Loop(crate::loop_run::LoopReporter);
     Story(crate::story::StoryReporter);
+    Sprint(crate::sprint::SprintReporter);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::ToyReporter);
 }

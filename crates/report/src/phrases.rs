@@ -85,16 +85,14 @@ pub(crate) use tribunal_core::text::format_count;
 pub(crate) fn describe_limits(own_limits: &[String], limits: &RunLimits) -> String {
     let mut limit_texts = own_limits.to_vec();
     limit_texts.push(format!("{} in a row", format_count(limits.failures, "failure")));
+    // What its parent lends a child is never more than what the child's own limits allow.
+    let LimitShare { runtime_ms, cost, tokens } = limits.share.unwrap_or_else(|| limits.as_share());
     // The limit is stored in milliseconds; a part of a minute is not shown.
-    limit_texts.push(format!("{} min", limits.runtime_ms / 60_000));
-    let token_text = format!("or {} tokens if no cost is reported", abbreviate_count(limits.tokens));
-    limit_texts.push(format!("{} ({token_text})", format_cost(limits.cost)));
-    let share_text = limits.share.map(|share| {
-        let LimitShare { runtime_ms, cost, tokens } = share;
-        let tokens_text = abbreviate_count(tokens);
-        format!(" · from its parent: {} min, {} or {tokens_text} tokens", runtime_ms / 60_000, format_cost(cost))
-    });
-    limit_texts.join(", ") + &share_text.unwrap_or_default()
+    limit_texts.push(format!("{} min", runtime_ms / 60_000));
+    let token_text = format!("or {} tokens if no cost is reported", abbreviate_count(tokens));
+    limit_texts.push(format!("{} ({token_text})", format_cost(cost)));
+    let share_text = if limits.share.is_some() { " of its parent's" } else { "" };
+    limit_texts.join(", ") + share_text
 }
 
 /// Formats a duration as a clock does: `0:14`, `12:05`, `2:00:00`.

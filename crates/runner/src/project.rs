@@ -1,11 +1,15 @@
 //! Where things are in a user's project.
 
 pub(crate) mod atomic_files;
+pub mod bmad_project;
 pub mod document_search;
 pub mod file_edits;
 pub mod locked_edit;
 pub mod project_files;
+pub mod report_files;
+pub mod sprint_facts;
 pub mod story_facts;
+pub mod story_plan;
 pub mod subject;
 
 use std::{

@@ -17,6 +17,8 @@ mod random_world;
 mod record_table;
 pub mod samples;
 mod scripted_world;
+mod session_stamp;
+mod sprint_world;
 mod story_world;
 pub mod trial;
 
@@ -29,6 +31,8 @@ pub use random_tree::{RandomTree, TreeChild, total_usage};
 pub use random_world::{FaultRates, RandomWorld};
 pub use record_table::RecordTable;
 pub use scripted_world::ScriptedWorld;
+pub use session_stamp::SessionStamp;
+pub use sprint_world::{BoardStory, STORY_TOKENS, SprintWorld, StoryEnd};
 pub use story_world::{ReviewEnd, SessionDeed, StoryScript, StoryWorld};
 
 /// The journal of a review from its start to its end, one entry per line: a sample for code that reads or draws journals.

@@ -93,6 +93,10 @@ pub struct StoryScript {
     pub answers: Vec<&'static str>,
     /// Whether the story's file has to be written first.
     pub lacks_file: bool,
+    /// What the story owes and only a person can do.
+    pub owed: Vec<&'static str>,
+    /// Whether the work was done before the run began.
+    pub is_developed: bool,
 }
 
 /// A workspace with a story in it.
@@ -138,9 +142,18 @@ struct StoryParts {
 }
 
 impl StoryWorld {
-    pub fn new(script: StoryScript, seed: u64) -> StoryWorld {
+    pub fn new(mut script: StoryScript, seed: u64) -> StoryWorld {
+        let is_done = script.is_developed;
+        if script.sessions.is_empty() && Dice::new(!seed).roll_percent(20) {
+            script.owed = vec!["buy the domain"];
+        }
         let work = StoryDeeds {
-            parts: StoryParts { has_file: !script.lacks_file, ..StoryParts::default() },
+            parts: StoryParts {
+                has_file: !script.lacks_file,
+                has_code: is_done,
+                has_tests: is_done,
+                has_ticks: is_done,
+            },
             last_check_passed: true,
             ..StoryDeeds::default()
         };
@@ -155,6 +168,11 @@ impl StoryWorld {
             work,
             open_decision: None,
         }
+    }
+
+    /// Has the user give one more answer.
+    pub fn add_answer(&mut self, choice: &'static str) {
+        self.script.answers.push(choice);
     }
 
     /// Lets work land without a review.
@@ -188,6 +206,7 @@ impl StoryWorld {
             status: stage(if done { StoryStage::Review } else { StoryStage::ReadyForDev }),
             tasks: vec![TaskFact { text: "Do it".into(), done, criteria: vec![1] }],
             criteria: vec![1],
+            owed: self.script.owed.iter().map(ToString::to_string).collect(),
             files: if self.work.parts.has_code { vec!["src/a.rs".into()] } else { Vec::new() },
             ..StoryFileFacts::default()
         };
@@ -427,6 +446,8 @@ impl SimulatedWorld for StoryWorld {
             Effect::Ask(asked) => self.answer_task(&asked.task),
             Effect::ReadStory(_) => self.read_story(),
             Effect::WriteStory(write) => {
+                let is_confirmed = !write.confirmed.is_empty() || self.script.owed.is_empty();
+                assert!(is_confirmed || write.stage != StoryStage::Done, "a story is done that owes something");
                 self.written.push(write.clone());
                 Reply::WriteStory(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
             }

@@ -7,6 +7,8 @@
 mod binary_runs;
 mod headless_loop;
 mod hook;
+mod scripted_project;
+mod sprint_stories;
 mod story_sessions;
 mod table;
 mod workspaces;
@@ -33,6 +35,7 @@ const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry { name: "handoff", run: binary_runs::measure_handoff },
     BenchEntry { name: "loop", run: headless_loop::measure_headless_loop },
     BenchEntry { name: "story", run: story_sessions::measure_story },
+    BenchEntry { name: "sprint", run: sprint_stories::measure_sprint },
     BenchEntry { name: "hook", run: hook::measure_hook },
     BenchEntry { name: "copies", run: workspaces::measure_workspaces },
     BenchEntry { name: "at-once", run: measure_many_agents },
@@ -42,29 +45,58 @@ const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry { name: "similarity", run: measure_loop_check },
 ];
 
-/// The programs to measure.
+/// The programs to measure, and how.
 struct BuiltPrograms {
     /// The directory that contains `tribunal` and the agents of the test kit.
     programs_dir: PathBuf,
     is_debug: bool,
+    /// The length of the sprint, if it was chosen.
+    story_count: Option<u32>,
+}
+
+/// What was typed after `cargo xtask bench`.
+#[derive(Debug, Default)]
+struct BenchArguments {
+    is_debug: bool,
+    story_count: Option<u32>,
+    bench_names: Vec<OsString>,
+}
+
+impl BenchArguments {
+    fn parse_words(words: &[OsString]) -> Result<BenchArguments> {
+        let mut parsed = BenchArguments::default();
+        let mut remaining_words = words.iter();
+        while let Some(word) = remaining_words.next() {
+            if word == "--debug" {
+                parsed.is_debug = true;
+            } else if word == "--stories" {
+                let typed_count = remaining_words.next().and_then(|count| count.to_str()?.parse::<u32>().ok());
+                // There is nothing to measure between the stories of a sprint with one.
+                let story_count = typed_count.filter(|count| *count > 1);
+                parsed.story_count = Some(story_count.context("--stories needs a number from 2 on")?);
+            } else {
+                // Everything else is the name of a benchmark.
+                parsed.bench_names.push(word.clone());
+            }
+        }
+        Ok(parsed)
+    }
 }
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
-    let is_debug = arguments.iter().any(|argument| argument == "--debug");
-    // Every argument except the flag is the name of a benchmark.
-    let named_benches: Vec<&OsString> = arguments.iter().filter(|argument| *argument != "--debug").collect();
+    let BenchArguments { is_debug, story_count, bench_names } = BenchArguments::parse_words(arguments)?;
     if let Some(unknown_bench) =
-        named_benches.iter().find(|bench_name| !BENCH_ENTRIES.iter().any(|bench| **bench_name == bench.name))
+        bench_names.iter().find(|bench_name| !BENCH_ENTRIES.iter().any(|bench| **bench_name == *bench.name))
     {
         let known_names: Vec<&str> = BENCH_ENTRIES.iter().map(|bench| bench.name).collect();
         eprintln!("xtask bench: there is no `{}`, only {}", unknown_bench.display(), known_names.join(", "));
         return Ok(USAGE_CODE);
     }
-    let built = build_programs(is_debug)?;
+    let built = BuiltPrograms { programs_dir: build_programs(is_debug)?, is_debug, story_count };
     let mut exceeded_count = 0;
     for bench in BENCH_ENTRIES
         .iter()
-        .filter(|bench| named_benches.is_empty() || named_benches.iter().any(|bench_name| *bench_name == bench.name))
+        .filter(|bench| bench_names.is_empty() || bench_names.iter().any(|bench_name| *bench_name == *bench.name))
     {
         let rows = (bench.run)(&built).with_context(|| format!("`{}` cannot be measured", bench.name))?;
         for row in rows {
@@ -80,7 +112,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     Ok(if exceeded_count == 0 { 0 } else { FAILURE_CODE })
 }
 
-fn build_programs(is_debug: bool) -> Result<BuiltPrograms> {
+/// Builds the programs, and returns their directory.
+fn build_programs(is_debug: bool) -> Result<PathBuf> {
     let mut build_command = cargo_command();
     // Building is not part of any measurement, so it happens once before all of them.
     build_command.args(["build", "--quiet", "--locked", "-p", "tribunal", "-p", "tribunal-testkit"]);
@@ -91,8 +124,7 @@ fn build_programs(is_debug: bool) -> Result<BuiltPrograms> {
         bail!("the programs to measure cannot be built");
     }
     let target_dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let programs_dir = xtask::workspace_root().join(target_dir).join(if is_debug { "debug" } else { "release" });
-    Ok(BuiltPrograms { programs_dir, is_debug })
+    Ok(xtask::workspace_root().join(target_dir).join(if is_debug { "debug" } else { "release" }))
 }
 
 impl BuiltPrograms {
@@ -195,4 +227,19 @@ fn measure_loop_check(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         BenchFigure::Milliseconds(cpu_ms),
         BenchFigure::Milliseconds(50.0),
     )])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_the_sprint_is_not_taken_for_a_name() {
+        let parse = |words: &[&str]| BenchArguments::parse_words(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        let parsed = parse(&["sprint", "--stories", "500", "--debug"]).unwrap();
+        assert_eq!((parsed.bench_names.len(), parsed.story_count, parsed.is_debug), (1, Some(500), true));
+        for wrong_words in [&["--stories"][..], &["--stories", "1"], &["--stories", "sprint"]] {
+            assert!(parse(wrong_words).is_err(), "{wrong_words:?}");
+        }
+    }
 }

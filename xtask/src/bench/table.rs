@@ -73,6 +73,11 @@ impl BenchRow {
         Self { label: label.to_owned(), measured: None, limit: FigureLimit::None, note: note.to_owned() }
     }
 
+    /// A row for a number of programs that could not be counted.
+    pub fn without_strace(label: &str) -> Self {
+        Self::from_note(label, "not measured: there is no `strace` here")
+    }
+
     pub fn is_within_limit(&self) -> bool {
         // A value that could not be measured on this machine breaks no limit.
         let Some(measured) = self.measured else { return true };

@@ -22,6 +22,8 @@ use crate::{
 pub enum MoveMode {
     /// Only along the allowed transitions.
     InOrder,
+    /// To any later state: states may be skipped, but nothing moves back.
+    Forward,
     /// To any state that the user wants.
     Forced,
 }
@@ -128,7 +130,13 @@ pub fn move_entry(
     if current == target {
         return Ok(MovedBoard { board_text: board_text.to_string(), moves: Vec::new() });
     }
-    if let (MoveMode::InOrder, Some(violation)) = (move_mode, find_violation(&board, board_key, current, target)) {
+    let violation = match move_mode {
+        MoveMode::InOrder => find_violation(&board, board_key, current, target),
+        // An entry on which no work is done comes after all others, so it is not moved either.
+        MoveMode::Forward => (target < current).then_some(OrderViolation::Backwards),
+        MoveMode::Forced => None,
+    };
+    if let Some(violation) = violation {
         return Err(BoardMoveRefusal::OutOfOrder {
             key: board_key.clone(),
             current,

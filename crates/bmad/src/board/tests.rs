@@ -158,8 +158,14 @@ fn a_story_moves_only_along_these_transitions() {
             assert!(
                 move_entry(&board_text, &board_key("1-1-a"), BoardEntryState::Story(target), MoveMode::Forced).is_ok()
             );
+            let forward =
+                move_entry(&board_text, &board_key("1-1-a"), BoardEntryState::Story(target), MoveMode::Forward);
+            assert_eq!(forward.is_ok(), target >= current, "{current} > {target}: {forward:?}");
         }
     }
+    let blocked_board = "development_status:\n  epic-1: in-progress\n  1-1-a: blocked\n";
+    let review = BoardEntryState::Story(StoryStatus::Review);
+    assert!(move_entry(blocked_board, &board_key("1-1-a"), review, MoveMode::Forward).is_err());
     let refusal_text = |key_text: &str, target: &str| match move_entry(
         BOARD,
         &board_key(key_text),

@@ -17,6 +17,7 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
     for story_file in &check_material.stories {
         for dependency in story_file
             .story
+            .links
             .depends_on
             .iter()
             .take(MAX_REFERENCES)
@@ -35,7 +36,7 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
                     .with_advice("use the key or number of an existing story"),
             );
         }
-        for deferred_id in story_file.story.closes_deferred.iter().take(MAX_REFERENCES) {
+        for deferred_id in story_file.story.links.closes_deferred.iter().take(MAX_REFERENCES) {
             // The ledger has many forms, so any mention of the id counts.
             if deferred_text.contains(&deferred_id.to_lowercase()) {
                 continue;

@@ -79,7 +79,7 @@ fn check_dependencies(
     problems: &mut Vec<FileProblem>,
 ) {
     for dependency_id in
-        story::read_story(story_path, story_text).depends_on.into_iter().take(super::references::MAX_REFERENCES)
+        story::read_story(story_path, story_text).links.depends_on.into_iter().take(super::references::MAX_REFERENCES)
     {
         if !lines_by_id.contains_key(dependency_id.as_str()) {
             let message = format!("depends on unknown story id `{dependency_id}`");

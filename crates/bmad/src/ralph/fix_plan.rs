@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::fix_plan_marks::split_mark;
 use crate::{markdown::MarkdownPage, problem::FileProblem, story::parse_checkbox};
 
 /// A plan as its file says it.
@@ -17,6 +18,7 @@ pub struct FixPlan {
 /// One box of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FixPlanItem {
+    /// The text without the mark of a story.
     pub text: String,
     pub done: bool,
     pub line: usize,
@@ -64,7 +66,7 @@ pub fn read_fix_plan(plan_text: &str, file_path: &str) -> FixPlan {
             open_indents.pop();
         }
         plan.items.push(FixPlanItem {
-            text: checkbox_item.text.to_string(),
+            text: split_mark(checkbox_item.text).text,
             done: checkbox_item.done,
             line: checkbox_item.line,
             depth: open_indents.len(),
@@ -89,7 +91,7 @@ mod tests {
 
     const PLAN: &str = "# Plan\n\n## High\n- [x] first\n  - [X] nested\n    1. [ ] numbered\n  * [ ] second nested\n\n\
         ```md\n- [ ] example\n```\n<!--\n- [ ] hidden\n-->\n<!-- - [ ] hidden -->\n## Low\n    - [ ] indented\n- no box\n\
-        - [x](link)\n+ [ ] last <!-- note -->\n";
+        - [x](link)\n+ [ ] last <!-- note -->\n- [ ] Story 1.2: Log in <!-- story 1-2 a1b2c3-d4e5f6 -->\n";
 
     #[test]
     fn boxes_are_items_with_their_depth_and_heading() {
@@ -108,9 +110,10 @@ mod tests {
                 "7 1 false High second nested",
                 "17 0 false Low indented",
                 "20 0 false Low last <!-- note -->",
+                "21 0 false Low Story 1.2: Log in",
             ]
         );
-        assert_eq!((plan.done_count(), plan.open_count()), (2, 4));
+        assert_eq!((plan.done_count(), plan.open_count()), (2, 5));
         assert_eq!(plan.first_open().map(|item| item.line), Some(6));
         assert!(!plan.is_complete() && plan.problems.is_empty());
     }

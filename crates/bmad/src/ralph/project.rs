@@ -9,10 +9,14 @@ use crate::{
     project_files::{self, ProjectFiles, is_readable},
 };
 
-/// The plan's places, today's first; the oldest projects have it at their root.
-const PLAN_PATHS: [&str; 4] = [".ralph/@fix_plan.md", ".ralph/fix_plan.md", "@fix_plan.md", "fix_plan.md"];
+/// Where the plan is written in a project that has none.
+const NEW_PLAN_PATH: &str = ".ralph/@fix_plan.md";
 
-const FIX_PLAN_PROMPT: &str = ".ralph/PROMPT.md";
+/// The plan's places, today's first; the oldest projects have it at their root.
+const PLAN_PATHS: [&str; 4] = [NEW_PLAN_PATH, ".ralph/fix_plan.md", "@fix_plan.md", "fix_plan.md"];
+
+/// The prompt beside a plan.
+pub const FIX_PLAN_PROMPT: &str = ".ralph/PROMPT.md";
 
 const ROOT_PROMPT: &str = "PROMPT.md";
 
@@ -48,10 +52,37 @@ pub enum RalphProjectKind {
     Orchestrator,
 }
 
+/// Where the plan of a project is, and the prompt that a loop over it gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixPlanPlace {
+    /// The path of the plan, or where one would be written.
+    pub plan: String,
+    pub prompt: Option<String>,
+}
+
+/// Finds the place of the plan, in the order in which a loop looks for it.
+pub fn locate_fix_plan(project_files: &dyn ProjectFiles) -> FixPlanPlace {
+    FixPlanPlace {
+        plan: find_plan(project_files).unwrap_or_else(|| NEW_PLAN_PATH.to_string()),
+        prompt: find_first(project_files, &[FIX_PLAN_PROMPT, ROOT_PROMPT]),
+    }
+}
+
+fn find_plan(project_files: &dyn ProjectFiles) -> Option<String> {
+    // A file of this name at the root is a plan only beside a prompt: other tools use the name, too.
+    find_first(project_files, &PLAN_PATHS[..3]).or_else(|| {
+        is_readable(project_files, ROOT_PROMPT).then(|| find_first(project_files, &PLAN_PATHS[3..])).flatten()
+    })
+}
+
+/// The first of these paths that can be read.
+fn find_first(project_files: &dyn ProjectFiles, paths: &[&str]) -> Option<String> {
+    paths.iter().find(|path| is_readable(project_files, path)).map(ToString::to_string)
+}
+
 /// Finds the files; `None` if this is neither kind of project.
 pub fn find_ralph_project(project_files: &dyn ProjectFiles) -> Option<RalphProject> {
-    let first_existing =
-        |paths: &[&str]| paths.iter().find(|path| is_readable(project_files, path)).map(ToString::to_string);
+    let first_existing = |paths: &[&str]| find_first(project_files, paths);
     let mut problems = Vec::new();
     let config_path = first_existing(&CONFIG_PATHS);
     let config = match &config_path {
@@ -61,9 +92,7 @@ pub fn find_ralph_project(project_files: &dyn ProjectFiles) -> Option<RalphProje
         }
         None => OrchestratorConfig::default(),
     };
-    // A file of this name at the root is a plan only beside a prompt: other tools use the name, too.
-    let plan = first_existing(&PLAN_PATHS[..3])
-        .or_else(|| is_readable(project_files, ROOT_PROMPT).then(|| first_existing(&PLAN_PATHS[3..])).flatten());
+    let plan = find_plan(project_files);
     let has_own_prompt = is_readable(project_files, FIX_PLAN_PROMPT);
     let (kind, prompt) = if plan.is_some() || has_own_prompt {
         (RalphProjectKind::FixPlan, first_existing(&[FIX_PLAN_PROMPT, ROOT_PROMPT]))
@@ -103,9 +132,9 @@ fn find_missing_files(
     }
     if kind == RalphProjectKind::FixPlan && plan.is_none() {
         let problem =
-            FileProblem::warning("fix-plan-missing", PLAN_PATHS[0], "there is a prompt but no plan beside it")
+            FileProblem::warning("fix-plan-missing", NEW_PLAN_PATH, "there is a prompt but no plan beside it")
                 .with_reason("Without a plan only the agent says when the work is done.")
-                .with_advice("write each task as a line `- [ ] task` to this file");
+                .with_advice("write each task as a line `- [ ] task` to this file, or run `tribunal loop plan`");
         problems.push(problem);
     }
     problems
@@ -168,6 +197,21 @@ mod tests {
             ),
         ] {
             assert_eq!(render_project(&find_project(paths).unwrap()), expected, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_written_where_a_loop_reads_it() {
+        for (paths, plan, prompt) in [
+            (&["README.md"][..], ".ralph/@fix_plan.md", None),
+            (&[".ralph/PROMPT.md", "PROMPT.md"], ".ralph/@fix_plan.md", Some(".ralph/PROMPT.md")),
+            (&["@fix_plan.md"], "@fix_plan.md", None),
+            (&["@fix_plan.md", ".ralph/fix_plan.md"], ".ralph/fix_plan.md", None),
+            (&["fix_plan.md"], ".ralph/@fix_plan.md", None),
+            (&["fix_plan.md", "PROMPT.md"], "fix_plan.md", Some("PROMPT.md")),
+        ] {
+            let place = locate_fix_plan(&InMemoryFiles::from_files(paths.iter().map(|path| (*path, "text"))));
+            assert_eq!((place.plan.as_str(), place.prompt.as_deref()), (plan, prompt), "{paths:?}");
         }
     }
 

@@ -1,16 +1,18 @@
-//! Changes a story's file: its status, the box of a task, the list of files, what a review leaves to do. Only the intended
-//! bytes change; everything else keeps its line endings, tabs and spaces.
+//! Changes a story's file: its status, the box of a task, the list of files, what a review leaves to do, what the operator has
+//! confirmed. Only the intended bytes change; everything else keeps its line endings, tabs and spaces.
 //!
 //! Every change is read again before it is returned: if the file would not say what was intended, or anything else would
 //! differ, nothing is changed and the reason is given. Doing the same twice changes nothing the second time. Whether a status
 //! may follow another is decided by the board.
 
+mod confirmation;
 mod follow_ups;
 mod status_line;
 
 use super::{Story, agent_record, file_list, tasks};
 use crate::markdown::{MarkdownPage, MarkdownSection, apply_edits};
 
+pub use confirmation::confirm_actions;
 pub use follow_ups::{NewFollowUp, add_follow_ups, choose_dialect};
 pub use status_line::set_status;
 

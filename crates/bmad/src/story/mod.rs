@@ -8,6 +8,7 @@ mod agent_record;
 mod criteria;
 pub mod edit;
 mod file_list;
+mod links;
 mod status;
 mod tasks;
 
@@ -17,9 +18,10 @@ use tribunal_core::review::finding::Severity;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};
+pub use links::StoryLinks;
 pub use status::{StatusPlace, StoryStatusLine};
 pub use tasks::StoryTask;
-pub(crate) use tasks::parse_checkbox;
+pub(crate) use tasks::{count_indent, parse_checkbox};
 
 use crate::{
     keys::{StoryKey, StoryNumber, slugify},
@@ -53,8 +55,8 @@ pub struct Story {
     pub outcome: Option<LocatedText>,
     /// The commit at which the work began.
     pub baseline: Option<String>,
-    pub depends_on: Vec<String>,
-    pub closes_deferred: Vec<String>,
+    #[serde(flatten)]
+    pub links: StoryLinks,
     pub problems: Vec<FileProblem>,
 }
 
@@ -142,14 +144,10 @@ pub fn read_story(story_path: &str, story_text: &str) -> Story {
     });
     // The file's name is what BMAD's workflows look for, so it wins over the title.
     let story_key = key_from_path(story_path).or_else(|| key_from_title(number_in_title.clone(), title.as_ref()));
-    let texts_of = |field_name: &str| {
-        front_matter
-            .as_ref()
-            .and_then(|front_matter| front_matter.get(field_name))
-            .map(scalar_texts)
-            .unwrap_or_default()
+    let text_of = |field_name: &str| {
+        let field_node = front_matter.as_ref().and_then(|front_matter| front_matter.get(field_name));
+        field_node.map(scalar_texts).unwrap_or_default().into_iter().next()
     };
-    let text_of = |field_name: &str| texts_of(field_name).into_iter().next();
     let status = status::read_status(story_path, &markdown, front_matter.as_ref(), &mut problems);
     let is_over = status.as_ref().is_some_and(|status| status.status >= Some(StoryStatus::Review));
     let mut story = Story {
@@ -161,8 +159,7 @@ pub fn read_story(story_path: &str, story_text: &str) -> Story {
         outcome: agent_record::read_outcome(&markdown),
         // Early eras call the commit `baseline_commit`, late ones `baseline_revision`.
         baseline: text_of("baseline_commit").or_else(|| text_of("baseline_revision")),
-        depends_on: texts_of("depends_on"),
-        closes_deferred: texts_of("closes_deferred"),
+        links: links::read_links(&markdown, front_matter.as_ref()),
         key: story_key,
         title,
         problems,
@@ -228,7 +225,8 @@ fn split_story_number(title: &str) -> Option<(StoryNumber, &str)> {
     Some((story_number, after_number.trim_start_matches([':', '-', '–', '—', ' ', '\t'])))
 }
 
-fn title_number(title: &str) -> Option<StoryNumber> {
+/// The number in a title such as `Story 1.2: Log in`.
+pub(crate) fn title_number(title: &str) -> Option<StoryNumber> {
     split_story_number(title).map(|(story_number, _)| story_number)
 }
 

@@ -90,7 +90,7 @@ pub(super) fn is_tasks_title(title: &str) -> bool {
 /// Whether a title names a section whose boxes are not tasks.
 fn is_other_title(title: &str) -> bool {
     let title = normalize_title(title);
-    const OTHER_TITLES: [&str; 8] = [
+    const OTHER_TITLES: [&str; 10] = [
         "acceptance criteri",
         "review follow",
         "review finding",
@@ -99,6 +99,8 @@ fn is_other_title(title: &str) -> bool {
         "action items",
         "dev notes",
         "change log",
+        "operator action",
+        "operator confirmation",
     ];
     OTHER_TITLES.iter().any(|title_start| title.starts_with(title_start)) || title.ends_with("checklist")
 }
@@ -110,11 +112,7 @@ pub(crate) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Che
         return None;
     }
     let item_text = markdown_line.text.trim_start_matches([' ', '\t']);
-    let indent =
-        markdown_line.text[..markdown_line.text.len() - item_text.len()].bytes().fold(0, |column, byte| match byte {
-            b'\t' => (column / 4 + 1) * 4,
-            _ => column + 1,
-        });
+    let indent = count_indent(markdown_line.text);
     // A numbered item has digits and then a dot or a parenthesis; a bullet has neither.
     let after_digits = item_text.trim_start_matches(|character: char| character.is_ascii_digit());
     let list_marks: &[char] = if after_digits.len() < item_text.len() { &['.', ')'] } else { &['-', '*', '+'] };
@@ -140,6 +138,12 @@ pub(crate) fn parse_checkbox<'t>(markdown_line: &MarkdownLine<'t>) -> Option<Che
         text: after_box.trim(),
         line: markdown_line.number,
     })
+}
+
+/// The indentation of a line in columns; a tab goes to the next multiple of four.
+pub(crate) fn count_indent(line_text: &str) -> usize {
+    let white_bytes = line_text.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    white_bytes.fold(0, |column, byte| if byte == b'\t' { (column / 4 + 1) * 4 } else { column + 1 })
 }
 
 /// The tree of tasks while it is read.

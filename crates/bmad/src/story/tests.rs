@@ -38,7 +38,7 @@ fn render_story(story: &Story) -> String {
         ));
     }
     rendered.push(format!("outcome {}", render_located(&story.outcome)));
-    for (name, key_list) in [("depends", &story.depends_on), ("closes", &story.closes_deferred)] {
+    for (name, key_list) in [("depends", &story.links.depends_on), ("closes", &story.links.closes_deferred)] {
         if !key_list.is_empty() {
             rendered.push(format!("{name} {key_list:?}"));
         }

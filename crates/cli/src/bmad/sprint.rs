@@ -23,14 +23,21 @@ use tribunal_bmad::{
 use tribunal_core::{
     engine::{ids::RunId, view::RunView},
     review::subject::Subject,
+    sprint::{
+        scope::SprintScope,
+        selection::{SprintForecast, plan_sprint},
+    },
     text::format_count,
 };
 use tribunal_report::{Screen, TextStyle, escape_line};
+use tribunal_runner::project::sprint_facts;
 
 use crate::bmad::{self, BmadProject};
 
 /// How many problems are shown one by one.
 const MAX_SHOWN_PROBLEMS: usize = 3;
+/// How many of the stories after the next one are named.
+const MAX_SHOWN_STORIES: usize = 4;
 
 /// The board with what is known about every story.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -47,6 +54,9 @@ pub(crate) struct SprintTree {
     pub action_items: Vec<ActionItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<SprintNextStep>,
+    /// The stories that `tribunal sprint` would develop, in this order, and why; and those that it would leave out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<SprintForecast>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<FileProblem>,
 }
@@ -155,6 +165,8 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
         epics: epic_rows,
         action_items: board.open_action_items().cloned().collect(),
         next: find_next_step(bmad_project, board),
+        forecast: Some(plan_sprint(&sprint_facts::read_sprint(bmad_project), &SprintScope::default()))
+            .filter(|forecast| !forecast.stories.is_empty()),
         problems: board.problems.clone(),
     })
 }
@@ -169,6 +181,7 @@ fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
         epics: Vec::new(),
         action_items: Vec::new(),
         next: None,
+        forecast: None,
         problems,
     }
 }
@@ -410,6 +423,24 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
         }
         None => {}
     }
+    if let Some(forecast_line) = sprint.forecast.as_ref().and_then(describe_forecast) {
+        let _ = writeln!(rendered, "{}", screen.wrap_text(6, &escape_line(&forecast_line)));
+    }
+}
+
+/// Says which stories `tribunal sprint` would develop.
+fn describe_forecast(forecast: &SprintForecast) -> Option<String> {
+    let (first, later) = forecast.stories.split_first()?;
+    let later_keys: Vec<&str> = later.iter().take(MAX_SHOWN_STORIES).map(|later| later.story.as_str()).collect();
+    let more_text = match later.len().saturating_sub(MAX_SHOWN_STORIES) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let later_text = match later_keys.is_empty() {
+        true => String::new(),
+        false => format!("; then {}{more_text}", later_keys.join(", ")),
+    };
+    Some(format!("`tribunal sprint` would begin with {} ({}){later_text}", first.story, first.reason))
 }
 
 /// Draws the line of one story.

@@ -32,6 +32,7 @@ impl CliCommand {
             CliCommand::Discard(arguments) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Undo(arguments) if !arguments.yes => CommandAuthority::None,
             CliCommand::Board(BoardCommand::Move(arguments)) if arguments.dry_run => CommandAuthority::None,
+            CliCommand::Loop(LoopCommand::Plan(arguments)) if arguments.dry_run => CommandAuthority::None,
             CliCommand::Story(arguments) if arguments.dry_run || !arguments.has_edits() => CommandAuthority::None,
             CliCommand::Trust(arguments) if arguments.list => CommandAuthority::None,
             CliCommand::Decisions(arguments) if arguments.answer.is_none() => CommandAuthority::None,
@@ -54,6 +55,7 @@ impl CliCommand {
             CliCommand::Board(BoardCommand::Move(_)) => user("board move", "change the board"),
             CliCommand::Story(_) => user("story", "edit a story"),
             CliCommand::Trust(_) => user("trust", "change what is trusted"),
+            CliCommand::Loop(LoopCommand::Plan(_)) => user("loop plan", "change the plan"),
             CliCommand::Loop(LoopCommand::Cancel(_)) => user("loop cancel", "release a session"),
             CliCommand::Breaker(arguments) => match arguments.action {
                 Some(BreakerAction::Reset) => user("breaker reset", "close the circuit breaker"),
@@ -65,6 +67,7 @@ impl CliCommand {
             CliCommand::Runs(_)
             | CliCommand::Status(_)
             | CliCommand::Findings(_)
+            | CliCommand::Report(_)
             | CliCommand::Diff(_)
             | CliCommand::Validate(_)
             | CliCommand::Verify(_)

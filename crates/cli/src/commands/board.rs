@@ -9,7 +9,7 @@ use tribunal_bmad::{
         edit::{BoardMove, BoardMoveRefusal, MoveMode, MovedBoard, move_entry},
     },
     commands::{self, BmadStep},
-    keys::BoardKey,
+    keys::{BoardKey, StoryKey},
     project_files::{ProjectFiles, UnreadableFile},
     states::StoryStatus,
     story::{self, edit::set_status},
@@ -21,7 +21,7 @@ use tribunal_runner::{
 };
 
 use crate::{
-    bmad::BmadProject,
+    bmad::{BmadProject, BoardLookup},
     context::CommandContext,
     messages::{
         json_documents::{self, BoardMoves},
@@ -64,42 +64,16 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
     bmad.require_single_line(&board_key)?;
     let target_state = parse_state(&board_key, &arguments.state)?;
     let move_mode = if arguments.anyway { MoveMode::Forced } else { MoveMode::InOrder };
-    let file_path = bmad.board_path();
     let move_request = MoveRequest { board_key: &board_key, target_state, move_mode };
-    // A preview without the lock finds refusals before any file is touched.
-    let board_moves = preview_moves(&bmad, &file_path, move_request)?;
-    if move_mode == MoveMode::InOrder {
-        require_story_file(&bmad, &board_key, &board_moves)?;
+    let performed = perform_move(&project, &bmad, move_request, arguments.dry_run)?;
+    if let Some(notice) = &performed.notice {
+        writeln!(wrapped_stderr(), "note: {}", escape_line(notice))?;
     }
-    // The story's file is written before the board: the board is what other tools go by, so it changes last.
-    let story_update = match board_moves.iter().find(|board_move| board_move.key == board_key) {
-        Some(board_move) => {
-            let story_move = StoryMove { board_key: &board_key, from_state: board_move.from, to_state: target_state };
-            update_story_status(&project, &bmad, story_move, arguments.dry_run)?
-        }
-        None => StoryFileUpdate::Unchanged,
-    };
-    let board_moves = match arguments.dry_run {
-        true => board_moves,
-        // When the board cannot be written, the story's status is put back, so that the two files keep agreeing.
-        false => {
-            write_moves(&project, &file_path, move_request).inspect_err(|_| restore_story(&project, &story_update))?
-        }
-    };
-    let updated_story = match story_update {
-        StoryFileUpdate::Updated(rewritten) => Some(rewritten.file_path),
-        StoryFileUpdate::LeftAlone { story_path, status_text } => {
-            let notice = format!("{story_path} was not changed: its status `{status_text}` differs from the board");
-            writeln!(wrapped_stderr(), "note: {}", escape_line(&notice))?;
-            None
-        }
-        StoryFileUpdate::Unchanged => None,
-    };
     let move_document = BoardMoves {
         schema: "tribunal.board/1",
-        path: file_path,
-        moves: board_moves,
-        story: updated_story,
+        path: bmad.board_path(),
+        moves: performed.moves,
+        story: performed.updated_story,
         dry_run: arguments.dry_run,
     };
     if context.wants_json {
@@ -108,6 +82,68 @@ pub(crate) fn run(board_command: &BoardCommand, context: &CommandContext) -> Res
         print_moves(&move_document, move_request)?;
     }
     Ok(0)
+}
+
+/// Moves a story forward on the board, never back, and the status in its file with it.
+pub(super) fn move_story_forward(
+    project: &Project,
+    bmad: &BmadProject,
+    story_key: &StoryKey,
+    target_status: StoryStatus,
+    dry_run: bool,
+) -> Result<PerformedMove, UserError> {
+    let board_key = BoardKey::Story(story_key.clone());
+    bmad.require_single_line(&board_key)?;
+    let target_state = BoardEntryState::Story(target_status);
+    let move_request = MoveRequest { board_key: &board_key, target_state, move_mode: MoveMode::Forward };
+    perform_move(project, bmad, move_request, dry_run)
+}
+
+/// What a move changed, or would change.
+pub(super) struct PerformedMove {
+    pub moves: Vec<BoardMove>,
+    /// The story's file, if its status was changed as well.
+    updated_story: Option<String>,
+    /// What the user should know about the story's file.
+    pub notice: Option<String>,
+}
+
+fn perform_move(
+    project: &Project,
+    bmad: &BmadProject,
+    move_request: MoveRequest<'_>,
+    dry_run: bool,
+) -> Result<PerformedMove, UserError> {
+    let MoveRequest { board_key, target_state, move_mode } = move_request;
+    let file_path = bmad.board_path();
+    // A preview without the lock finds refusals before any file is touched.
+    let board_moves = preview_moves(bmad, &file_path, move_request)?;
+    if move_mode == MoveMode::InOrder {
+        require_story_file(bmad, board_key, &board_moves)?;
+    }
+    // The story's file is written before the board: the board is what other tools go by, so it changes last.
+    let story_update = match board_moves.iter().find(|board_move| board_move.key == *board_key) {
+        Some(board_move) => {
+            let story_move = StoryMove { board_key, from_state: board_move.from, to_state: target_state };
+            update_story_status(project, bmad, story_move, dry_run)?
+        }
+        None => StoryFileUpdate::Unchanged,
+    };
+    let moves = match dry_run {
+        true => board_moves,
+        // When the board cannot be written, the story's status is put back, so that the two files keep agreeing.
+        false => {
+            write_moves(project, &file_path, move_request).inspect_err(|_| restore_story(project, &story_update))?
+        }
+    };
+    let (updated_story, notice) = match story_update {
+        StoryFileUpdate::Updated(rewritten) => (Some(rewritten.file_path), None),
+        StoryFileUpdate::LeftAlone { story_path, status_text } => {
+            (None, Some(format!("{story_path} was not changed: its status `{status_text}` differs from the board")))
+        }
+        StoryFileUpdate::Unchanged => (None, None),
+    };
+    Ok(PerformedMove { moves, updated_story, notice })
 }
 
 /// Prints what was moved, or would be, one line for each change.

@@ -1,8 +1,12 @@
-//! `tribunal loop run|status|cancel`: gives an agent the same task again and again, until it is done or a limit is reached.
+//! `tribunal loop run|plan|status|cancel`: gives an agent the same task again and again, until it is done or a limit is reached.
 //! [`headless`] starts agents of its own; with `--in-session` the task goes to a session that the user has open. A loop always
-//! ends.
+//! ends. [`plan`] makes the task of a BMAD project's stories, and [`board_sync`] moves the board when they are ticked.
 
+mod board_sync;
 mod headless;
+mod plan;
+mod plan_files;
+mod plan_stories;
 mod ralph_project;
 mod status;
 
@@ -41,13 +45,17 @@ use crate::{
     trust::{self, trust_item::TrustItem},
 };
 
+pub(super) use board_sync::report_plan_progress;
 pub(crate) use headless::LoopRunArguments;
+pub(crate) use plan::{LoopPlanArguments, LoopPlanDocument};
 pub(super) use ralph_project::loop_trust_items;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LoopCommand {
     /// Run a loop until the task is done and the checks pass
     Run(Box<LoopRunArguments>),
+    /// Write the stories of a BMAD project into a plan that `loop run` works on; run it again when stories change
+    Plan(LoopPlanArguments),
     /// Show loops and session reviews, and their state
     Status(LoopStatusArguments),
     /// Cancel a loop and release its session
@@ -70,6 +78,7 @@ pub(crate) fn run(loop_command: LoopCommand, context: &CommandContext) -> Result
     match loop_command {
         LoopCommand::Run(arguments) if arguments.session.in_session => start_session_loop(*arguments, context),
         LoopCommand::Run(arguments) => headless::run_loop(*arguments, context),
+        LoopCommand::Plan(plan_arguments) => plan::run_plan(&plan_arguments, context),
         LoopCommand::Status(status_arguments) => status::print_status(status_arguments.name.as_deref(), context),
         LoopCommand::Cancel(cancel_arguments) => cancel_loop(&cancel_arguments, context),
     }

@@ -20,6 +20,7 @@ mod loops;
 mod man;
 mod play_script;
 mod recover;
+mod report;
 mod resume;
 mod review;
 mod runs;
@@ -60,6 +61,8 @@ pub(crate) enum CliCommand {
     Status(status::StatusArguments),
     /// Show a run's findings with their evidence
     Findings(findings::FindingsArguments),
+    /// Show whether the result of a sprint or a story can be merged, and what to look at first
+    Report(report::ReportArguments),
     /// List decisions that are waiting for you, or answer one
     Decisions(decisions::DecisionsArguments),
     /// Show what a run changed, or the fix for one finding
@@ -122,6 +125,7 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         CliCommand::Runs(arguments) => runs::run(&arguments, context),
         CliCommand::Status(arguments) => status::run(&arguments, context),
         CliCommand::Findings(arguments) => findings::run(&arguments, context),
+        CliCommand::Report(arguments) => report::run(&arguments, context),
         CliCommand::Decisions(arguments) => decisions::run(arguments, context),
         CliCommand::Diff(arguments) => diff::run(&arguments, context),
         CliCommand::Discard(arguments) => discard::run(&arguments, context),

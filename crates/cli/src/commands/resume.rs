@@ -19,6 +19,7 @@ use tribunal_store::Store;
 use super::{
     decisions::{StoppedRun, answer_in_place},
     discard,
+    loops::report_plan_progress,
     review::{answer_several, print_notes, print_warnings, silence_if_asked},
     runs, session_loops,
 };
@@ -35,7 +36,7 @@ use crate::{
     },
     settings::{
         EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
-        resolve_loop_settings, resolve_settings, resolve_story_settings, user_item_hashes,
+        resolve_loop_settings, resolve_settings, resolve_sprint_settings, resolve_story_settings, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -128,10 +129,14 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
         (Some(session_id), Some(plan)) => Some(agent_session::bind_review_session(&session_id, &plan)),
         _ => None,
     };
+    let is_loop = matches!(run_view.order, Some(RunOrder::Loop(_)));
     let job = RunJob::Resume(run_id, reloaded_plan).bind_session(assignment);
     let run_end = execute_run(context, project.clone(), job, progress_mode.unwrap_or_default(), share)?;
     let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
     let answered_run = answer_in_place(context, stopped_run)?;
+    if is_loop {
+        report_plan_progress(&project, &answered_run.run_end, context)?;
+    }
     judge_and_print(&project, &answered_run.run_end, fail_on, context)
 }
 
@@ -316,6 +321,15 @@ fn resolve_reloaded(
         settings.limits.share = pinned_settings.limits.share;
         let items = find_foreign_items(&settings)?;
         return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Story(pinned_story) }, items });
+    }
+    if let RunOrder::Sprint(pinned_sprint) = pinned_order {
+        let resolved = resolve_sprint_settings(project_root, &run_inputs)?;
+        print_notes(resolved.notes.iter(), context)?;
+        print_warnings(resolved.warnings.iter(), context)?;
+        let mut settings = resolved.plan.settings;
+        settings.reviews.clone_from(&pinned_settings.reviews);
+        let items = find_foreign_items(&settings)?;
+        return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Sprint(pinned_sprint) }, items });
     }
     // Runs of other kinds have no subject, and of what is resolved for a review they use the settings alone.
     let subject = pinned_order.as_review().map_or_else(|| Subject::from_path("", None), |order| order.subject.clone());

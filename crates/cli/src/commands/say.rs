@@ -9,6 +9,7 @@ use tribunal_core::{
         ids::RunId,
         view::{RunPhase, RunView},
     },
+    sprint::requests::SprintCommand,
 };
 use tribunal_report::{escape_line, tables::is_driven_by_session};
 use tribunal_runner::Runner;
@@ -61,11 +62,16 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     }
     drop(store);
     let run_is_live = Runner::is_live(&project, &run_id);
+    let command = run_view.as_sprint().and_then(|_| SprintCommand::read_remark(&remark_text));
     if context.wants_json {
         // The masked text is echoed, so that the user sees what agents will really get.
         json_documents::print_document(
-            &json!({ "schema": "tribunal.say/1", "run": run_id, "said": remark_text, "running": run_is_live }),
+            &json!({ "schema": "tribunal.say/1", "run": run_id, "said": remark_text, "running": run_is_live, "request": command }),
         )?;
+    } else if let Some(command) = command {
+        context.print_answer(&escape_line(&format!("sent to run {run_id} as a request: {}", command.describe())))?;
+    } else if run_is_live && run_view.as_sprint().is_some() {
+        context.print_answer(&escape_line(&format!("sent to run {run_id}; agents see it from its next story on")))?;
     } else if run_is_live {
         writeln!(
             stdout(),

@@ -6,11 +6,13 @@ use tribunal_core::{
     engine::event::JournalEntry,
     review::{finding::Finding, metrics::MetricsFile},
 };
+use tribunal_report::run_report::RunReport;
 
 use super::{
     doctor::DoctorReport,
     init::InitReport,
     inspect::{EpicsReport, MenuReport, ProjectReport, ResponseReport, SprintFileReport, StoryFileReport},
+    loops::LoopPlanDocument,
     sprint::SprintPlanDocument,
     verify::VerifyDocument,
 };
@@ -45,6 +47,7 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         // `runs` and `status` print the same document, as do `prompts` and `sent`.
         ("status", schema_for!(RunsDocument)),
         ("findings", schema_for!(FindingsDocument)),
+        ("report", schema_for!(RunReport)),
         ("prompts", schema_for!(CallsDocument)),
         ("sent", schema_for!(CallsDocument)),
         ("board", schema_for!(BoardMoves)),
@@ -73,6 +76,7 @@ fn build_schemas() -> Vec<(&'static str, Value)> {
         ("project", schema_for!(ProjectReport)),
         ("menu", schema_for!(MenuReport)),
         ("loops", schema_for!(LoopsDocument)),
+        ("loop-plan", schema_for!(LoopPlanDocument)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

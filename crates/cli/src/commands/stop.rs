@@ -6,12 +6,13 @@
 
 use serde_json::json;
 use tribunal_core::{
-    decisions::user_request::UserRequest,
+    decisions::user_request::{UserRemark, UserRequest},
     engine::{
         event::ParentRun,
         ids::RunId,
         view::{RunPhase, RunView},
     },
+    sprint::requests::SprintCommand,
 };
 use tribunal_report::{
     escape_line,
@@ -37,6 +38,9 @@ pub(crate) struct StopArguments {
     /// Terminate its agents now instead of letting them finish
     #[arg(long)]
     now: bool,
+    /// Of a sprint: finish the story at work, with its review and its commit, and begin no other
+    #[arg(long, conflicts_with = "now")]
+    after_story: bool,
 }
 
 pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -48,6 +52,9 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
         Some(store) => RunView::from_entries(&store.last_entry_of(&run_id, &["run_started"])?).parent,
         None => None,
     };
+    if arguments.after_story {
+        return stop_after_story(&project, &run_id, context);
+    }
     let was_held = run_hold != RunHold::Free || loop_runs::is_loop_held(&project, &run_id);
     let stop_request = StopRequest { run_id, parent, was_held, end_now: arguments.now, project, context };
     match run_hold {
@@ -64,6 +71,21 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
             Err(stop_request.explain_unreachable("Its lock does not say in a known way which process holds it."))
         }
     }
+}
+
+/// Asks a sprint to begin no further story.
+fn stop_after_story(project: &Project, run_id: &RunId, context: &CommandContext) -> Result<u8, UserError> {
+    let store = Store::open(&project.home_dir())?;
+    let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    if run_view.as_sprint().is_none() || matches!(run_view.phase, RunPhase::Finished(_)) {
+        return Err(UserError::usage(format!("run {run_id} is not a sprint under way"))
+            .with_step(format!("stop it after its current step: `{} stop {run_id}`", context.program_name())));
+    }
+    let request = UserRequest::Say(UserRemark::new(SprintCommand::StopAfterStory.to_remark()));
+    user_requests::send_request(project, &store, &run_view, &request, Vec::new())?;
+    let document = json!({ "stopping": run_id, "now": false, "after_story": true });
+    print_message(context, &format!("run {run_id}: {}", SprintCommand::StopAfterStory.describe()), &document)
+        .map(|()| 0)
 }
 
 /// Finds the run to stop and who holds it; `None` if nothing is running.

@@ -251,6 +251,8 @@ impl LeftoverFindings {
                 }
                 None => format!("finding {} of run {run_id}", finding.id),
             },
+            severity: finding.severity.to_string(),
+            place: finding.place.as_ref().map(|place| format!("{}:{}", place.file, place.line)).unwrap_or_default(),
         };
         deferred_findings.map(to_item).collect()
     }

@@ -21,7 +21,7 @@ use tribunal_runner::{
 };
 
 use crate::{
-    bmad::BmadProject,
+    bmad::{BmadProject, BoardLookup},
     context::CommandContext,
     messages::{
         json_documents,

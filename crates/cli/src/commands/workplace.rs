@@ -1,6 +1,6 @@
 //! Where commands that develop let agents work: the branch of the result, and whether the checkout is clean.
 
-use tribunal_core::development::workspace::TargetBranch;
+use tribunal_core::{development::workspace::TargetBranch, engine::own_folders::OwnFolders};
 use tribunal_runner::{
     Project,
     git::heads::{self, CurrentHead},
@@ -58,9 +58,10 @@ pub(super) fn choose_branch(
     Ok(TargetBranch { name: branch_name.to_string(), created_at })
 }
 
-/// Refuses to work in a checkout with changes of the user: they would become part of its commits.
-pub(super) fn check_clean_checkout(project: &Project) -> Result<(), UserError> {
-    let uncommitted = heads::list_uncommitted(project.root())?;
+/// Refuses to work in a checkout with changes of the user: they would become part of its commits. Reports of Tribunal would not.
+pub(super) fn check_clean_checkout(project: &Project, own_folders: &OwnFolders) -> Result<(), UserError> {
+    let mut uncommitted = heads::list_uncommitted(project.root())?;
+    uncommitted.retain(|path| !own_folders.is_report(path));
     let Some(files_text) = describe_files(&uncommitted) else { return Ok(()) };
     Err(UserError::usage(format!("your checkout has uncommitted changes: {files_text}"))
         .with_reason("With --in-place agents work in your checkout, which must be clean. Nothing was started.")

@@ -40,6 +40,8 @@ enum ExitCodes {
     Diagnosis(&'static str),
     /// It works on runs, which can end in every way.
     Run,
+    /// It shows how a run ended, and returns that.
+    Report,
     /// It stands for all commands.
     Every,
     /// It never fails.
@@ -73,6 +75,7 @@ impl ExitCodes {
             ExitCodes::Run | ExitCodes::Every => {
                 &[0, EXIT_INTERNAL, EXIT_USAGE, EXIT_NEGATIVE, EXIT_HALTED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED]
             }
+            ExitCodes::Report => &[0, EXIT_INTERNAL, EXIT_USAGE, EXIT_NEGATIVE, EXIT_HALTED, EXIT_ENVIRONMENT],
             ExitCodes::Hook => &[0],
         };
         let own_meaning = |code: u8| match (self, code) {
@@ -81,6 +84,8 @@ impl ExitCodes {
             }
             (ExitCodes::Run, 0) => Some("resolved, or nothing to do"),
             (ExitCodes::Run, EXIT_NEGATIVE) => Some("waiting for you: a decision, or open findings without fixes"),
+            (ExitCodes::Report, 0) => Some("everything is done, or the run is still running"),
+            (ExitCodes::Report, EXIT_NEGATIVE) => Some("something waits for you, or a story failed"),
             (ExitCodes::Hook, _) => Some("always, so that a session is never blocked by an error"),
             _ => None,
         };

@@ -17,7 +17,10 @@ use tribunal_runner::{
         changes::{self, ChangeError, format_bytes},
     },
     housekeeping::gc::GcError,
-    project::subject::{MAX_SUBJECT_BYTES, SubjectError},
+    project::{
+        story_plan::StoryPlanError,
+        subject::{MAX_SUBJECT_BYTES, SubjectError},
+    },
 };
 
 use crate::terminal::shell_quoting::shell_quote;
@@ -250,6 +253,17 @@ impl From<SubjectError> for UserError {
         };
         // All of these are found before anything starts.
         if user_error.reason.is_empty() { user_error.with_reason(NOTHING_CHANGED) } else { user_error }
+    }
+}
+
+impl From<StoryPlanError> for UserError {
+    fn from(plan_error: StoryPlanError) -> UserError {
+        let StoryPlanError::NoFile { expected_path, .. } = &plan_error;
+        let write_step = format!("write it: {expected_path}");
+        UserError::usage(plan_error.to_string())
+            .with_reason("Nothing was started.")
+            .with_step(write_step)
+            .with_step("or install BMAD's workflows: `npx bmad-method install`")
     }
 }
 

@@ -16,7 +16,11 @@ use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::
 use tribunal_runner::Project;
 use tribunal_store::{Store, StoreError};
 
-use crate::{context::CommandContext, messages::user_errors::UserError, runs::engine::RunEnd};
+use crate::{
+    context::CommandContext,
+    messages::user_errors::UserError,
+    runs::{engine::RunEnd, run_reports::write_report_file},
+};
 
 /// A severity as the user types it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -47,7 +51,7 @@ struct RunVerdict {
     pub error_line: Option<String>,
 }
 
-/// Judges a run, prints what there is to say and returns the exit code.
+/// Judges a run, prints what there is to say, writes its report if it has one, and returns the exit code.
 pub(crate) fn judge_and_print(
     project: &Project,
     run_end: &RunEnd,
@@ -63,6 +67,7 @@ pub(crate) fn judge_and_print(
     if let Some(error_line) = &verdict.error_line {
         writeln!(stderr(), "{}", screen.wrap_block(error_line))?;
     }
+    write_report_file(project, &run_end.run_id, context)?;
     Ok(verdict.exit_code)
 }
 

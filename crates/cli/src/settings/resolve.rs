@@ -8,7 +8,9 @@ use tribunal_core::{
     engine::{limits::RunLimits, plan::RunPlan, settings::Settings},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
+    sprint::order::SprintOrder,
     story::order::StoryOrder,
+    tasks::instructions::TaskOpening,
 };
 use tribunal_report::DisplayMode;
 
@@ -127,7 +129,7 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     let mut order = typed_settings.loop_run;
     order.review.panel.plans.roster = roster.personas;
     order.skip_baseline = !typed_settings.review.baseline;
-    apply_development_limits(&effective, &mut resolved.plan.settings.limits);
+    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
     Ok(ResolvedLoop {
         settings: resolved.with_order(order),
         choices: typed_settings.development.loop_choices,
@@ -148,16 +150,31 @@ pub(crate) fn resolve_story_settings(
     order.review.fixers = typed_settings.review.fixers;
     order.review.level = typed_settings.review.level.unwrap_or(order.review.level);
     order.skip_baseline = !typed_settings.review.baseline;
-    apply_development_limits(&effective, &mut resolved.plan.settings.limits);
+    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
+    Ok(resolved.with_order(order))
+}
+
+/// The settings of a sprint: those of a story, with limits for a whole night.
+pub(crate) fn resolve_sprint_settings(
+    project_root: &Path,
+    inputs: &RunInputs,
+) -> Result<ResolvedSettings<SprintOrder>, UserError> {
+    let effective = layers::gather_settings(project_root, &inputs.sources)?;
+    let mut resolved = resolve_story_settings(project_root, inputs)?;
+    let choices = effective.to_typed().development.sprint;
+    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_sprint());
+    let story = resolved.plan.order.clone();
+    let mut order = SprintOrder::new(story, choices.story_share);
+    // The command adds what the project has for it.
+    order.retrospective = choices.holds_retrospectives.then(TaskOpening::default);
     Ok(resolved.with_order(order))
 }
 
 /// Development takes a whole night, so its defaults are larger than those of a review.
-fn apply_development_limits(effective: &EffectiveSettings, limits: &mut RunLimits) {
+fn apply_development_limits(effective: &EffectiveSettings, limits: &mut RunLimits, development_limits: &RunLimits) {
     let is_default = |setting_path: &str| {
         effective.origin_of(setting_path).is_none_or(|origin| origin.layer == SettingLayer::Default)
     };
-    let development_limits = RunLimits::for_development();
     if is_default("limits.max_runtime_minutes") {
         limits.runtime_ms = development_limits.runtime_ms;
     }
@@ -272,8 +289,8 @@ fn resolve_common(project_root: &Path, inputs: &RunInputs) -> Result<CommonSetti
     Ok(CommonSettings { typed_settings, roster, effective, resolved })
 }
 
-impl ResolvedSettings<()> {
-    fn with_order<O>(self, order: O) -> ResolvedSettings<O> {
+impl<O> ResolvedSettings<O> {
+    fn with_order<N>(self, order: N) -> ResolvedSettings<N> {
         let ResolvedSettings { plan, progress, fail_on, share, items, warnings, notes } = self;
         let plan = RunPlan { settings: plan.settings, order };
         ResolvedSettings { plan, progress, fail_on, share, items, warnings, notes }

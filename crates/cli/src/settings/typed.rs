@@ -9,7 +9,10 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{
     development::{checks::CommandLine, workspace::TargetBranch},
-    engine::settings::Settings,
+    engine::{
+        limits::{LimitShare, RunLimits},
+        settings::Settings,
+    },
     loop_run::order::LoopOrder,
     review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
     story::{facts::StoryName, order::StoryOrder},
@@ -69,6 +72,22 @@ pub(crate) struct DevelopmentSettings {
     pub loop_choices: LoopChoices,
     /// What the run of a story is pinned to. The command adds the story and its branch.
     pub story: StoryOrder,
+    pub sprint: SprintChoices,
+}
+
+/// What a sprint does besides its stories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SprintChoices {
+    /// What one story may use.
+    pub story_share: LimitShare,
+    /// Whether a retrospective is held at the end of an epic.
+    pub holds_retrospectives: bool,
+}
+
+impl Default for SprintChoices {
+    fn default() -> Self {
+        SprintChoices { story_share: RunLimits::for_development().as_share(), holds_retrospectives: true }
+    }
 }
 
 impl Default for DevelopmentSettings {
@@ -77,6 +96,7 @@ impl Default for DevelopmentSettings {
         DevelopmentSettings {
             loop_choices: LoopChoices::default(),
             story: StoryOrder::new(StoryName::from_key(""), branch),
+            sprint: SprintChoices::default(),
         }
     }
 }

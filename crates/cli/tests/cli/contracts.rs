@@ -60,6 +60,7 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["runs"][..], "tribunal.runs/1", "runs"),
         (&["status"], "tribunal.status/1", "status"),
         (&["findings"], "tribunal.findings/1", "findings"),
+        (&["report"], "tribunal.report/1", "report"),
         (&["log", "--prompts"], "tribunal.prompts/1", "prompts"),
         (&["log", "--sent"], "tribunal.sent/1", "sent"),
         (&["gc"], "tribunal.gc/1", "gc"),

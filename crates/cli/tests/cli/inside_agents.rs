@@ -148,6 +148,7 @@ fn refuse_user_commands(project: &AttackedProject, variables: &[(&str, &str)]) {
         ("breaker reset".to_string(), "breaker reset", "close the circuit breaker"),
         ("loop run --in-session --next -p Work".to_string(), "loop run --in-session", "hold a session"),
         ("loop cancel".to_string(), "loop cancel", "release a session"),
+        ("loop plan".to_string(), "loop plan", "change the plan"),
         ("board move 1-1-a done --anyway".to_string(), "board move", "change the board"),
         ("story 1-1-a --tick 1".to_string(), "story", "edit a story"),
         ("review plan.md".to_string(), "review", "start a run"),

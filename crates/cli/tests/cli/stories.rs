@@ -35,6 +35,25 @@ fn a_story_is_shown_with_its_line_numbers() {
 }
 
 #[test]
+fn what_a_story_owes_and_leaves_is_shown() {
+    let sandbox = Sandbox::with_script("");
+    let story_text = format!(
+        "---\noperator_actions: [Buy the domain]\ndeferred:\n  - summary: Slow start\n  - [a, b]\n---\n{STORY_TEXT}"
+    );
+    sandbox.write_file("1-2-log-in.md", &story_text);
+    let output = sandbox.run_tribunal(&["inspect", "story", "1-2-log-in.md"]);
+    assert!(
+        output.stdout.contains("\noperator    Buy the domain\ndeferred    Slow start, a, b\n"),
+        "{}",
+        output.stdout
+    );
+    let story_document = sandbox.run_json(&["inspect", "story", "1-2-log-in.md"]);
+    assert_eq!(story_document["operator_actions"][0], "Buy the domain");
+    assert_eq!(story_document["deferred"][1], "a, b");
+    assert_eq!(story_document["depends_on"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
 fn what_is_odd_in_a_story_is_reported() {
     let sandbox = Sandbox::with_script("");
     sandbox.write_file("odd.md", "# Odd\u{1b}[31m\n\nStatus: sideways\n");

@@ -18,5 +18,6 @@ mod reviewers;
 #[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
 mod sandbox;
 mod sessions;
+mod sprints;
 mod stories;
 mod usage_limits;

@@ -26,8 +26,10 @@ with_each_client!(
 
 /// Where `cargo xtask clients` says that the trees are.
 const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
+/// The version of the last era.
+pub(crate) const LATE_VERSION: &str = "6.12.0";
 const STORY: &str = "_bmad-output/implementation-artifacts/1-2-sift.md";
-const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
+pub(crate) const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
 const SPEC: &str = "_bmad-output/implementation-artifacts/spec-1-2-sift.md";
 
 const BOARD_TEXT: &str = "development_status:\n  epic-1: in-progress\n  1-1-grind: done\n  1-2-sift: ready-for-dev\n";
@@ -42,16 +44,31 @@ const FINISH_STORY: &str = "sed -i 's/- \\[ \\]/- [x]/; s/^Status: .*/Status: re
 
 /// Creates a repository with a tree of this version and one story.
 fn story_testbed(client: Client, version: &str, rules: impl IntoIterator<Item = ScenarioRule>) -> ClientTestbed {
-    let mut testbed = ClientTestbed::new(&[client], rules);
+    let mut project_files = vec![(BOARD, BOARD_TEXT)];
+    if version != LATE_VERSION {
+        project_files.push((STORY, STORY_TEXT));
+    }
+    bmad_testbed(&[client], version, &project_files, rules)
+}
+
+/// Creates a repository with trees of this version for these clients and with further files. The user has uncommitted work in it.
+pub(crate) fn bmad_testbed(
+    clients: &[Client],
+    version: &str,
+    project_files: &[(&str, &str)],
+    rules: impl IntoIterator<Item = ScenarioRule>,
+) -> ClientTestbed {
+    let mut testbed = ClientTestbed::new(clients, rules);
     let cache_dir = testbed.sandbox.home_dir().join("cache");
     testbed.add_variables(&[("XDG_CACHE_HOME", cache_dir.to_str().unwrap())]);
-    copy_tree(&tree_of(client, version), testbed.sandbox.root_dir());
-    testbed.sandbox.write_file(BOARD, BOARD_TEXT);
+    for client in clients {
+        copy_tree(&tree_of(*client, version), testbed.sandbox.root_dir());
+    }
+    for (path, file_text) in project_files {
+        testbed.sandbox.write_file(path, file_text);
+    }
     testbed.sandbox.write_file("check.sh", "! grep -rn broken src\n");
     testbed.sandbox.write_file("src/mill.sh", "cat\n");
-    if version != "6.12.0" {
-        testbed.sandbox.write_file(STORY, STORY_TEXT);
-    }
     testbed.sandbox.append_setting("checks: [sh check.sh]");
     run_git(&testbed, &["init", "-q", "-b", "main"]);
     run_git(&testbed, &["config", "user.name", "User"]);
@@ -71,7 +88,7 @@ fn story_testbed(client: Client, version: &str, rules: impl IntoIterator<Item = 
 }
 
 /// Checks that what the user has not committed is as it was.
-fn assert_untouched(testbed: &ClientTestbed) {
+pub(crate) fn assert_untouched(testbed: &ClientTestbed) {
     assert_eq!(run_git(testbed, &["status", "--porcelain", "--untracked-files=no"]), " M dirty.txt\nA  staged.txt\n");
     assert_eq!(testbed.sandbox.read_file("dirty.txt"), "of the user\n");
     assert_eq!(run_git(testbed, &["stash", "list"]).lines().count(), 1);
@@ -133,7 +150,7 @@ fn copy_tree(source: &Path, target: &Path) {
     }
 }
 
-fn run_git(testbed: &ClientTestbed, arguments: &[&str]) -> String {
+pub(crate) fn run_git(testbed: &ClientTestbed, arguments: &[&str]) -> String {
     let mut git_command = Command::new("git");
     git_command.args(arguments).current_dir(testbed.sandbox.root_dir());
     testbed.sandbox.set_home_env(&mut git_command);
@@ -142,7 +159,7 @@ fn run_git(testbed: &ClientTestbed, arguments: &[&str]) -> String {
     git_output.stdout
 }
 
-fn shell_step(command_line: &str) -> AnswerStep {
+pub(crate) fn shell_step(command_line: &str) -> AnswerStep {
     AnswerStep::from_calls([ScenarioCall::Shell(command_line.into())])
 }
 
@@ -156,7 +173,7 @@ fn honest_steps() -> [AnswerStep; 3] {
 }
 
 /// Every reviewer is content.
-fn content_reviewers() -> ScenarioRule {
+pub(crate) fn content_reviewers() -> ScenarioRule {
     ScenarioRule::always([AnswerStep::from_structured(review_rules::findings_json(&[]))])
 }
 
@@ -205,7 +222,7 @@ fn a_story_of_a_late_version_is_developed_by_its_skill(client: Client) {
     );
     let steps = [shell_step(DEVELOP), shell_step(&spec), AnswerStep::from_text("Done.")];
     let rules = vec![session_rule(steps), content_reviewers()];
-    let case = StoryCase { client, version: "6.12.0", rules, exit_code: 0, kill_at: 350 };
+    let case = StoryCase { client, version: LATE_VERSION, rules, exit_code: 0, kill_at: 350 };
     let testbed = case.run_and_kill(|testbed| {
         // The commit of the agent is not taken: the branch gets one commit in the name of the user.
         assert_eq!(run_git(testbed, &["log", "--format=%s", "main"]), "Story 1-2-sift: sift\nBegin\n");

@@ -31,6 +31,7 @@ pub enum ChoiceKey {
     Hand,
     Agent,
     Skip,
+    Done,
 }
 
 words!(ChoiceKey {
@@ -49,10 +50,11 @@ words!(ChoiceKey {
     Hand = "hand",
     Agent = "agent",
     Skip = "skip",
+    Done = "done",
 });
 
 impl ChoiceKey {
-    const ALL: [ChoiceKey; 15] = [
+    const ALL: [ChoiceKey; 16] = [
         ChoiceKey::Retry,
         ChoiceKey::Uphold,
         ChoiceKey::Approve,
@@ -68,6 +70,7 @@ impl ChoiceKey {
         ChoiceKey::Hand,
         ChoiceKey::Agent,
         ChoiceKey::Skip,
+        ChoiceKey::Done,
     ];
 
     pub fn parse(choice_text: &str) -> Option<ChoiceKey> {

@@ -8,6 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{engine::ids::CommitId, review::subject::CodeChange, tasks::fault::Fault};
 
+/// How much a commit changes. Binary files have no lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeSize {
+    pub files: u32,
+    /// Lines that were added.
+    pub added: u32,
+    /// Lines that were removed.
+    pub removed: u32,
+}
+
 /// Lists what changed between two commits of the user's repository, as a subject for reviews.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadChange {

@@ -11,6 +11,7 @@ use crate::{
         kinds::RunOrder,
         limits::{Cost, LimitShare, UsageTotals},
         reason::{RunOutcome, RunReason},
+        tier::ProcessTier,
     },
     review::finding::Severity,
     tasks::fault::Fault,
@@ -30,6 +31,9 @@ pub struct RunChild {
     /// The workspace for development of this run whose files the child works on; `None` lets it work on the user's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The tier of the child, if it is not that of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ProcessTier>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -187,6 +191,11 @@ impl ChildLedger {
         }
         account.used = account.used.max_of(&outcome.used_totals());
         newly_used
+    }
+
+    /// Drops the account of a child that has ended.
+    pub fn forget_account(&mut self, child_name: &str) {
+        self.accounts.remove(child_name);
     }
 }
 

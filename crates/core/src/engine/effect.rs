@@ -34,6 +34,7 @@ use crate::{
         records::{RecordChange, RecordKind, StoredRecord},
     },
     review::{own_file::OwnFile, subject::Subject},
+    sprint::facts::{FinishRetrospective, PlanStory, ReadSprint, RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{ReadStory, RestoreBoard, StoryReading, StoryWriting, WriteStory},
     tasks::{
         brief::{AgentReply, AgentTask},
@@ -144,6 +145,9 @@ effects! {
     ReadStory = "read_story": ReadStory -> StoryReading;
     WriteStory = "write_story": WriteStory -> StoryWriting;
     RestoreBoard = "restore_board": RestoreBoard -> StoryWriting;
+    ReadSprint = "read_sprint": ReadSprint -> SprintReading;
+    PlanStory = "plan_story": PlanStory -> StoryPlanning;
+    FinishRetrospective = "finish_retrospective": FinishRetrospective -> RetrospectiveOutcome;
 }
 
 /// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.

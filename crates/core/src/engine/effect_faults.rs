@@ -18,6 +18,7 @@ use crate::{
         },
         limits::AgentUsage,
     },
+    sprint::facts::{RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{StoryReading, StoryWriting},
     tasks::fault::Fault,
 };
@@ -45,6 +46,9 @@ impl Reply {
             EffectKind::ReadStory => Some(Reply::ReadStory(fault.into())),
             EffectKind::WriteStory => Some(Reply::WriteStory(fault.into())),
             EffectKind::RestoreBoard => Some(Reply::RestoreBoard(fault.into())),
+            EffectKind::ReadSprint => Some(Reply::ReadSprint(fault.into())),
+            EffectKind::PlanStory => Some(Reply::PlanStory(fault.into())),
+            EffectKind::FinishRetrospective => Some(Reply::FinishRetrospective(fault.into())),
             // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
             EffectKind::Inbox
             | EffectKind::Wait
@@ -77,6 +81,9 @@ impl Reply {
             | Reply::ReadStory(StoryReading::Failed { fault })
             | Reply::WriteStory(StoryWriting::Failed { fault })
             | Reply::RestoreBoard(StoryWriting::Failed { fault })
+            | Reply::ReadSprint(SprintReading::Failed { fault })
+            | Reply::PlanStory(StoryPlanning::Failed { fault })
+            | Reply::FinishRetrospective(RetrospectiveOutcome::Failed { fault })
             | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
             _ => None,
         }
@@ -98,6 +105,9 @@ macro_rules! failed_with_a_fault {
 
 failed_with_a_fault!(
     FreezeOutcome,
+    SprintReading,
+    StoryPlanning,
+    RetrospectiveOutcome,
     LandOutcome,
     RestoreOutcome,
     WriteOutcome,

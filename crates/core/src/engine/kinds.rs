@@ -184,6 +184,7 @@ impl RunOrder {
         match self {
             RunOrder::Loop(order) => order.place == DevelopmentPlace::InPlace,
             RunOrder::Story(order) => order.place == DevelopmentPlace::InPlace,
+            RunOrder::Sprint(order) => order.story.place == DevelopmentPlace::InPlace,
             _ => false,
         }
     }
@@ -202,6 +203,7 @@ run_kinds! {$
     Session(crate::session::event::SessionAssignment);
     Loop(crate::loop_run::order::LoopOrder);
     Story(crate::story::order::StoryOrder);
+    Sprint(crate::sprint::order::SprintOrder);
     #[cfg(feature = "toy-workflow")]
     Toy(crate::toy::order::ToyOrder);
 }

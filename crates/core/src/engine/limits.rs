@@ -1,60 +1,15 @@
 //! What a run may use, what it has used, and the check between the two. Nothing is ever unlimited.
 
 use alloc::{collections::BTreeMap, format, string::String};
-use core::{fmt, ops::AddAssign};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::engine::cost::Cost;
 use crate::engine::{
     ids::AgentName,
     reason::{RunEnding, RunReason},
 };
-
-/// Money in millionths, so that sums are exact; a plain number in JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[schemars(with = "f64")]
-pub struct Cost(pub u64);
-
-impl Cost {
-    pub fn from_amount(amount: f64) -> Cost {
-        // A negative or infinite amount is a bug of the reporting client and counts as nothing.
-        if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
-    }
-
-    pub fn is_zero(&self) -> bool {
-        self.0 == 0
-    }
-
-    pub fn amount(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-}
-
-impl AddAssign for Cost {
-    fn add_assign(&mut self, added_cost: Cost) {
-        // Sums saturate: an overflow must not look like an unused budget.
-        self.0 = self.0.saturating_add(added_cost.0);
-    }
-}
-
-impl fmt::Display for Cost {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.2}", self.amount())
-    }
-}
-
-impl Serialize for Cost {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.amount())
-    }
-}
-
-impl<'de> Deserialize<'de> for Cost {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        f64::deserialize(deserializer).map(Cost::from_amount)
-    }
-}
 
 /// What one agent call used, as far as the agent reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +131,21 @@ impl Default for RunLimits {
 }
 
 impl RunLimits {
+    /// The defaults of a sprint: a night for several stories.
+    pub fn for_sprint() -> RunLimits {
+        RunLimits {
+            runtime_ms: 12 * 3_600_000,
+            cost: Cost(50_000_000),
+            tokens: 10_000_000,
+            ..RunLimits::for_development()
+        }
+    }
+
+    /// The limits of the run as a share that a child may have.
+    pub fn as_share(&self) -> LimitShare {
+        LimitShare { runtime_ms: self.runtime_ms, cost: self.cost, tokens: self.tokens }
+    }
+
     /// The defaults of runs that develop: a story or a loop takes longer than a review.
     pub fn for_development() -> RunLimits {
         RunLimits {

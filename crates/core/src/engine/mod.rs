@@ -1,6 +1,7 @@
 //! What holds for every kind of run: the host, the replay rule, effects, common events, keys, limits and the view of a run.
 
 pub mod children;
+mod cost;
 pub mod effect;
 mod effect_faults;
 pub mod event;

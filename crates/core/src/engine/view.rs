@@ -20,6 +20,7 @@ use crate::{
     loop_run::view::LoopView,
     review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
     session::{ending::describe_session_question, event::SessionEvent, view::SessionView},
+    sprint::view::SprintView,
     story::view::StoryView,
 };
 
@@ -298,6 +299,14 @@ impl RunView {
     pub fn as_story(&self) -> Option<&StoryView> {
         match &self.detail {
             Some(WorkflowView::Story(view)) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// Returns what only sprints have; `None` if the run is of another kind.
+    pub fn as_sprint(&self) -> Option<&SprintView> {
+        match &self.detail {
+            Some(WorkflowView::Sprint(view)) => Some(view),
             _ => None,
         }
     }

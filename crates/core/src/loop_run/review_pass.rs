@@ -78,7 +78,7 @@ pub(super) async fn review_changes(
     let remaining = remaining_share(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms);
     let share = state.reviews.ledger.lend_share(&child_name, remaining, 1);
     let order = RunOrder::Review(review_order(&host.order.review, change));
-    let run_child = RunChild { name: child_name.clone(), order, share, workspace: None };
+    let run_child = RunChild { name: child_name.clone(), order, share, workspace: None, tier: None };
     let outcome = host.host.perform(stage_key.child_key("review"), run_child).await?;
     let used = state.reviews.ledger.settle_account(&child_name, &outcome);
     state.spent.add_child(&used);

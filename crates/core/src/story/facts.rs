@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    development::workspace::WorkspaceState, review::finding::Severity, tasks::fault::Fault, text::word_table::words,
+    development::workspace::WorkspaceState, engine::ids::CommitId, review::finding::Severity, tasks::fault::Fault,
+    text::word_table::words,
 };
 
 /// How far a story is, in the words of the board.
@@ -77,6 +78,9 @@ pub struct ReadStory {
     #[serde(flatten)]
     pub place: StoryPlace,
     pub story: StoryName,
+    /// The commit with which the work began, if that was before the workspace was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<CommitId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +154,9 @@ pub struct StoryFileFacts {
     /// The criteria for which the file says why they have no test.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excused_criteria: Vec<u32>,
+    /// What the story owes and only a person can do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<String>,
     /// The paths of the file list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -176,6 +183,9 @@ pub struct WriteStory {
     pub story: StoryName,
     /// The stage for the board and for the story's file.
     pub stage: StoryStage,
+    /// What the user says was done: it is written into the story's file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<String>,
     /// Findings that are left: they go under the story's review follow-ups and into the ledger of deferred work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub follow_ups: Vec<StoryFollowUp>,

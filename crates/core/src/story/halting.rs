@@ -11,7 +11,7 @@ use crate::{
     development::workspace::{CloseOutcome, CloseWorkspace},
     engine::{
         host::ParkedRun,
-        ids::Key,
+        ids::{CommitId, Key},
         kinds::WorkflowTopic,
         limits::RemainingLimits,
         reason::{RunEnding, RunOutcome, RunReason},
@@ -173,6 +173,15 @@ fn apply_answer(
             }
         }
         return None;
+    }
+    if landing::is_about_owed(topic) {
+        if choice == ChoiceKey::Done {
+            state.landing.is_confirmed = true;
+            return None;
+        }
+        let commit = state.landing.landed.as_ref().map(CommitId::short_hex).unwrap_or_default();
+        let detail = format!("commit {commit} stays; it still owes: {}", state.landing.owed.join("; "));
+        return Some(RunEnding::new(RunReason::Abandoned, detail));
     }
     if landing::is_conflict(topic) {
         return (choice == ChoiceKey::Keep).then(|| end_without_landing(host, state));

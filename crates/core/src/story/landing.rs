@@ -1,9 +1,9 @@
 //! The commit of a story, and how it gets onto the branch.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::DecisionTopic,
+    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
     development::{
         commits::{CommitOutcome, CommitWork, Integrate},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
@@ -17,7 +17,7 @@ use crate::{
     },
     story::{
         event::StoryEvent,
-        facts::{RestoreBoard, StoryPlace, StoryWriting, WriteStory},
+        facts::{RestoreBoard, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryOrder, StoryStepName, StoryTopic},
         sessions,
         state::{StoryState, StoryStep, StoryWork},
@@ -33,11 +33,16 @@ pub(super) async fn land_work(
     state: &mut StoryState,
     stage_key: &Key,
 ) -> Result<StageEnd, ParkedRun> {
+    // Only the answer of the user goes on from here.
+    if let Some(commit) = state.landing.landed.clone().filter(|_| state.landing.is_owing()) {
+        return ask_about_owed(host, state, stage_key, &commit).await;
+    }
     state.landing.attempts += 1;
     let write = WriteStory {
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
-        stage: host.order.goal.final_stage(),
+        stage: landed_stage(host.order, state),
+        confirmed: list_confirmed(state),
         follow_ups: state.review.follow_ups.clone(),
         take_over_from: None,
     };
@@ -51,7 +56,7 @@ pub(super) async fn land_work(
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
-        message: render_message(host.order, state.work.as_ref()),
+        message: commit_message(host.order, state),
         run_hooks: true,
         squash: true,
     };
@@ -75,12 +80,35 @@ pub(super) async fn land_work(
     integrate_work(host, state, stage_key).await
 }
 
+/// The stage that the board has once the work has landed. A story that owes something is not done.
+fn landed_stage(order: &StoryOrder, state: &StoryState) -> StoryStage {
+    match order.goal.final_stage() {
+        StoryStage::Done if state.landing.is_owing() => StoryStage::Review,
+        stage => stage,
+    }
+}
+
+fn list_confirmed(state: &StoryState) -> Vec<String> {
+    if state.landing.is_confirmed { state.landing.owed.clone() } else { Vec::new() }
+}
+
+/// The message of the next commit: that of the story, or of what the user confirmed after it had landed.
+fn commit_message(order: &StoryOrder, state: &StoryState) -> String {
+    let message = render_message(order, state.work.as_ref());
+    if state.landing.landed.is_none() {
+        return message;
+    }
+    let subject = message.lines().next().unwrap_or_default();
+    let actions: Vec<String> = state.landing.owed.iter().map(|action| format!("- {action}\n")).collect();
+    format!("{subject} (confirmed)\n\n{}", actions.concat())
+}
+
 /// Fills the template of the message.
 fn render_message(order: &StoryOrder, work: Option<&StoryWork>) -> String {
     let story_file = work.and_then(|work| work.story_file.as_deref()).unwrap_or_default();
     let title = if order.story.title.is_empty() { order.story.key.as_str() } else { order.story.title.as_str() };
     let message =
-        order.message.replace("{key}", &order.story.key).replace("{title}", title).replace("{file}", story_file);
+        order.texts.message.replace("{key}", &order.story.key).replace("{title}", title).replace("{file}", story_file);
     format!("{}\n", message.trim_end())
 }
 
@@ -137,7 +165,10 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
                 in_the_way: landed.in_the_way.clone(),
                 changed_controls: work.changed_controls.clone(),
             });
-            finish_story(host, state, stage_key, &landed).await
+            match state.landing.is_owing() && host.order.goal == StoryGoal::Done {
+                true => await_owed(host, state, stage_key).await,
+                false => finish_story(host, state, stage_key, &landed).await,
+            }
         }
         LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
         LandingAttempt::ChecksChanged(scripts) => {
@@ -169,7 +200,7 @@ async fn rebase_work(
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
-        message: render_message(host.order, state.work.as_ref()),
+        message: commit_message(host.order, state),
         run_hooks: false,
         squash: true,
     };
@@ -209,6 +240,89 @@ pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
     matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryConflict { .. })))
 }
 
+pub(super) fn is_about_owed(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryOwes { .. })))
+}
+
+/// Keeps the workspace of work that has landed until the user has done what only a person can do. What the confirmation changes
+/// is a commit of its own: the workspace begins anew with the one that landed.
+async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let Some(commit) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(StageEnd::Continue) };
+    if let Some(ending) = write_ignored(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    match landing::rebase_onto(host.host, stage_key.child_key("begin-anew"), WORKSPACE_NAME, &commit).await? {
+        RebaseAttempt::Rebased(tip) => {
+            if let Some(work) = &mut state.work {
+                work.base = commit.clone();
+                work.tip = tip;
+            }
+        }
+        // The work is compared with itself.
+        RebaseAttempt::Conflict { .. } => {}
+        RebaseAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
+    }
+    state.review.follow_ups.clear();
+    state.landing.landed = Some(commit.clone());
+    ask_about_owed(host, state, stage_key, &commit).await
+}
+
+async fn ask_about_owed(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    commit: &CommitId,
+) -> Result<StageEnd, ParkedRun> {
+    let actions = state.landing.owed.clone();
+    let detail = format!(
+        "commit {} is on {}; it waits for what only you can do: {}",
+        commit.short_hex(),
+        host.order.branch.name,
+        actions.join("; ")
+    );
+    if !state.dialog.open_decisions().any(|decision| is_about_owed(&decision.about)) {
+        let decision = Decision {
+            id: state.dialog.next_decision_id(),
+            about: DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryOwes { actions })),
+            owner: String::from("the user who can do it"),
+            question: format!("story {}: {detail}", host.order.story.key),
+            choices: build_choices(&[
+                (ChoiceKey::Done, "it is done: the story is marked as done"),
+                (ChoiceKey::Skip, "leave it; the commit stays, and the board keeps its state"),
+            ]),
+            answer: None,
+        };
+        state.dialog.post_decision(host.host, &stage_key.child_key("ask"), decision).await?;
+    }
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail)))
+}
+
+/// Writes what git ignores into the checkout. Returns the ending if that failed.
+async fn write_ignored(
+    host: StoryHost<'_>,
+    state: &StoryState,
+    stage_key: &Key,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let files = &host.order.files;
+    let stage = landed_stage(host.order, state);
+    if files.board_is_ignored || files.stories_are_ignored {
+        let write = WriteStory {
+            place: StoryPlace::Checkout,
+            story: host.order.story.clone(),
+            stage,
+            confirmed: list_confirmed(state),
+            follow_ups: state.review.follow_ups.clone(),
+            take_over_from: Some(String::from(WORKSPACE_NAME)),
+        };
+        match host.host.perform(stage_key.child_key("ignored"), write).await? {
+            StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
+            StoryWriting::Failed { fault } => return Ok(Some(environment_ending(&fault))),
+        }
+    }
+    host.note_event(StoryEvent::StoryMoved { stage });
+    Ok(None)
+}
+
 /// Writes what git ignores into the checkout, removes the workspace, tells the user and ends the run.
 async fn finish_story(
     host: StoryHost<'_>,
@@ -216,22 +330,9 @@ async fn finish_story(
     stage_key: &Key,
     landed: &LandedWork,
 ) -> Result<StageEnd, ParkedRun> {
-    let files = &host.order.files;
-    let stage = host.order.goal.final_stage();
-    if files.board_is_ignored || files.stories_are_ignored {
-        let write = WriteStory {
-            place: StoryPlace::Checkout,
-            story: host.order.story.clone(),
-            stage,
-            follow_ups: state.review.follow_ups.clone(),
-            take_over_from: Some(String::from(WORKSPACE_NAME)),
-        };
-        match host.host.perform(stage_key.child_key("ignored"), write).await? {
-            StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
-            StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
-        }
+    if let Some(ending) = write_ignored(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
     }
-    host.note_event(StoryEvent::StoryMoved { stage });
     host.note_event(StoryEvent::StoryStepDone { step: StoryStepName::Land });
     let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
     if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {

@@ -50,8 +50,8 @@ pub struct StoryOrder {
     pub review: Box<StoryReview>,
     #[serde(default)]
     pub rules: VerificationRules,
-    /// The message of the commit, with `{key}`, `{title}` and `{file}`.
-    pub message: String,
+    #[serde(flatten)]
+    pub texts: StoryTexts,
     /// Whether the checks are not run before the first session.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub skip_baseline: bool,
@@ -61,6 +61,11 @@ pub struct StoryOrder {
 }
 
 impl StoryOrder {
+    /// What the names of all runs over a story begin with.
+    pub fn slug_of(key: &str) -> String {
+        format!("story-{}", slugify(key))
+    }
+
     /// The defaults of a run over a story.
     pub fn new(story: StoryName, branch: TargetBranch) -> StoryOrder {
         StoryOrder {
@@ -73,10 +78,29 @@ impl StoryOrder {
             pacing: StoryPacing::default(),
             review: Box::default(),
             rules: VerificationRules::default(),
-            message: String::from(DEFAULT_MESSAGE),
+            texts: StoryTexts::default(),
             skip_baseline: false,
             size: None,
         }
+    }
+}
+
+/// What the user has to say about the story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoryTexts {
+    /// The message of the commit, with `{key}`, `{title}` and `{file}`.
+    pub message: String,
+    /// Remarks to the sprint that the story is a part of, for its agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+    /// What the retrospectives of earlier epics say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lessons: Vec<String>,
+}
+
+impl Default for StoryTexts {
+    fn default() -> Self {
+        StoryTexts { message: String::from(DEFAULT_MESSAGE), said: Vec::new(), lessons: Vec::new() }
     }
 }
 
@@ -93,6 +117,9 @@ pub struct StoryFilePlan {
     /// Whether git ignores the directory of the stories.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub stories_are_ignored: bool,
+    /// The commit with which the work of a story that waits for its review began: that work is on the branch already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<CommitId>,
 }
 
 /// How the steps are run: what a prompt begins with, for each client.
@@ -210,7 +237,7 @@ impl RunKind for StoryOrder {
     }
 
     fn file_slug(&self) -> String {
-        format!("story-{}", slugify(&self.story.key))
+        StoryOrder::slug_of(&self.story.key)
     }
 
     fn exclusive_name(&self) -> Option<String> {
@@ -291,4 +318,6 @@ pub enum StoryTopic {
     StoryConflict { paths: Vec<String> },
     /// The work changes what a check runs.
     StoryChecksChanged { scripts: Vec<ChangedScript> },
+    /// The work has landed, and the story owes what only a person can do.
+    StoryOwes { actions: Vec<String> },
 }

@@ -15,8 +15,10 @@ use crate::{
     story::{
         event::StoryEvent,
         order::StoryStepName,
+        sessions,
         state::{StoryState, StoryStep, StoryWork},
         story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        verification::{StoryMilestone, verify_story},
     },
 };
 
@@ -88,7 +90,7 @@ pub(super) async fn check_baseline(
 ) -> Result<StageEnd, ParkedRun> {
     let checks = host.host.settings().checks.clone();
     if checks.is_empty() || host.order.skip_baseline {
-        return Ok(begin_first_step(host, state));
+        return begin_first_step(host, state, stage_key).await;
     }
     let report = match host.run_checks(stage_key.child_key("checks"), checks).await? {
         Ok(report) => report,
@@ -104,7 +106,7 @@ pub(super) async fn check_baseline(
         for result in report.list_warnings() {
             host.note_warning(result.describe());
         }
-        return Ok(begin_first_step(host, state));
+        return begin_first_step(host, state, stage_key).await;
     };
     let mut detail = first_failure.describe();
     if !report.differences.is_empty() {
@@ -116,12 +118,28 @@ pub(super) async fn check_baseline(
     Ok(StageEnd::Halted(RunEnding::new(RunReason::Baseline, detail)))
 }
 
-fn begin_first_step(host: StoryHost<'_>, state: &mut StoryState) -> StageEnd {
+async fn begin_first_step(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
     host.note_event(StoryEvent::StoryStepDone { step: StoryStepName::Prepare });
+    // Work that waits for its review is not done again, if files and git show that it was done.
+    if host.order.files.begun_at.is_some() {
+        let facts = match host.read_story(state, stage_key.child_key("earlier-work")).await? {
+            Ok(facts) => facts,
+            Err(ending) => return Ok(StageEnd::Halted(ending)),
+        };
+        let board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
+        let rules = host.order.rules;
+        let verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_stage, rules);
+        state.step = StoryStep::Develop;
+        if verdict.problems.is_empty() {
+            sessions::finish_step(host, state, StoryStepName::Develop);
+        }
+        state.tries.problems = verdict.problems;
+        return Ok(StageEnd::Continue);
+    }
     let has_file = state.work.as_ref().is_some_and(|work| work.story_file.is_some());
     // The file of a story is never written twice.
     state.step = if host.order.steps.create.is_some() && !has_file { StoryStep::Create } else { StoryStep::Develop };
-    StageEnd::Continue
+    Ok(StageEnd::Continue)
 }
 
 /// Has a resumed run open a new workspace. The user repairs the cause in the checkout and commits that; the old workspace would

@@ -49,12 +49,17 @@ pub(super) fn build_brief(
         name: format!("output of `{}`", result.command),
         text: truncate_chars(&result.output, MAX_CHECK_CHARS),
     });
+    // An agent has written it: it is no instruction.
+    let lessons = (!order.texts.lessons.is_empty()).then(|| BriefMaterial {
+        name: String::from("what the retrospectives of earlier epics say"),
+        text: order.texts.lessons.join("\n"),
+    });
     InstructionBrief {
         title: format!("{} {}", state.step.step_name(), order.story.key),
         opening: find_opening(order, state.step).map(|opening| Box::new(opening.clone())),
         text: lines.join("\n"),
-        material: material.collect(),
-        said: state.dialog.remark_lines(),
+        material: material.chain(lessons).collect(),
+        said: order.texts.said.iter().cloned().chain(state.dialog.remark_lines()).collect(),
         ..InstructionBrief::default()
     }
 }
@@ -87,6 +92,10 @@ fn develop_rules(order: &StoryOrder, settings: &Settings, work: &StoryWork) -> V
              sense, write `AC1: no test: REASON` into the completion notes.",
         ));
     }
+    lines.push(String::from(
+        "If the story needs something that only a human can do, such as buying a domain or granting a key, do everything else and \
+         list it in the story's file under `## Operator Actions`, one line `- [ ] WHAT` each.",
+    ));
     lines.push(format!("Keep notes for later sessions in {} (decisions, blockers); read them first.", work.scratchpad));
     if !settings.checks.is_empty() {
         let commands: Vec<String> = settings.checks.iter().map(|check| format!("`{}`", check.command)).collect();

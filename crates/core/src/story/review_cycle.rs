@@ -66,6 +66,7 @@ pub(super) async fn review_work(
         order: RunOrder::Review(review_order(host, change)),
         share,
         workspace: Some(String::from(WORKSPACE_NAME)),
+        tier: None,
     };
     let child_key = stage_key.numbered_child("review", state.review.asked);
     let outcome = host.host.perform(child_key, run_child).await?;
@@ -127,8 +128,11 @@ async fn list_change(
     stage_key: &Key,
 ) -> Result<Result<Option<CodeChange>, RunEnding>, ParkedRun> {
     let Some(work) = &state.work else { return Ok(Ok(None)) };
-    let read_change =
-        ReadChange { title: format!("story {}", host.order.story.key), base: work.base.clone(), end: work.tip.clone() };
+    let read_change = ReadChange {
+        title: format!("story {}", host.order.story.key),
+        base: host.order.files.begun_at.clone().unwrap_or_else(|| work.base.clone()),
+        end: work.tip.clone(),
+    };
     Ok(match host.host.perform(stage_key.child_key("change"), read_change).await? {
         ChangeOutcome::Listed { change } => {
             let mut change = *change;

@@ -114,6 +114,7 @@ async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEn
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
         stage: StoryStage::Review,
+        confirmed: Vec::new(),
         follow_ups: Vec::new(),
         take_over_from: None,
     };

@@ -205,4 +205,20 @@ pub struct StoryLanding {
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,
+    /// What the story owes and only a person can do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<String>,
+    /// The commit that landed while something was owed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landed: Option<CommitId>,
+    /// Whether the user says that what was owed is done.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_confirmed: bool,
+}
+
+impl StoryLanding {
+    /// Whether the story cannot be called done yet.
+    pub fn is_owing(&self) -> bool {
+        !self.owed.is_empty() && !self.is_confirmed
+    }
 }

@@ -63,7 +63,8 @@ impl StoryHost<'_> {
         read_key: Key,
     ) -> Result<Result<Box<StoryFacts>, RunEnding>, ParkedRun> {
         let place = StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) };
-        let read_story = ReadStory { place, story: self.order.story.clone() };
+        let since = self.order.files.begun_at.clone();
+        let read_story = ReadStory { place, story: self.order.story.clone(), since };
         let facts = match self.host.perform(read_key, read_story).await? {
             StoryReading::Read(facts) => facts,
             StoryReading::Failed { fault } => return Ok(Err(environment_ending(&fault))),
@@ -73,6 +74,7 @@ impl StoryHost<'_> {
             work.story_file = facts.file.as_ref().map(|file| file.path.clone());
             work.changed_controls.clone_from(&facts.changed_controls);
         }
+        state.landing.owed = facts.file.as_ref().map(|file| file.owed.clone()).unwrap_or_default();
         Ok(Ok(facts))
     }
 }

@@ -1,9 +1,11 @@
 //! A story run as users see it.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
+    development::checks::{CheckResult, ChecksOutcome},
     engine::{
+        effect::Reply,
         ids::CommitId,
         kind_view::{KindView, ViewedKind},
         timestamp::Timestamp,
@@ -24,6 +26,8 @@ pub struct StoryView {
     pub kept: Option<CommitId>,
     /// What came of the last session, with its step.
     pub last_session: Option<(StoryStepName, SessionReport)>,
+    /// The checks that ran last on the work; empty until then.
+    pub last_checks: Vec<CheckResult>,
     pub summary: StorySummary,
 }
 
@@ -62,7 +66,15 @@ impl KindView<StoryOrder> for StoryView {
                 self.summary.changed_controls.clone_from(changed_controls);
             }
             StoryEvent::StoryClosed { .. } => self.workspace_path.clear(),
-            StoryEvent::StoryBaseline { .. } | StoryEvent::StoryMoved { .. } => {}
+            // These checks ran before there was any work.
+            StoryEvent::StoryBaseline { .. } => self.last_checks.clear(),
+            StoryEvent::StoryMoved { .. } => {}
+        }
+    }
+
+    fn apply_reply(&mut self, reply: &Reply) {
+        if let Reply::Checks(ChecksOutcome::Ran(report)) = reply {
+            self.last_checks.clone_from(&report.results);
         }
     }
 

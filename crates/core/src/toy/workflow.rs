@@ -195,7 +195,7 @@ async fn run_children(host: &dyn Host, state: &mut ToyState, children: &[ToyChil
         let asked = state.children.get(name).map_or(0, |progress| progress.asked) + 1;
         let share = state.ledger.lend_share(name, remaining, (children.len() - index) as u32);
         let child_key = Key::new(format!("child/{name}/{asked}"));
-        let effect = RunChild { name: name.clone(), order: RunOrder::clone(order), share, workspace: None };
+        let effect = RunChild { name: name.clone(), order: RunOrder::clone(order), share, workspace: None, tier: None };
         let outcome = host.perform(child_key, effect);
         pending.push(async move { outcome.await.map(|outcome| (name.clone(), asked, outcome)) });
     }

@@ -23,6 +23,7 @@ mod review;
 mod rule_properties;
 mod run_kinds;
 mod session_repairs;
+mod sprints;
 mod stories;
 mod tracker;
 mod unknown_words;

@@ -130,6 +130,56 @@ fn failing_checks_send_the_story_back_with_their_output() {
 }
 
 #[test]
+fn a_story_that_owes_something_lands_and_is_done_when_the_user_says_so() {
+    let script = StoryScript { owed: vec!["buy the domain"], ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, mut trial) = run_story(sample_plan(), script);
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(ending.reason, RunReason::Blocked);
+    assert!(ending.detail.ends_with("only you can do: buy the domain"), "{}", ending.detail);
+    assert_eq!(trial.world.written.last().map(|write| write.stage), Some(StoryStage::Review));
+    // A resume without an answer asks the same again, and nothing lands twice.
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::Blocked);
+    assert_eq!(trial.world.written.len(), 1);
+    trial.world.add_answer("done");
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
+    let last_write = trial.world.written.last().unwrap();
+    assert_eq!(
+        (last_write.stage, last_write.confirmed.as_slice()),
+        (StoryStage::Done, &["buy the domain".to_string()][..])
+    );
+    let landed = story_events(&trial).into_iter().filter(|event| matches!(event, StoryEvent::StoryLanded { .. }));
+    assert_eq!((landed.count(), trial.world.closed), (2, 1));
+}
+
+#[test]
+fn what_a_story_owes_can_be_left() {
+    let script =
+        StoryScript { owed: vec!["buy the domain"], answers: vec!["skip"], ..with_sessions(&[SessionDeed::Honest]) };
+    let (outcome, trial) = run_story(sample_plan(), script);
+    assert_eq!(reason_of(&outcome), RunReason::Abandoned);
+    assert_eq!(trial.world.written.last().map(|write| write.stage), Some(StoryStage::Review));
+    assert_eq!(trial.world.closed, 1);
+}
+
+#[test]
+fn a_story_in_review_is_reviewed_and_not_developed_again() {
+    let mut plan = sample_plan();
+    plan.order.files.begun_at = Some(CommitId::new("earlier"));
+    let script = StoryScript { is_developed: true, ..with_sessions(&[SessionDeed::Nothing]) };
+    let (outcome, trial) = run_story(plan.clone(), script);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert_eq!(trial.world.prompts.len(), 0);
+    // What files and git do not show is developed first.
+    let (outcome, trial) = run_story(plan, with_sessions(&[SessionDeed::Honest]));
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    assert!(
+        trial.world.prompts[0].contains("- nothing was changed since the work began"),
+        "{}",
+        trial.world.prompts[0]
+    );
+}
+
+#[test]
 fn a_refusing_hook_sends_the_story_back() {
     let script = StoryScript { commit_refusals: 1, ..with_sessions(&[SessionDeed::Honest]) };
     let (outcome, trial) = run_story(sample_plan(), script);

@@ -147,7 +147,8 @@ fn journal_with_child(outcome: Option<ChildOutcome>) -> Vec<JournalEntry> {
     let sample_journal = parse_entries(SAMPLE_JOURNAL);
     let RunEvent::RunStarted { order, .. } = &sample_journal[0].event else { panic!("it begins with its start") };
     let share = LimitShare { runtime_ms: 60_000, cost: Cost(1), tokens: 1 };
-    let effect = Effect::RunChild(RunChild { name: "docs".into(), order: order.clone(), share, workspace: None });
+    let effect =
+        Effect::RunChild(RunChild { name: "docs".into(), order: order.clone(), share, workspace: None, tier: None });
     let key = Key::new("docs/run");
     let fingerprint = Hash::digest_of(b"child");
     let mut events = vec![

@@ -15,3 +15,4 @@ mod kinds;
 mod limits;
 mod live;
 mod log;
+mod run_reports;

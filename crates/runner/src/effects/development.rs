@@ -158,11 +158,13 @@ fn find_or_create(context: &EffectContext, request: &OpenWorkspace) -> Result<Fo
     if let Some((output_dir, _)) = context.settings.reviews.trim_end_matches('/').rsplit_once('/') {
         usual_seeds.push(output_dir.to_string());
     }
+    let mut own_files = stray_edits::own_directories(context).to_vec();
+    own_files.push(context.settings.own_folders().report_pattern());
     let open_request = OpenRequest {
         run_id: &context.run_id,
         open: request,
         seeds: SeedRequest { named: &context.settings.seeds, usual: &usual_seeds },
-        own_files: &stray_edits::own_directories(context),
+        own_files: &own_files,
     };
     Ok(FoundWorkspace::Unfinished(Box::new(create_workspace(&home, open_request)?)))
 }

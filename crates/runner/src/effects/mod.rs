@@ -13,6 +13,8 @@ mod freeze;
 mod land;
 mod notify;
 mod own_files;
+pub(crate) mod retrospectives;
+mod sprints;
 mod stories;
 mod stray_edits;
 mod take_in;
@@ -168,6 +170,15 @@ impl EffectContext {
         }
     }
 
+    /// Sleeps. Returns `None` if the user wants to stop.
+    async fn sleep_unless_stopped(&self, sleep_ms: u64) -> Option<()> {
+        let mut stop = self.process_policy.stop_requests.clone();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => Some(()),
+            Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => None,
+        }
+    }
+
     /// Waits for a wall time. Returns `None` if the user wants to stop.
     pub async fn wait_until(&self, until_ms: u64) -> Option<()> {
         let mut stop = self.process_policy.stop_requests.clone();
@@ -272,11 +283,8 @@ pub(crate) async fn perform_effect(
             Reply::Restore(run_blocking(move || stray_edits::restore_stray(&context, &restore_request.stray)).await)
         }
         Effect::Sleep(sleep) => {
-            let mut stop = context.process_policy.stop_requests.clone();
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(sleep.ms)) => Reply::Sleep(Elapsed {}),
-                Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => return None,
-            }
+            context.sleep_unless_stopped(sleep.ms).await?;
+            Reply::Sleep(Elapsed {})
         }
         Effect::AwaitReset(wait) => {
             context.wait_until(wait.until_ms).await?;
@@ -311,6 +319,11 @@ pub(crate) async fn perform_effect(
         Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
         Effect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
         Effect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
+        Effect::ReadSprint(request) => Reply::ReadSprint(sprints::read_sprint(context, request).await),
+        Effect::PlanStory(request) => Reply::PlanStory(sprints::plan_story(context, request).await),
+        Effect::FinishRetrospective(request) => {
+            Reply::FinishRetrospective(retrospectives::finish_retrospective(context, request).await)
+        }
         Effect::RestoreBoard(request) => Reply::RestoreBoard(stories::restore_board(context, request).await),
     };
     Some(reply.into())

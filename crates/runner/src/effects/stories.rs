@@ -8,16 +8,18 @@ use tribunal_bmad::{
         edit::{BoardMoveRefusal, MoveMode},
     },
     config,
-    deferred_work::{self, NewDeferredItem},
+    deferred_work::{self, LedgerClosing, NewDeferredItem},
     keys::BoardKey,
     layout::{self, Era},
     project_files::ProjectFiles,
     story::{
-        FollowUpKind, ReviewDialect,
+        self, FollowUpKind, ReviewDialect,
         edit::{self as story_edit, NewFollowUp, StoryEditRefusal},
     },
 };
 use tribunal_core::{
+    development::workspace::{MAX_LISTED_FILES, WorkspaceChange, WorkspaceState},
+    engine::ids::CommitId,
     story::facts::{
         ReadStory, RestoreBoard, StoryFacts, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage,
         StoryWriting, WriteStory,
@@ -27,6 +29,7 @@ use tribunal_core::{
 
 use super::{EffectContext, environment_fault, run_blocking};
 use crate::{
+    git::heads,
     landing::parked_files::park_file,
     project::{
         Project,
@@ -51,13 +54,36 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
         return Err(environment_fault("a story is only read in its workspace"));
     };
     let workspace = context.find_development_workspace(workspace_name)?;
-    let StateReading { state: work, remarks } = workspace.read_state(&[], &context.masker)?;
+    let StateReading { state: mut work, remarks } = workspace.read_state(&[], &context.masker)?;
+    if let Some(since) = &request.since {
+        add_earlier_changes(context, &workspace, since, &mut work)?;
+    }
     let tree = workspace.agent_dir();
     let read_base = |path: &str| workspace.read_base_file(path);
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
     let facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };
     Ok(StoryReading::Read(Box::new(facts)))
+}
+
+/// Adds what had changed before the workspace was opened.
+fn add_earlier_changes(
+    context: &EffectContext,
+    workspace: &DevelopmentWorkspace,
+    since: &CommitId,
+    work: &mut WorkspaceState,
+) -> Result<(), Fault> {
+    let earlier = heads::list_changes(context.project.root(), since.as_str(), Some(workspace.base_commit().as_str()))
+        .map_err(|cause| environment_fault(cause.to_string()))?;
+    let is_known = |path: &str, changes: &[WorkspaceChange]| changes.iter().any(|change| change.path == path);
+    for change in earlier {
+        if !is_known(&change.path, &work.changed) && work.changed.len() < MAX_LISTED_FILES {
+            work.changed.push(change);
+            work.changed_count += 1;
+        }
+    }
+    work.changed.sort_by(|first, second| first.path.cmp(&second.path));
+    Ok(())
 }
 
 pub(super) async fn write_story(context: Arc<EffectContext>, request: WriteStory) -> StoryWriting {
@@ -73,7 +99,9 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
         StoryPlace::Workspace { workspace } => {
             let workspace = context.find_development_workspace(workspace)?;
             // Agents may have moved any line of the board; only that of the story is moved, by us.
-            restore_base_board(&workspace, &request.story)?;
+            if let Some(board_path) = &request.story.board {
+                restore_base_board(&workspace, board_path)?;
+            }
             StoryWriter::new(Project::from_root(workspace.agent_dir()), request)
         }
         StoryPlace::Checkout => StoryWriter::new(context.project.clone(), request),
@@ -91,9 +119,11 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
 
 pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreBoard) -> StoryWriting {
     run_blocking(move || {
-        let restored = context
-            .find_development_workspace(&request.workspace)
-            .and_then(|workspace| restore_base_board(&workspace, &request.story));
+        let restored =
+            context.find_development_workspace(&request.workspace).and_then(|workspace| match &request.story.board {
+                Some(board_path) => restore_base_board(&workspace, board_path),
+                None => Ok(()),
+            });
         match restored {
             Ok(()) => StoryWriting::Written { paths: request.story.board.into_iter().collect(), remarks: Vec::new() },
             Err(fault) => fault.into(),
@@ -103,8 +133,7 @@ pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreB
 }
 
 /// Puts the board back to what it was when the work began. A board that git ignores is not in the commit, and stays.
-fn restore_base_board(workspace: &DevelopmentWorkspace, story: &StoryName) -> Result<(), Fault> {
-    let Some(board_path) = &story.board else { return Ok(()) };
+pub(super) fn restore_base_board(workspace: &DevelopmentWorkspace, board_path: &str) -> Result<(), Fault> {
     let base_text = workspace.read_base_file(board_path).and_then(|bytes| String::from_utf8(bytes).ok());
     let Some(base_text) = base_text else { return Ok(()) };
     let project = Project::from_root(workspace.agent_dir());
@@ -117,6 +146,7 @@ struct StoryWriter<'r> {
     project: Project,
     story: &'r StoryName,
     stage: StoryStage,
+    confirmed: &'r [String],
     follow_ups: &'r [StoryFollowUp],
     shelf: ProjectDirectory,
     paths: Vec<String>,
@@ -126,8 +156,9 @@ struct StoryWriter<'r> {
 impl<'r> StoryWriter<'r> {
     fn new(project: Project, request: &'r WriteStory) -> StoryWriter<'r> {
         let shelf = ProjectDirectory::open_project(&project);
-        let WriteStory { story, stage, follow_ups, .. } = request;
-        StoryWriter { project, story, stage: *stage, follow_ups, shelf, paths: Vec::new(), remarks: Vec::new() }
+        let WriteStory { story, stage, confirmed, follow_ups, .. } = request;
+        let (paths, remarks) = (Vec::new(), Vec::new());
+        StoryWriter { project, story, stage: *stage, confirmed, follow_ups, shelf, paths, remarks }
     }
 
     /// Files in the checkout are only written if git ignores them: the others come with the commit.
@@ -177,6 +208,9 @@ impl<'r> StoryWriter<'r> {
                 let new_items: Vec<NewFollowUp> = self.follow_ups.iter().map(|item| to_item(item, dialect)).collect();
                 new_text = story_edit::add_follow_ups(&new_text, dialect, &new_items)?;
             }
+            if !self.confirmed.is_empty() {
+                new_text = story_edit::confirm_actions(&new_text, self.confirmed, &format_today())?;
+            }
             let is_changed = new_text != story_text;
             Ok::<_, StoryEditRefusal>((new_text, is_changed))
         });
@@ -191,13 +225,29 @@ impl<'r> StoryWriter<'r> {
         Ok(())
     }
 
-    /// Adds what is left to the ledger, where this version of BMAD has one or the project keeps one.
+    /// What the story's own file says about the ledger: items that it closes, and items that its workflow left.
+    fn read_ledger_links(&self) -> LedgerLinks {
+        let read = || {
+            let story_path = self.find_story_file()?;
+            let story_text = self.shelf.read_file(&story_path).ok().flatten()?;
+            Some(story::read_story(&story_path, &story_text))
+        };
+        let Some(parsed) = read() else { return LedgerLinks::default() };
+        // What a story that is not done says it closes is still open.
+        let closed = if self.stage == StoryStage::Done { parsed.links.closes_deferred } else { Vec::new() };
+        LedgerLinks { closed, deferred: parsed.links.deferred }
+    }
+
+    /// Adds what is left to the ledger, where this version of BMAD has one or the project keeps one, and closes what the story has
+    /// done of it.
     fn write_ledger(&mut self, is_checkout: bool) -> Result<(), Fault> {
+        let links = self.read_ledger_links();
         let folder = config::read_config(&self.shelf).folders.implementation;
         let ledger_path = format!("{folder}/{}", deferred_work::LEDGER_FILE).trim_start_matches('/').to_string();
         let has_ledger = layout::read_layout(&self.shelf).era.is_some_and(|era| era >= Era::C2)
             || self.shelf.read_file(&ledger_path).is_ok_and(|text| text.is_some());
-        if self.follow_ups.is_empty() || !has_ledger || !self.is_wanted(&ledger_path, is_checkout) {
+        let is_unchanged = self.follow_ups.is_empty() && links.closed.is_empty() && links.deferred.is_empty();
+        if is_unchanged || !has_ledger || !self.is_wanted(&ledger_path, is_checkout) {
             return Ok(());
         }
         let source = self.find_story_file().unwrap_or_else(|| self.story.key.clone());
@@ -208,15 +258,31 @@ impl<'r> StoryWriter<'r> {
                 source: source.clone(),
                 summary: item.text.clone(),
                 evidence: if item.place.is_empty() { item.severity.to_string() } else { item.place.clone() },
+                severity: item.severity.to_string(),
+                place: item.place.clone(),
             })
             .collect();
-        let written = edit_or_create_file(&self.project, &ledger_path, |ledger_text| {
-            let new_text = deferred_work::add_items(ledger_text, &new_items);
-            let is_changed = new_text != ledger_text;
-            Ok::<_, String>((new_text, is_changed))
+        let harvested = links.deferred.iter().map(|summary| NewDeferredItem {
+            source: source.clone(),
+            summary: summary.clone(),
+            evidence: "left by the workflow that developed the story".to_string(),
+            severity: String::new(),
+            place: String::new(),
         });
-        if written.map_err(|cause| write_fault(&cause))? {
-            self.paths.push(ledger_path);
+        let new_items: Vec<NewDeferredItem> = new_items.into_iter().chain(harvested).collect();
+        let closing = LedgerClosing { date: format_today(), resolution: format!("story {}", self.story.key) };
+        let written = edit_or_create_file(&self.project, &ledger_path, |ledger_text| {
+            let extended = deferred_work::add_items(ledger_text, &new_items);
+            let closed = deferred_work::close_items(&extended, &links.closed, &closing);
+            let is_changed = closed.ledger_text != ledger_text;
+            Ok::<_, String>((closed.ledger_text.clone(), (is_changed, closed.unknown)))
+        });
+        let (is_changed, unknown) = written.map_err(|cause| write_fault(&cause))?;
+        if is_changed {
+            self.paths.push(ledger_path.clone());
+        }
+        if !unknown.is_empty() {
+            self.remarks.push(format!("{ledger_path} has no {}, which the story says it closes", unknown.join(", ")));
         }
         Ok(())
     }
@@ -230,6 +296,7 @@ impl<'r> StoryWriter<'r> {
             shelf: ProjectDirectory::open_project(&Project::from_root(&tree)),
             story: self.story,
             stage: self.stage,
+            confirmed: &[],
             follow_ups: &[],
             paths: Vec::new(),
             remarks: Vec::new(),
@@ -261,8 +328,20 @@ impl<'r> StoryWriter<'r> {
     }
 }
 
+/// What a story's file says about the ledger of deferred work.
+#[derive(Default)]
+struct LedgerLinks {
+    closed: Vec<String>,
+    deferred: Vec<String>,
+}
+
+/// Today, as the user's clock has it.
+fn format_today() -> String {
+    jiff::Zoned::now().strftime("%Y-%m-%d").to_string()
+}
+
 /// Whether a file was changed after another one was written.
-fn is_newer(checked_path: &Path, reference_path: &Path) -> bool {
+pub(super) fn is_newer(checked_path: &Path, reference_path: &Path) -> bool {
     let modified = |path: &Path| -> io::Result<_> { fs::metadata(path)?.modified() };
     match (modified(checked_path), modified(reference_path)) {
         (Ok(checked), Ok(reference)) => checked > reference,
@@ -271,7 +350,7 @@ fn is_newer(checked_path: &Path, reference_path: &Path) -> bool {
 }
 
 /// Says why the board could not be edited.
-fn describe_refusal(refusal: &BoardMoveRefusal) -> String {
+pub(super) fn describe_refusal(refusal: &BoardMoveRefusal) -> String {
     match refusal {
         BoardMoveRefusal::BrokenBoard { board } => match board.problems.first() {
             Some(problem) => problem.to_string(),
@@ -291,7 +370,7 @@ fn describe_refusal(refusal: &BoardMoveRefusal) -> String {
     }
 }
 
-fn write_fault<E: std::fmt::Debug>(cause: &EditFileError<E>) -> Fault {
+pub(super) fn write_fault<E: std::fmt::Debug>(cause: &EditFileError<E>) -> Fault {
     let detail = match cause {
         EditFileError::Missing { path } => format!("{path} does not exist"),
         EditFileError::Unreadable { path, why } => why.to_problem(path).to_string(),

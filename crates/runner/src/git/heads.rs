@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use tribunal_core::{
-    development::workspace::{PathChange, WorkspaceChange},
+    development::{
+        changes::ChangeSize,
+        workspace::{PathChange, WorkspaceChange},
+    },
     engine::ids::CommitId,
 };
 
@@ -141,6 +144,32 @@ pub fn count_changed_lines(project_root: &Path, base: &str, end: &str) -> Result
     let range = format!("{base}..{end}");
     let listed =
         repository.query(["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--relative", &range, "--"])?;
+    Ok(parse_line_counts(&listed))
+}
+
+/// Reads how much a commit changes compared with its first parent, or all of it if it has none. `None` if there is no such commit.
+pub fn read_change_size(project_root: &Path, commit: &CommitId) -> Option<ChangeSize> {
+    let commit = find_commit(project_root, commit.as_str()).ok()??;
+    let changed_lines = match find_commit(project_root, &format!("{commit}^1")).ok()? {
+        Some(parent) => count_changed_lines(project_root, parent.as_str(), commit.as_str()).ok()?,
+        None => {
+            let repository = GitRepository::open_at(project_root).ok()?;
+            let arguments =
+                ["diff-tree", "--root", "-r", "--no-commit-id", "--numstat", "-z", "--relative", commit.as_str(), "--"];
+            parse_line_counts(&repository.query(arguments).ok()?)
+        }
+    };
+    let mut change_size = ChangeSize::default();
+    for lines in changed_lines {
+        change_size.files += 1;
+        change_size.added = change_size.added.saturating_add(lines.added);
+        change_size.removed = change_size.removed.saturating_add(lines.removed);
+    }
+    Some(change_size)
+}
+
+/// Parses the output of `--numstat -z`. Binary files count no lines.
+fn parse_line_counts(listed: &[u8]) -> Vec<ChangedLines> {
     let records = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let parse_record = |record: std::borrow::Cow<'_, str>| {
         let mut fields = record.splitn(3, '\t');
@@ -148,7 +177,7 @@ pub fn count_changed_lines(project_root: &Path, base: &str, end: &str) -> Result
         let count = |field: &str| field.parse().unwrap_or(0);
         Some(ChangedLines { path: path.to_string(), added: count(added), removed: count(removed) })
     };
-    Ok(records.filter_map(parse_record).collect())
+    records.filter_map(parse_record).collect()
 }
 
 /// How many lines of a file changed.
@@ -171,6 +200,14 @@ pub fn find_commit(project_root: &Path, commit_name: &str) -> Result<Option<Comm
     let repository = GitRepository::open_at(project_root)?;
     let revision = format!("{commit_name}^{{commit}}");
     Ok(query_text(&repository, &["rev-parse", "-q", "--verify", "--end-of-options", &revision])?.map(CommitId::new))
+}
+
+/// Whether a commit is a part of the history of the checkout, and not its last commit.
+pub fn is_ancestor(project_root: &Path, commit: &CommitId) -> bool {
+    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
+    let head = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD"]).ok().flatten();
+    let merge_base = query_text(&repository, &["merge-base", commit.as_str(), "HEAD"]).ok().flatten();
+    merge_base.as_deref() == Some(commit.as_str()) && head.as_deref() != Some(commit.as_str())
 }
 
 /// How git treats a file of the checkout.
@@ -203,6 +240,32 @@ mod tests {
     use std::{fs, process::Command};
 
     use super::*;
+
+    #[test]
+    fn the_size_of_a_commit_counts_binary_files_without_lines_and_knows_the_first_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let run_git = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"];
+            let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        let commit_all = || {
+            run_git(&["add", "-A"]);
+            run_git(&["commit", "-q", "-m", "x"]);
+            find_commit(root, "HEAD").unwrap().unwrap()
+        };
+        run_git(&["init", "-q"]);
+        fs::write(root.join("a.txt"), "1\n2\n").unwrap();
+        let first = commit_all();
+        fs::write(root.join("a.txt"), "1\n3\n4\n").unwrap();
+        fs::write(root.join("b.png"), b"\x89PNG\0\0").unwrap();
+        let second = commit_all();
+        let size = |files, added, removed| Some(ChangeSize { files, added, removed });
+        assert_eq!(read_change_size(root, &first), size(1, 2, 0));
+        assert_eq!(read_change_size(root, &second), size(2, 2, 1));
+        assert_eq!(read_change_size(root, &CommitId::new("--output=x")), None);
+    }
 
     #[test]
     fn ignored_files_are_told_from_new_ones() {

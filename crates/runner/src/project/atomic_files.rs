@@ -103,6 +103,7 @@ pub(crate) fn plan_directories(project: &Project, run_id: &RunId, plan: &RunPlan
     let checkpoints_dir = project.checkpoints_dir(run_id);
     let mut directories: Vec<PathBuf> =
         settings.own_folders().list_all().iter().map(|folder| project_root.join(folder)).collect();
+    directories.push(project_root.join(settings.own_folders().reports));
     directories.extend([checkpoints_dir.join("texts"), checkpoints_dir, project.parked_dir(run_id)]);
     // The hash cache lies beside the workspaces of all runs.
     directories.push(project.home_dir().join("work"));

@@ -114,7 +114,7 @@ fn board_fact(entry: &BoardEntry) -> StageFact {
     StageFact { stage, word: entry.raw_state.clone() }
 }
 
-fn to_stage(status: StoryStatus) -> StoryStage {
+pub(crate) fn to_stage(status: StoryStatus) -> StoryStage {
     match status {
         StoryStatus::Backlog => StoryStage::Backlog,
         StoryStatus::ReadyForDev => StoryStage::ReadyForDev,
@@ -153,6 +153,7 @@ fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFi
         tasks,
         criteria,
         excused_criteria,
+        owed: parsed.links.operator_actions.clone(),
         files: parsed.files.iter().map(|file| normalize_path(&file.text)).collect(),
         files_before: Vec::new(),
     })

@@ -5,18 +5,13 @@ use std::{
     env, fs, io,
     io::{Read, Write, stdin, stdout},
     path::Path,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tribunal_agents::driver::TASK_VARIABLE;
-use tribunal_testkit::append_line;
-
-fn current_nanoseconds() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
-}
+use tribunal_testkit::SessionStamp;
 
 fn main() -> io::Result<()> {
-    let began_at = current_nanoseconds();
+    let stamp = SessionStamp::begin_session();
     let usage = || io::Error::other("usage: looping-agent FILE COUNT");
     let stamp_path = env::args().nth(1).ok_or_else(usage)?;
     let last_iteration: u32 = env::args().nth(2).and_then(|count| count.parse().ok()).ok_or_else(usage)?;
@@ -35,5 +30,5 @@ fn main() -> io::Result<()> {
         writeln!(stdout(), "<promise>COMPLETE</promise>")?;
     }
     stdout().flush()?;
-    append_line(Path::new(&stamp_path), &format!("{began_at} {}", current_nanoseconds()))
+    stamp.append_to(Path::new(&stamp_path))
 }

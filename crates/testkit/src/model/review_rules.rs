@@ -12,6 +12,13 @@ pub fn reviewer_rule(round: u32, findings: &[Value]) -> ScenarioRule {
     answer_rule(&format!(r"(?s)You are one reviewer of a panel.*\. Round {round}\."), &findings_json(findings))
 }
 
+/// A rule for any reviewer, in this round, of a change that contains this file.
+pub fn change_reviewer_rule(round: u32, changed_path: &str, findings: &[Value]) -> ScenarioRule {
+    let changed_path = regex::escape(changed_path);
+    let pattern = format!(r"(?s)You are one reviewer of a panel.*\. Round {round}\..*{changed_path}");
+    answer_rule(&pattern, &findings_json(findings))
+}
+
 /// A rule for the reviewer in one seat in this round.
 pub fn seat_rule(seat_name: &str, round: u32, findings: &[Value]) -> ScenarioRule {
     answer_rule(&format!(r"(?s)\. Round {round}\..*Your role: {seat_name}\."), &findings_json(findings))

@@ -183,7 +183,8 @@ impl Questioner<'_> {
             | ChoiceKey::More
             | ChoiceKey::End
             | ChoiceKey::Hand
-            | ChoiceKey::Skip => return Ok(Some(DecisionAnswer { choice, note: String::new() })),
+            | ChoiceKey::Skip
+            | ChoiceKey::Done => return Ok(Some(DecisionAnswer { choice, note: String::new() })),
         };
         loop {
             let PromptInput::Line(note) = self.terminal_prompt.read_answer(note_prompt)? else { return Ok(None) };

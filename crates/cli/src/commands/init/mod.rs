@@ -236,7 +236,7 @@ fn document(init_plan: &InitPlan, arguments: &InitArguments, was_written: bool) 
 }
 
 /// Reads a file of the project, and explains why it cannot be edited if it is not usable as it is.
-fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String>, UserError> {
+pub(super) fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String>, UserError> {
     file_edits::read_project_file(project, file_path).map_err(|read_failure| {
         let problem = read_failure.to_problem(file_path);
         // What the system refuses is a matter of this machine; every other cause can be corrected in the file.
@@ -249,7 +249,7 @@ fn read_project_file(project: &Project, file_path: &str) -> Result<Option<String
     })
 }
 
-fn explain_edit_error(edit_error: EditError) -> UserError {
+pub(super) fn explain_edit_error(edit_error: EditError) -> UserError {
     let user_error = match &edit_error {
         EditError::ChangedMeanwhile { .. } => UserError::new(EXIT_NEGATIVE, edit_error.to_string())
             .with_step("find out which program is writing it, then try again"),

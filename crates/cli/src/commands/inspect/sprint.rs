@@ -15,7 +15,7 @@ use tribunal_bmad::{
 use tribunal_report::escape_line;
 
 use crate::{
-    bmad::{self, BmadProject},
+    bmad::{self, BmadProject, BoardLookup},
     context::CommandContext,
     messages::{
         json_documents,

@@ -63,9 +63,15 @@ fn print_story(output: &mut impl Write, story_report: &StoryFileReport) -> Resul
     if story.outcome.is_some() {
         writeln!(output, "reviewed    {}", format_optional(&story.outcome))?;
     }
-    for (label, story_names) in [("depends on", &story.depends_on), ("closes", &story.closes_deferred)] {
-        if !story_names.is_empty() {
-            writeln!(output, "{label:<11} {}", escape_line(&story_names.join(", ")))?;
+    let links = &story.links;
+    for (label, link_texts) in [
+        ("depends on", &links.depends_on),
+        ("closes", &links.closes_deferred),
+        ("operator", &links.operator_actions),
+        ("deferred", &links.deferred),
+    ] {
+        if !link_texts.is_empty() {
+            writeln!(output, "{label:<11} {}", escape_line(&link_texts.join(", ")))?;
         }
     }
     if let Some(baseline) = &story.baseline {

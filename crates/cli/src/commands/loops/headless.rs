@@ -14,7 +14,7 @@ use tribunal_runner::{
     git::heads::{self, FileTracking},
 };
 
-use super::{check_promise, check_prompt, ralph_project::LoopProject};
+use super::{board_sync::report_plan_progress, check_promise, check_prompt, ralph_project::LoopProject};
 use crate::{
     commands::{
         decisions::{StoppedRun, answer_in_place},
@@ -158,7 +158,7 @@ pub(super) fn run_loop(arguments: LoopRunArguments, context: &CommandContext) ->
     check_plan_file(&project, &resolved.settings.plan.order)?;
     drop_untracked_checkbox(&project, &mut resolved.settings.plan.order)?;
     if arguments.work.in_place {
-        check_clean_checkout(&project)?;
+        check_clean_checkout(&project, &resolved.settings.plan.settings.own_folders())?;
     }
     start_loop(&project, resolved, &arguments, context)
 }
@@ -194,6 +194,7 @@ fn start_loop(
     let run_end = execute_run(context, project.clone(), RunJob::Start(Box::new(plan)), display_mode, settings.share)?;
     let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: settings.share };
     let answered_run = answer_in_place(context, stopped_run)?;
+    report_plan_progress(project, &answered_run.run_end, context)?;
     judge_and_print(project, &answered_run.run_end, None, context)
 }
 
@@ -223,6 +224,7 @@ fn find_task(
                 .with_reason("There is neither .ralph/PROMPT.md nor PROMPT.md in this project.")
                 .with_step("name a file: `tribunal loop run TASK.md`")
                 .with_step("or type the task: `tribunal loop run -p \"Make all tests pass\"`")
+                .with_step("or make it of the stories of a BMAD project: `tribunal loop plan`")
         })?,
     };
     read_task_file(project, &typed_file)

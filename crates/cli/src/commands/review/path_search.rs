@@ -102,10 +102,10 @@ fn keep_reviewable(
     // All found files belong to the project of the directory, unless there are projects below it.
     let project = context.project_of_path(&searched_dir.join("any"));
     let placeholder = Subject::from_path(first_file, None);
+    let settings_folders = resolve_settings(project.root(), placeholder, run_inputs)?.plan.settings.own_folders();
     let own_folders = {
-        let settings = resolve_settings(project.root(), placeholder, run_inputs)?.plan.settings;
         let bmad_folder = BmadProject::read_project(&project).layout.root;
-        let mut own_folders = settings.own_folders().list_all().map(PathBuf::from).to_vec();
+        let mut own_folders = settings_folders.list_all().map(PathBuf::from).to_vec();
         own_folders.extend(bmad_folder.map(PathBuf::from));
         own_folders
     };
@@ -117,7 +117,9 @@ fn keep_reviewable(
         let is_own_file = own_folders.iter().any(|own_folder| {
             relative_path.starts_with(own_folder) && !Path::new(&searched_folder).starts_with(own_folder)
         });
-        if is_own_file {
+        let is_report = settings_folders.is_report(&relative_path.to_string_lossy())
+            && !Path::new(&searched_folder).starts_with(&settings_folders.reports);
+        if is_own_file || is_report {
             continue;
         }
         match subject::load_subject(project.root(), &relative_path.to_string_lossy()) {

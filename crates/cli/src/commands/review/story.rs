@@ -17,7 +17,10 @@ use super::{
     change::{self, RequestedChange},
 };
 use crate::{
-    bmad::BmadProject, context::CommandContext, messages::user_errors::UserError, settings::RunInputs,
+    bmad::{BmadProject, BoardLookup},
+    context::CommandContext,
+    messages::user_errors::UserError,
+    settings::RunInputs,
     terminal::shell_quoting::shell_quote,
 };
 

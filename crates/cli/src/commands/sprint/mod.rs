@@ -1,18 +1,21 @@
-//! `tribunal sprint STORY…`: develops stories one after the other. Each is a run of its own: its file is written if that is missing,
-//! an agent develops it, files, git and checks verify the work, a panel reviews it, and the result lands as one commit.
+//! `tribunal sprint [STORY…]`: develops stories one after the other. The file of a story is written if that is missing, an agent
+//! develops it, files, git and checks verify the work, a panel reviews it, and the result lands as one commit. One story is a run of its
+//! own; several are children of a sprint.
 
 mod plan;
 mod selection;
-mod steps;
+mod whole_sprint;
+
+use std::iter;
 
 use clap::ValueEnum;
 use tribunal_core::{
     development::workspace::DevelopmentPlace,
-    engine::{own_folders::OwnFolders, plan::RunPlan, reason::RunOutcome},
+    engine::{kinds::RunOrder, own_folders::OwnFolders},
+    sprint::facts::PlannedStory,
     story::order::{StoryGoal, StoryOrder, StoryReviewMode},
 };
-use tribunal_report::escape_line;
-use tribunal_runner::Project;
+use tribunal_runner::{Project, project::story_plan};
 
 use crate::{
     bmad::BmadProject,
@@ -40,9 +43,15 @@ const STORY_WORDS: WorkWords = WorkWords { subject: "A story", command: "sprint 
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SprintArguments {
-    /// Stories by number, key or slug (1.2, 1-2, 1-2-log-in), and ranges (1-2..1-5)
-    #[arg(value_name = "STORY", required = true)]
+    /// Stories by number, key or slug (1.2, 1-2, 1-2-log-in), and ranges (1-2..1-5); all that are open if none is named
+    #[arg(value_name = "STORY")]
     stories: Vec<String>,
+    /// Only the stories of this epic
+    #[arg(long, value_name = "N", conflicts_with = "stories")]
+    epic: Option<String>,
+    /// Begin at most so many stories
+    #[arg(long, value_name = "N", conflicts_with = "stories", value_parser = clap::value_parser!(u32).range(1..))]
+    max_stories: Option<u32>,
     /// Weight of the process, 0 to 4: it chooses the size of the models
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=4))]
     tier: Option<u8>,
@@ -104,12 +113,6 @@ enum GoalName {
     Review,
 }
 
-/// A story that is ready to be run.
-struct PreparedStory {
-    chosen: ChosenStory,
-    resolved: ResolvedSettings<StoryOrder>,
-}
-
 pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Result<u8, UserError> {
     let project = context.current_project();
     let review_flag = arguments.review.map(|mode| match mode {
@@ -126,10 +129,10 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
     silence_if_asked(arguments.progress, &run_inputs.sources, context);
     let bmad = BmadProject::read_project(&project);
     let chosen_stories = selection::choose_stories(&bmad, &arguments.stories, arguments.work.again)?;
+    let own_folders = OwnFolders::beside_reviews(&resolve_reviews_dir(project.root(), &run_inputs.sources)?);
     if arguments.work.in_place {
-        check_clean_checkout(&project)?;
+        check_clean_checkout(&project, &own_folders)?;
     } else {
-        let own_folders = OwnFolders::beside_reviews(&resolve_reviews_dir(project.root(), &run_inputs.sources)?);
         let uncommitted = selection::list_uncommitted(&project, &bmad, &chosen_stories, &own_folders)?;
         let consent = match (arguments.dry_run, arguments.work.yes) {
             (true, _) => CommitConsent::NotNeeded,
@@ -138,36 +141,91 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
         };
         selection::commit_plan_files(&project, &uncommitted, consent, context)?;
     }
-    let preparation = StoryPreparation { project: &project, bmad: &bmad, arguments, run_inputs: &run_inputs };
-    let prepared_stories = chosen_stories
-        .into_iter()
-        .map(|chosen| preparation.prepare_story(chosen, context))
-        .collect::<Result<Vec<_>, _>>()?;
-    if arguments.dry_run {
-        return plan::print_plans(&prepared_stories, context);
+    let preparation = SprintPreparation { project: &project, bmad: &bmad, arguments, run_inputs: &run_inputs };
+    match chosen_stories.as_slice() {
+        [only_story] => run_one_story(preparation, only_story, context),
+        _ => whole_sprint::run(preparation, &chosen_stories, context),
     }
-    check_start(&project, &prepared_stories, context)?;
-    if arguments.detach {
-        return detach_command(context, &project, RemainingRuns::default());
-    }
-    run_stories(&project, prepared_stories, arguments, context)
 }
 
-/// What the preparation of every story needs.
-struct StoryPreparation<'a> {
+fn run_one_story(
+    preparation: SprintPreparation<'_>,
+    chosen: &ChosenStory,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
+    let SprintPreparation { project, arguments, .. } = preparation;
+    let resolved = preparation.prepare_story(chosen, context)?;
+    if arguments.dry_run {
+        return plan::print_plans(&[plan::PreparedStory { chosen, plan: &resolved.plan }], None, context);
+    }
+    let story_key = &resolved.plan.order.story.key;
+    selection::refuse_open_run(project, context, |order| match order {
+        RunOrder::Story(order) if order.story.key == *story_key => Some(story_key.clone()),
+        _ => None,
+    })?;
+    start_run(preparation, resolved, context)
+}
+
+/// Checks everything that can be checked before a run starts, and runs it.
+fn start_run<O>(
+    preparation: SprintPreparation<'_>,
+    resolved: ResolvedSettings<O>,
+    context: &CommandContext,
+) -> Result<u8, UserError>
+where
+    RunOrder: From<O>,
+{
+    let SprintPreparation { project, arguments, .. } = preparation;
+    print_notes(resolved.notes.iter(), context)?;
+    print_warnings(resolved.warnings.iter(), context)?;
+    trust::require_trust(context, project.root(), &resolved.items)?;
+    trust::trust_typed_items(context, project.root(), &resolved.plan.settings);
+    let ResolvedSettings { plan, share, progress, .. } = resolved;
+    let plan = plan.into_run();
+    let planned_start = PlannedStart { project, plan: plan.clone(), is_new: true };
+    preflight::require_startable(context, iter::once(planned_start))?;
+    if arguments.detach {
+        return detach_command(context, project, RemainingRuns::default());
+    }
+    let display_mode = arguments.progress.typed_mode().or(progress).unwrap_or_default();
+    let run_end = execute_run(context, project.clone(), RunJob::Start(Box::new(plan)), display_mode, share)?;
+    let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
+    let answered_run = answer_in_place(context, stopped_run)?;
+    judge_and_print(project, &answered_run.run_end, None, context)
+}
+
+/// What the preparation of a run needs.
+#[derive(Clone, Copy)]
+struct SprintPreparation<'a> {
     project: &'a Project,
     bmad: &'a BmadProject,
     arguments: &'a SprintArguments,
     run_inputs: &'a RunInputs,
 }
 
-impl StoryPreparation<'_> {
-    fn prepare_story(&self, chosen: ChosenStory, context: &CommandContext) -> Result<PreparedStory, UserError> {
-        let StoryPreparation { project, bmad, arguments, run_inputs } = *self;
+impl SprintPreparation<'_> {
+    fn prepare_story(
+        self,
+        chosen: &ChosenStory,
+        context: &CommandContext,
+    ) -> Result<ResolvedSettings<StoryOrder>, UserError> {
+        let SprintPreparation { project, bmad, run_inputs, .. } = self;
         let mut resolved = resolve_story_settings(project.root(), run_inputs)?;
+        self.fill_order(&mut resolved.plan.order, context)?;
         let (settings, order) = (&resolved.plan.settings, &mut resolved.plan.order);
-        order.story = chosen.name.clone();
-        order.files = chosen.files.clone();
+        apply_plan(order, story_plan::plan_story(bmad, &chosen.key, settings, settings.tier)?);
+        if order.review.mode.has_bmad_review() && order.steps.code_review.is_none() {
+            return Err(UserError::usage("this project has no review workflow of BMAD")
+                .with_reason(format!("`{}` was chosen for the review.", order.review.mode))
+                .with_step("choose the panel: `--review cycle`"));
+        }
+        resolved.items.extend(TrustItem::from_commit_hooks(project.root()));
+        Ok(resolved)
+    }
+
+    /// Fills in what was typed and holds for every story.
+    fn fill_order(self, order: &mut StoryOrder, context: &CommandContext) -> Result<(), UserError> {
+        let SprintPreparation { project, arguments, .. } = self;
         order.place = if arguments.work.in_place { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
         order.branch = choose_branch(project, arguments.work.branch.as_deref(), STORY_WORDS, context)?;
         order.goal = match arguments.until {
@@ -175,72 +233,13 @@ impl StoryPreparation<'_> {
             GoalName::Review => StoryGoal::Review,
         };
         order.skip_baseline |= arguments.work.skip_baseline;
-        *order.steps = steps::find_steps(bmad, &chosen, settings)?;
-        order.size = Some(steps::model_size(settings.tier, chosen.complexity.as_deref()));
-        if order.review.mode.has_bmad_review() && order.steps.code_review.is_none() {
-            return Err(UserError::usage("this project has no review workflow of BMAD")
-                .with_reason(format!("`{}` was chosen for the review.", order.review.mode))
-                .with_step("choose the panel: `--review cycle`"));
-        }
-        resolved.items.extend(TrustItem::from_commit_hooks(project.root()));
-        Ok(PreparedStory { chosen, resolved })
+        Ok(())
     }
 }
 
-/// Checks everything before the first run starts.
-fn check_start(
-    project: &Project,
-    prepared_stories: &[PreparedStory],
-    context: &CommandContext,
-) -> Result<(), UserError> {
-    if let Some(first_story) = prepared_stories.first() {
-        print_notes(first_story.resolved.notes.iter(), context)?;
-        print_warnings(first_story.resolved.warnings.iter(), context)?;
-        trust::require_trust(context, project.root(), &first_story.resolved.items)?;
-        trust::trust_typed_items(context, project.root(), &first_story.resolved.plan.settings);
-    }
-    selection::refuse_open_runs(project, prepared_stories, context)?;
-    let planned_starts =
-        prepared_stories.iter().map(|prepared| PlannedStart { project, plan: run_plan(prepared), is_new: true });
-    preflight::require_startable(context, planned_starts)
-}
-
-fn run_plan(prepared: &PreparedStory) -> RunPlan {
-    let plan = &prepared.resolved.plan;
-    RunPlan { settings: plan.settings.clone(), order: plan.order.clone() }.into_run()
-}
-
-/// Runs the stories in order. A story that is not done ends the command: the later ones may build on it.
-fn run_stories(
-    project: &Project,
-    prepared_stories: Vec<PreparedStory>,
-    arguments: &SprintArguments,
-    context: &CommandContext,
-) -> Result<u8, UserError> {
-    let mut remaining: Vec<String> =
-        prepared_stories.iter().rev().map(|prepared| prepared.chosen.name.key.clone()).collect();
-    let mut exit_code = 0;
-    for prepared in prepared_stories {
-        remaining.pop();
-        let (share, progress) = (prepared.resolved.share, prepared.resolved.progress);
-        let display_mode = arguments.progress.typed_mode().or(progress).unwrap_or_default();
-        let job = RunJob::Start(Box::new(run_plan(&prepared)));
-        let run_end = execute_run(context, project.clone(), job, display_mode, share)?;
-        let stopped_run = StoppedRun { project: project.clone(), run_end, concurrency: share };
-        let answered_run = answer_in_place(context, stopped_run)?;
-        exit_code = judge_and_print(project, &answered_run.run_end, None, context)?;
-        let is_done = answered_run.run_end.reason.outcome() == Some(RunOutcome::Resolved);
-        if !is_done && !remaining.is_empty() {
-            let left_out: Vec<&str> = remaining.iter().rev().map(String::as_str).collect();
-            context.print_note(&format!(
-                "{} is not done, so these were not started: {}",
-                escape_line(&prepared.chosen.name.key),
-                escape_line(&left_out.join(", "))
-            ))?;
-        }
-        if !is_done {
-            break;
-        }
-    }
-    Ok(exit_code)
+fn apply_plan(order: &mut StoryOrder, planned: PlannedStory) {
+    order.story = planned.name;
+    order.files = planned.files;
+    *order.steps = planned.steps;
+    order.size = Some(planned.size);
 }

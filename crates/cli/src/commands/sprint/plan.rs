@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
-    engine::{ids::AgentName, limits::RunLimits, settings::Settings},
+    engine::{ids::AgentName, limits::RunLimits, plan::RunPlan, settings::Settings},
+    sprint::selection::{LeftOut, SprintForecast},
     story::order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName},
     tasks::{
         client::{JobKind, ModelSize},
@@ -17,7 +18,7 @@ use tribunal_core::{
 };
 use tribunal_report::escape_line;
 
-use super::PreparedStory;
+use super::selection::ChosenStory;
 use crate::{
     context::CommandContext,
     messages::{json_documents, user_errors::UserError},
@@ -29,6 +30,15 @@ use crate::{
 pub(crate) struct SprintPlanDocument {
     schema: &'static str,
     stories: Vec<StoryPlan>,
+    /// Open stories that would not be begun, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOut>,
+}
+
+/// A story that would be developed.
+pub(super) struct PreparedStory<'a> {
+    pub chosen: &'a ChosenStory,
+    pub plan: &'a RunPlan<StoryOrder>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -70,21 +80,34 @@ struct PlannedStep {
     command: String,
 }
 
-pub(super) fn print_plans(prepared_stories: &[PreparedStory], context: &CommandContext) -> Result<u8, UserError> {
+/// Prints the plans of stories, and of a sprint what it would do when.
+pub(super) fn print_plans(
+    prepared_stories: &[PreparedStory<'_>],
+    forecast: Option<&SprintForecast>,
+    context: &CommandContext,
+) -> Result<u8, UserError> {
     let stories: Vec<StoryPlan> = prepared_stories.iter().map(build_plan).collect();
+    let left_out = forecast.map(|forecast| forecast.left_out.clone()).unwrap_or_default();
     if context.wants_json {
-        json_documents::print_document(&SprintPlanDocument { schema: "tribunal.sprint-plan/1", stories })?;
+        json_documents::print_document(&SprintPlanDocument { schema: "tribunal.sprint-plan/1", stories, left_out })?;
         return Ok(0);
     }
     let mut output = stdout().lock();
+    for (position, forecast_story) in forecast.iter().flat_map(|forecast| &forecast.stories).enumerate() {
+        let line_text = format!("{}. {}: {}", position + 1, forecast_story.story, forecast_story.reason);
+        writeln!(output, "{}", escape_line(&line_text))?;
+    }
+    for left_out in &left_out {
+        writeln!(output, "left out: {}", escape_line(&left_out.describe()))?;
+    }
     for plan in &stories {
         print_plan(&mut output, plan)?;
     }
     Ok(0)
 }
 
-fn build_plan(prepared: &PreparedStory) -> StoryPlan {
-    let (settings, order) = (&prepared.resolved.plan.settings, &prepared.resolved.plan.order);
+fn build_plan(prepared: &PreparedStory<'_>) -> StoryPlan {
+    let (settings, order) = (&prepared.plan.settings, &prepared.plan.order);
     StoryPlan {
         key: order.story.key.clone(),
         title: order.story.title.clone(),

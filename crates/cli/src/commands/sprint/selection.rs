@@ -2,19 +2,14 @@
 
 use tribunal_bmad::{
     board::{BoardEntry, BoardEntryState},
-    epics,
     keys::{BoardKey, StoryKey},
-    project_files::ProjectFiles,
     states::StoryStatus,
     story,
 };
-use tribunal_core::{
-    engine::{
-        kinds::RunOrder,
-        own_folders::OwnFolders,
-        view::{RunPhase, RunView},
-    },
-    story::{facts::StoryName, order::StoryFilePlan},
+use tribunal_core::engine::{
+    kinds::RunOrder,
+    own_folders::OwnFolders,
+    view::{RunPhase, RunView},
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -22,9 +17,8 @@ use tribunal_runner::{
     git::heads::{self, FileTracking},
 };
 
-use super::PreparedStory;
 use crate::{
-    bmad::BmadProject,
+    bmad::{BmadProject, BoardLookup},
     commands::workplace::describe_files,
     context::CommandContext,
     messages::user_errors::{EXIT_NEGATIVE, UserError},
@@ -39,10 +33,6 @@ const MISSING_IN_CLONE: &str = "Agents work in a clone of the branch, which woul
 #[derive(Clone, Debug)]
 pub(super) struct ChosenStory {
     pub key: StoryKey,
-    pub name: StoryName,
-    pub files: StoryFilePlan,
-    /// How complex the plan says it is: `M`, `5 points`.
-    pub complexity: Option<String>,
     /// The state on the board, as it is written.
     pub state_word: String,
 }
@@ -65,7 +55,7 @@ pub(super) fn choose_stories(
             }
         }
     }
-    story_keys.into_iter().map(|story_key| describe_story(bmad, story_key, is_again)).collect()
+    story_keys.into_iter().map(|story_key| require_open_story(bmad, story_key, is_again)).collect()
 }
 
 fn find_story(bmad: &BmadProject, typed_name: &str) -> Result<StoryKey, UserError> {
@@ -105,44 +95,18 @@ fn find_range(bmad: &BmadProject, first_name: &str, last_name: &str) -> Result<V
     Ok(all_keys[first..=last].to_vec())
 }
 
-fn describe_story(bmad: &BmadProject, story_key: StoryKey, is_again: bool) -> Result<ChosenStory, UserError> {
+fn require_open_story(bmad: &BmadProject, story_key: StoryKey, is_again: bool) -> Result<ChosenStory, UserError> {
     let board_entry = bmad.board.as_ref().and_then(|board| board.find_entry(&BoardKey::Story(story_key.clone())));
     if let Some(board_entry) = board_entry.filter(|_| !is_again) {
         require_open(board_entry)?;
     }
-    let story_file = bmad.find_story_file(&story_key);
-    let story_text = story_file.as_deref().and_then(|path| bmad.shelf.read_file(path).ok().flatten());
-    let parsed = story_text.map(|text| story::read_story(story_file.as_deref().unwrap_or_default(), &text));
-    let planned = find_planned(bmad, &story_key);
-    let file_title = parsed.and_then(|parsed| parsed.title).map(|title| title.text);
-    let title = file_title.or_else(|| planned.as_ref().map(|planned| planned.title.clone()));
-    let board_path = bmad.board.as_ref().map(|board| board.path.clone());
-    let root = bmad.shelf.root_path().map(std::path::PathBuf::from).unwrap_or_default();
-    let is_ignored =
-        |path: &str| heads::find_tracking(&root, path).is_ok_and(|tracking| tracking == FileTracking::Ignored);
-    let stories_path = story_file.clone().unwrap_or_else(|| bmad.new_story_path(&story_key));
-    Ok(ChosenStory {
-        name: StoryName {
-            key: board_entry.map_or_else(|| story_key.to_string(), |board_entry| board_entry.raw_key.clone()),
-            title: title.unwrap_or_else(|| story_key.slug_text().replace('-', " ")),
-            board: board_path.clone(),
-            bookkeeping: bmad.bookkeeping_folders(),
-        },
-        files: StoryFilePlan {
-            story_file,
-            board_is_ignored: board_path.as_deref().is_some_and(is_ignored),
-            stories_are_ignored: is_ignored(&stories_path),
-        },
-        complexity: planned.and_then(|planned| planned.complexity),
-        state_word: board_entry.map(|board_entry| board_entry.raw_state.clone()).unwrap_or_default(),
-        key: story_key,
-    })
+    Ok(describe_state(bmad, story_key))
 }
 
-/// Finds the story in the epics, by its number.
-fn find_planned(bmad: &BmadProject, story_key: &StoryKey) -> Option<epics::EpicStory> {
-    let number = story_key.story_number()?;
-    bmad.read_epics().stories().find(|story| story.number == *number).cloned()
+/// Returns a story with its state on the board.
+pub(super) fn describe_state(bmad: &BmadProject, key: StoryKey) -> ChosenStory {
+    let board_entry = bmad.board.as_ref().and_then(|board| board.find_entry(&BoardKey::Story(key.clone())));
+    ChosenStory { state_word: board_entry.map(|board_entry| board_entry.raw_state.clone()).unwrap_or_default(), key }
 }
 
 /// Refuses a story that is done, or that the board says to leave alone.
@@ -178,8 +142,8 @@ pub(super) fn list_uncommitted(
     if !document_folders.is_empty() {
         uncommitted.extend(heads::list_untracked(project.root(), &document_folders)?);
     }
-    uncommitted.retain(|path| is_bookkeeping(path) && !own_folders.contains_path(path));
-    let story_paths = chosen_stories.iter().filter_map(|chosen| chosen.files.story_file.clone());
+    uncommitted.retain(|path| is_bookkeeping(path) && !own_folders.contains_path(path) && !own_folders.is_report(path));
+    let story_paths = chosen_stories.iter().filter_map(|chosen| bmad.find_story_file(&chosen.key));
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
     for path in story_paths.chain(board_path) {
         if heads::find_tracking(project.root(), &path)? == FileTracking::Untracked {
@@ -235,19 +199,19 @@ pub(super) fn commit_plan_files(
     context.print_note(&format!("committed as \"{PLAN_MESSAGE}\": {}", escape_line(&files_text)))
 }
 
-/// Refuses a story that another run has begun: its work would be done twice.
-pub(super) fn refuse_open_runs(
+/// Refuses to start beside a run that has not ended: its work would be done twice. `find_subject` says what such a run works on, if that is
+/// in the way.
+pub(super) fn refuse_open_run(
     project: &Project,
-    prepared_stories: &[PreparedStory],
     context: &CommandContext,
+    find_subject: impl Fn(&RunOrder) -> Option<String>,
 ) -> Result<(), UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(()) };
     for run_id in store.list_runs()? {
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        let Some(RunOrder::Story(order)) = &run_view.order else { continue };
         let is_open = !matches!(run_view.phase, RunPhase::Finished(_));
-        if is_open && prepared_stories.iter().any(|prepared| prepared.chosen.name.key == order.story.key) {
-            return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} works on {} already", order.story.key))
+        if let Some(subject) = run_view.order.as_ref().filter(|_| is_open).and_then(&find_subject) {
+            return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} works on {subject} already"))
                 .with_reason("It has not ended, and its work is kept. Nothing was started.")
                 .with_step(format!("continue it: `{} resume {run_id}`", context.program_name()))
                 .with_step(format!("or give it up: `{} discard {run_id}`", context.program_name())));

@@ -2,7 +2,7 @@
 
 use super::{
     CommandExample, CommandHelp,
-    ExitCodes::{self, Answer, Check, Diagnosis, Every, Hook, Run},
+    ExitCodes::{self, Answer, Check, Diagnosis, Every, Hook, Report, Run},
 };
 
 const fn command_row(
@@ -19,7 +19,7 @@ const fn example(purpose: &'static str, command_line: &'static str) -> CommandEx
 }
 
 /// The help of every command, in the order of `tribunal --help`.
-pub(super) const COMMAND_HELP: [CommandHelp; 45] = [
+pub(super) const COMMAND_HELP: [CommandHelp; 47] = [
     command_row(
         "",
         example("Try it without an account, with scripted agents in a sample project", "tribunal demo"),
@@ -82,6 +82,12 @@ pub(super) const COMMAND_HELP: [CommandHelp; 45] = [
         example("Show what is still open in the last run", "tribunal findings --status open,blocked"),
         example("Write the findings for a code scanner", "tribunal findings prd-k3f9 --sarif > findings.sarif"),
         Answer,
+    ),
+    command_row(
+        "report",
+        example("Show in the morning what the night has brought", "tribunal report"),
+        example("Write the report of one run as a document", "tribunal report sprint-k3f9 --markdown > report.md"),
+        Report,
     ),
     command_row(
         "decisions",
@@ -175,6 +181,12 @@ pub(super) const COMMAND_HELP: [CommandHelp; 45] = [
             "tribunal loop run --in-session -p \"Simplify the parser\" --max-iterations 5",
         ),
         Run,
+    ),
+    command_row(
+        "loop plan",
+        example("Show what would be written and moved on the board", "tribunal loop plan --dry-run"),
+        example("Write the plan, also over specs that you have edited", "tribunal loop plan --force"),
+        Check("the plan or the board cannot be used as it is"),
     ),
     command_row(
         "loop status",

@@ -7,6 +7,7 @@ use crate::settings::{
 };
 
 const CYCLES_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 20 };
+const TOKENS_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: 1_000_000_000 };
 
 #[rustfmt::skip]
 pub(super) const SPRINT_ROWS: &[SettingRow] = &[
@@ -16,8 +17,16 @@ pub(super) const SPRINT_ROWS: &[SettingRow] = &[
         "Timeout of one session"),
     field_row("sprint.review", ValueKind::Words(&["cycle", "bmad", "both", "off"]), field!(Word, development.story.review.mode),
         "Who reviews a story: a panel, BMAD's own review, both, or no one"),
-    field_row("sprint.commit_message", ValueKind::Text, field!(Plain, development.story.message),
+    field_row("sprint.commit_message", ValueKind::Text, field!(Plain, development.story.texts.message),
         "Message of a story's commit, with {key}, {title} and {file}"),
     field_row("sprint.tolerate_untested", ValueKind::Flag, field!(Plain, development.story.rules.tolerates_untested),
         "Whether an acceptance criterion without a test is only a remark"),
+    field_row("sprint.story_max_cost", ValueKind::Cost, field!(Plain, development.sprint.story_share.cost),
+        "Maximum cost of one story of a sprint, as far as agents report it"),
+    field_row("sprint.story_max_minutes", ValueKind::Minutes, field!(Seconds, development.sprint.story_share.runtime_ms),
+        "Maximum working time of one story of a sprint; waiting for you does not count"),
+    field_row("sprint.story_max_tokens", TOKENS_KIND, field!(Plain, development.sprint.story_share.tokens),
+        "Maximum number of weighted tokens of one story of a sprint"),
+    field_row("sprint.retrospective", ValueKind::Flag, field!(Plain, development.sprint.holds_retrospectives),
+        "Whether a sprint holds a retrospective at the end of an epic, where the board has one"),
 ];

@@ -10,7 +10,9 @@ use super::{
         inputs::RunInputs,
         kind::{SettingValue, ValueKind},
         layers::{EffectiveSettings, SETTINGS_FILE, variable_name_of},
-        resolve::{ResolvedSettings, resolve_loop_settings, resolve_settings, resolve_story_settings},
+        resolve::{
+            ResolvedSettings, resolve_loop_settings, resolve_settings, resolve_sprint_settings, resolve_story_settings,
+        },
         show::default_as_written,
         table::{self, RowTarget, SettingRow},
         typed::TypedSettings,
@@ -147,9 +149,12 @@ fn resolve_everything(project_root: &Path, inputs: &RunInputs) -> String {
     let (loop_order, loop_choices) = (resolved_loop.settings.plan.order, resolved_loop.choices);
     let story_order =
         resolve_story_settings(project_root, inputs).unwrap_or_else(|user_error| panic!("{user_error}")).plan.order;
+    let sprint_order =
+        resolve_sprint_settings(project_root, inputs).unwrap_or_else(|user_error| panic!("{user_error}")).plan.order;
     let ResolvedSettings { plan, progress, fail_on, share, .. } = resolution;
     format!(
-        "{plan:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?} {loop_order:?} {loop_choices:?} {story_order:?}"
+        "{plan:?} {progress:?} {fail_on:?} {share:?} {hook_settings:?} {loop_order:?} {loop_choices:?} {story_order:?} \
+         {sprint_order:?}"
     )
 }
 

@@ -9,11 +9,11 @@ use tribunal_core::review::{
     tracker,
 };
 
-use super::{
-    FindingsExport, StatusGroup, count_by_severity, format_place,
+use super::{FindingsExport, StatusGroup, count_by_severity, format_place};
+use crate::{
     markdown_escape::{escape_prose, fenced_block, inline_code},
+    review::{phrases, rulings::Ruling},
 };
-use crate::review::{phrases, rulings::Ruling};
 
 /// Renders the whole page.
 pub(super) fn render_page(export: &FindingsExport<'_>) -> String {

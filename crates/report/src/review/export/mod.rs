@@ -2,12 +2,11 @@
 //! for CI.
 //!
 //! The input is one run as its journal records it, with the selected findings. Text that agents wrote appears in every
-//! format as plain text and has no other effect; [`markdown_escape`] ensures that for Markdown. The binary selects the
+//! format as plain text and has no other effect; [`crate::markdown_escape`] ensures that for Markdown. The binary selects the
 //! findings and writes the result.
 
 mod junit;
 mod markdown;
-mod markdown_escape;
 mod pr_comment;
 mod sarif;
 mod workflow_commands;

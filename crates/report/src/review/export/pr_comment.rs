@@ -9,11 +9,13 @@ use tribunal_core::{
     text::truncate_chars,
 };
 
-use super::{
-    FindingsExport, StatusGroup, format_place,
+use super::{FindingsExport, StatusGroup, format_place};
+use crate::{
+    clean_line,
     markdown_escape::{escape_prose, inline_code},
+    phrases::format_count,
+    review::phrases,
 };
-use crate::{clean_line, phrases::format_count, review::phrases};
 
 /// GitHub takes 65,536 characters; the difference leaves room for text that is put around the comment.
 const MAX_COMMENT_UNITS: usize = 65_000;

@@ -78,7 +78,7 @@ fn copies_project(context: &EffectContext) -> bool {
     context.project.tree_root() == context.project.root()
 }
 
-/// Lists the directories that Tribunal writes into.
+/// Lists the directories in which every file is Tribunal's.
 pub(super) fn own_directories(context: &EffectContext) -> [String; 2] {
     context.settings.own_folders().list_all().map(|folder| format!("{folder}/"))
 }
@@ -205,6 +205,12 @@ impl StrayFinder<'_> {
 
     fn is_own_change(&self, change: &EntryChange, own_texts: &OwnTexts) -> bool {
         let project_root = self.context.project.root();
+        // Another run may write its report meanwhile.
+        let is_report = |path: &str| self.context.settings.own_folders().is_report(path);
+        let is_plain = change.after.as_ref().is_none_or(|entry| entry.kind == EntryKind::File);
+        if is_plain && change.path.to_str().is_some_and(is_report) {
+            return true;
+        }
         let file_name = change.path.file_name().unwrap_or_default().to_string_lossy();
         if file_name.starts_with(TEMPORARY_PREFIX) && change.before.is_none() {
             // A landing may be writing at this moment. When it is done, its temporary file is gone.

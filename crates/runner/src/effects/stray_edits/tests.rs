@@ -6,7 +6,7 @@ use std::{
 };
 
 use tribunal_core::{
-    engine::effect::RestoreOutcome,
+    engine::{effect::RestoreOutcome, ids::RunId},
     review::{order::ReviewOrder, subject::Subject},
 };
 
@@ -92,6 +92,19 @@ fn nothing_is_found_where_nothing_changed_or_only_times_did() {
         fs::create_dir(root.join("empty")).unwrap();
     });
     assert_eq!(strays, []);
+}
+
+#[test]
+fn a_report_that_another_run_writes_is_no_stray_edit() {
+    let scene = StrayScene::new();
+    let own_folders = scene.context.settings.own_folders();
+    let strays = scene.find_during(|root| {
+        fs::create_dir_all(root.join(&own_folders.reports)).unwrap();
+        fs::write(root.join(own_folders.report_path(&RunId::new("sprint-1"))), "report\n").unwrap();
+        fs::write(root.join(&own_folders.reports).join("mine.md"), "mine\n").unwrap();
+    });
+    let paths: Vec<&str> = strays.iter().map(|stray| stray.path.as_str()).collect();
+    assert_eq!(paths, [format!("{}/mine.md", own_folders.reports)]);
 }
 
 #[test]

@@ -92,6 +92,7 @@ impl WorkflowHost<'_, '_> {
         };
         let mut settings = self.context.settings.clone();
         settings.limits.share = Some(run_child.share);
+        settings.tier = run_child.tier.unwrap_or(settings.tier);
         let plan = RunPlan { settings, order: run_child.order };
         let tree = match run_child.workspace.map(|workspace_name| self.open_tree(&workspace_name)).transpose() {
             Ok(tree) => tree,

@@ -255,7 +255,9 @@ fn is_own_file(relative_path: &str, reviews_dir: &str) -> bool {
             file_name.ends_with("-issues.md")
                 || (file_name.starts_with("review-metrics-") && file_name.ends_with(".json"))
         });
-    is_tracker_file || Path::new(relative_path).starts_with(own_folders.decisions)
+    is_tracker_file
+        || own_folders.is_report(relative_path)
+        || Path::new(relative_path).starts_with(own_folders.decisions)
 }
 
 fn omission_reason(

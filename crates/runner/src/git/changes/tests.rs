@@ -294,6 +294,7 @@ fn unreviewable_files_are_left_out_with_the_reason() {
     repository.write_file("out/reviews/plan-issues.md", "x\n");
     repository.write_file("out/reviews/review-metrics-1.json", "{}\n");
     repository.write_file("out/awaiting-human/R.D1.yaml", "x\n");
+    repository.write_file("out/reports/tribunal-R.md", "x\n");
     std::os::unix::fs::symlink("a.rs", repository.absolute_path("link")).unwrap();
     fs::set_permissions(repository.absolute_path("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(repository.repository_root().join(std::ffi::OsString::from_vec(b"caf\xe9.txt".to_vec())), "1\n").unwrap();
@@ -308,7 +309,7 @@ fn unreviewable_files_are_left_out_with_the_reason() {
         "link: symlink",
         "model.bin: Git LFS pointer",
         "node_modules/x.js: files in node_modules are not reviewed",
-        "out/awaiting-human/R.D1.yaml: written by Tribunal (and 2 more)",
+        "out/awaiting-human/R.D1.yaml: written by Tribunal (and 3 more)",
         "tool.sh: only the file mode changed",
         "was-text: binary, or marked as binary in .gitattributes",
     ];

@@ -238,6 +238,11 @@ impl DevelopmentWorkspace {
         ControlGit::new(self.directory.join("control.git"), self.record.tree.clone())
     }
 
+    /// The commit with which the work began.
+    pub fn base_commit(&self) -> &CommitId {
+        &self.record.base
+    }
+
     /// Returns the directory in which agents and checks run: the project's root in the workspace.
     pub fn agent_dir(&self) -> PathBuf {
         // Joining an empty prefix would end the path with a slash, which users and agents see.

@@ -28,7 +28,8 @@ pub(crate) struct OpenRequest<'a> {
     pub run_id: &'a RunId,
     pub open: &'a OpenWorkspace,
     pub seeds: SeedRequest<'a>,
-    /// Directories and files that Tribunal writes, relative to the project's root; a directory ends with a slash.
+    /// Directories and files that Tribunal writes, relative to the project's root. A directory ends with a slash; in the name of a file,
+    /// a `*` stands for any text.
     pub own_files: &'a [String],
 }
 
@@ -170,9 +171,14 @@ fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord)
 impl WorkspaceRecord {
     /// Whether a path below the tree is a file of Tribunal's own.
     pub fn is_own_file(&self, tree_path: &[u8]) -> bool {
-        self.own_prefixes.iter().map(String::as_bytes).any(|own_path| match own_path.strip_suffix(b"/") {
-            Some(_) => tree_path.starts_with(own_path),
-            None => tree_path == own_path,
+        self.own_prefixes.iter().any(|own_path| match own_path.rsplit_once('*') {
+            _ if own_path.ends_with('/') => tree_path.starts_with(own_path.as_bytes()),
+            Some((name_start, name_end)) => {
+                let rest = tree_path.strip_prefix(name_start.as_bytes());
+                let any_text = rest.and_then(|rest| rest.strip_suffix(name_end.as_bytes()));
+                any_text.is_some_and(|any_text| !any_text.contains(&b'/'))
+            }
+            None => tree_path == own_path.as_bytes(),
         })
     }
 }

@@ -48,6 +48,10 @@ pub(crate) fn rebase_workspace(
     if workspace.record.base == *onto {
         return Ok(RebaseOutcome::Rebased { commit: old_tip });
     }
+    // Work that has landed begins anew with itself: there is nothing to replay.
+    if old_tip == *onto {
+        return begin_anew(workspace, onto);
+    }
     if workspace.record.place == DevelopmentPlace::InPlace {
         return Err(WorkspaceError::new_refusal("work in the checkout itself cannot be rebased; merge it by hand"));
     }
@@ -70,6 +74,17 @@ pub(crate) fn rebase_workspace(
     atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
     finish_interrupted_rebase(workspace)?;
     Ok(RebaseOutcome::Rebased { commit: record.new_tip })
+}
+
+/// Makes the last commit of a workspace the one with which its work begins.
+fn begin_anew(mut workspace: DevelopmentWorkspace, tip: &CommitId) -> Result<RebaseOutcome, WorkspaceError> {
+    let control_git = workspace.control_git();
+    control_git.run(["read-tree", "-i", "-m", workspace.record.base.as_str(), tip.as_str()])?;
+    control_git.remember_unchanged_files()?;
+    control_git.set_head(tip)?;
+    workspace.record.base = tip.clone();
+    workspace.save_record()?;
+    Ok(RebaseOutcome::Rebased { commit: tip.clone() })
 }
 
 /// Puts the result of a rebase in place, if there is one that is not in place yet. Every step can be repeated.

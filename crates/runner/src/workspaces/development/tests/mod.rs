@@ -130,7 +130,7 @@ impl UserProject {
                 run_id: &run_id(),
                 open: &open,
                 seeds: SeedRequest { named: &self.named_seeds, usual: &usual },
-                own_files: &["docs/reviews/".to_string()],
+                own_files: &["docs/reviews/".to_string(), "docs/reports/tribunal-*.md".to_string()],
             },
         )
     }

@@ -287,6 +287,9 @@ fn ignored_files_that_are_needed_are_seeded_and_never_committed() {
 fn work_in_the_checkout_needs_a_clean_checkout_of_the_branch() {
     let project = UserProject::with_files(&[("a.txt", "a\n"), ("docs/reviews/old.md", "x\n")]);
     let open = || project.create(DevelopmentPlace::InPlace, &main_branch());
+    project.write("docs/reports/quarter.md", "mine\n");
+    assert!(message_of(open()).contains("(docs/reports/quarter.md)"), "only reports of Tribunal are its own");
+    std::fs::remove_file(project.root().join("docs/reports/quarter.md")).unwrap();
     project.write("a.txt", "mine\n");
     project.write("new.txt", "mine\n");
     assert!(message_of(open()).contains("(a.txt, new.txt)"));
@@ -297,6 +300,7 @@ fn work_in_the_checkout_needs_a_clean_checkout_of_the_branch() {
     assert!(message_of(project.create(DevelopmentPlace::InPlace, &side)).contains("git switch side"));
     // Tribunal's own files are no obstacle, and no part of the work.
     project.write("docs/reviews/old.md", "tracker\n");
+    project.write("docs/reports/tribunal-sprint-1.md", "report\n");
     project.write(".tribunal/x", "x");
     let workspace = project.open_in_place();
     assert_eq!(workspace.agent_dir(), project.root());

@@ -11,7 +11,7 @@ use crate::{clean_block, clean_line};
 const ZERO_WIDTH_SPACE: &str = "&#8203;";
 
 /// Escapes text to one line that is safe anywhere in a line, and at its start.
-pub(super) fn escape_prose(untrusted_text: &str) -> String {
+pub(crate) fn escape_prose(untrusted_text: &str) -> String {
     let cleaned_line = clean_line(untrusted_text);
     let mut escaped = String::with_capacity(cleaned_line.len());
     // Some characters mean something only where a line begins.
@@ -74,12 +74,12 @@ fn starts_reference(text_before: &str, character: char, text_after: &str) -> boo
 }
 
 /// Escapes text as inline code. The HTML element is used because text in backticks cannot be escaped.
-pub(super) fn inline_code(untrusted_text: &str) -> String {
+pub(crate) fn inline_code(untrusted_text: &str) -> String {
     format!("<code>{}</code>", escape_prose(untrusted_text))
 }
 
 /// Puts a text of several lines between fences that nothing in it can close.
-pub(super) fn fenced_block(block_text: &str) -> String {
+pub(crate) fn fenced_block(block_text: &str) -> String {
     let block_text = clean_block(block_text);
     // A fence is closed by a run of backticks at least as long as itself; the shortest fence has three.
     let mut longest_run = 2;

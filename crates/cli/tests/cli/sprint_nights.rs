@@ -1,0 +1,181 @@
+//! What a sprint meets in a night: stories that owe something, deferred work, retrospectives, other runs, and what people say.
+
+use crate::{
+    common::Sandbox,
+    loop_sandbox::{commit_all, run_git},
+    sprint_runs::{ARTIFACTS, assert_exit, landed_stories, sprint_run, sprint_sandbox},
+    story_sandbox::{BOARD, STORY, session_prompt},
+};
+
+fn story_run(sandbox: &Sandbox, story: &str) -> String {
+    let name_start = format!("story-{story}");
+    sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with(&name_start)).unwrap()
+}
+
+#[test]
+fn a_story_that_owes_something_lands_and_is_done_after_the_answer() {
+    let sandbox = sprint_sandbox(
+        "develop_any\ncase $key in 1-2-sift) printf '\\n## Operator Actions\\n\\n- [ ] Buy the domain\\n' >> $story ;; esac\n",
+    );
+    let output = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&output, 3);
+    // The story has landed, is not done, and holds what depends on it.
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "2-1-sell", "2-2-bill"]);
+    let board = sandbox.read_file(BOARD);
+    assert!(board.contains("1-2-sift: review"), "{board}");
+    assert!(output.stderr.contains("it waits for what only you can do: Buy the domain"), "{}", output.stderr);
+    assert!(output.stderr.contains("left out: 1-3-pack depends on 1-2-sift, which is not done"), "{}", output.stderr);
+    let report = sandbox.run_tribunal(&["report"]);
+    assert_exit(&report, 3);
+    assert!(report.stdout.contains("Buy the domain"), "{}", report.stdout);
+    let decision = format!("{}.D1", story_run(&sandbox, "1-2"));
+    assert_exit(&sandbox.run_tribunal(&["decisions", &decision, "done"]), 0);
+    let resumed = sandbox.run_tribunal(&["resume", &sprint_run(&sandbox)]);
+    assert_exit(&resumed, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "2-1-sell", "2-2-bill", "1-2-sift", "1-3-pack"]);
+    let board = sandbox.read_file(BOARD);
+    assert_eq!(board.matches(": done").count(), 5, "{board}");
+    let story = sandbox.read_file(STORY);
+    assert!(story.contains("## Operator Confirmation\n\n- [x] Buy the domain (confirmed "), "{story}");
+    assert!(story.contains("Status: done"), "{story}");
+    let changed = run_git(&sandbox, &["show", "--format=%s", "--name-only", "HEAD~1"]);
+    assert_eq!(
+        changed.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        ["Story 1-2-sift: Sift the flour (confirmed)", STORY, BOARD],
+        "the confirmation changes nothing but the story and the board"
+    );
+}
+
+#[test]
+fn a_story_closes_deferred_work_with_its_commit_and_leaves_new_work() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let ledger_path = format!("{ARTIFACTS}/deferred-work.md");
+    let ledger = "# Deferred Work\n\n### DW-1: Dull sieve\n\nstatus: open\n\n### DW-2: Slow mill\n\nstatus: open\n";
+    sandbox.write_file(&ledger_path, ledger);
+    let story = sandbox.read_file(STORY);
+    let header = "---\ncloses_deferred: [DW-1]\ndeferred:\n  - the sieve has no handle\n---\n\n";
+    sandbox.write_file(STORY, &format!("{header}{story}"));
+    commit_all(&sandbox, "Plan");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2"]), 0);
+    let ledger = run_git(&sandbox, &["show", &format!("HEAD:{ledger_path}")]);
+    assert!(ledger.contains("### DW-1: Dull sieve\n\nstatus: done 2"), "{ledger}");
+    assert!(ledger.contains("resolution: story 1-2-sift"), "{ledger}");
+    assert!(ledger.contains("### DW-2: Slow mill\n\nstatus: open"), "{ledger}");
+    assert!(ledger.contains("### DW-3: the sieve has no handle"), "{ledger}");
+}
+
+#[test]
+fn a_retrospective_is_held_at_the_end_of_an_epic_and_its_lessons_are_passed_on() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    sandbox.write_file(".claude/skills/bmad-retrospective/SKILL.md", "---\nname: x\n---\nDo it.\n");
+    let retro = "case $prompt in *'Hold its retrospective'*)\n\
+        printf -- '---\\nepic: 1\\nverdict: accepted-with-open-items\\n---\\n# Epic 1\\n\\n## Action Items\\n\\n- Sift twice\\n' \
+        > _bmad-output/implementation-artifacts/epic-1-retro-2026-01-02.md\necho done; exit 0 ;; esac\n";
+    let agent = std::fs::read_to_string(sandbox.path_of("../agent.sh")).unwrap();
+    std::fs::write(
+        sandbox.path_of("../agent.sh"),
+        agent.replacen("case $TRIBUNAL_TASK in\n", &format!("{retro}case $TRIBUNAL_TASK in\n"), 1),
+    )
+    .unwrap();
+    commit_all(&sandbox, "Add a skill");
+    let output = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&output, 0);
+    let subjects = run_git(&sandbox, &["log", "--reverse", "--format=%s"]);
+    let subjects: Vec<&str> = subjects.lines().skip(3).collect();
+    assert_eq!(
+        subjects,
+        [
+            "Story 1-2-sift: Sift the flour",
+            "Story 1-3-pack: Pack it",
+            "Retrospective of epic 1",
+            "Story 2-1-sell: Sell it",
+            "Story 2-2-bill: Bill",
+        ]
+    );
+    let board = sandbox.read_file(BOARD);
+    assert!(board.contains("epic-1-retrospective: done"), "{board}");
+    assert!(output.stderr.contains("epic 1 was accepted with open items, 1 action item"), "{}", output.stderr);
+    // The prompts of later sessions replace those of earlier ones with the same number.
+    let prompt = session_prompt(&sandbox, "develop-1");
+    assert!(prompt.contains("- Sift twice"), "{prompt}");
+}
+
+#[test]
+fn a_retrospective_that_changes_code_is_not_taken() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    sandbox.write_file(".claude/skills/bmad-retrospective/SKILL.md", "---\nname: x\n---\nDo it.\n");
+    let retro = "case $prompt in *'Hold its retrospective'*)\necho '# R' > \
+        _bmad-output/implementation-artifacts/epic-1-retro-2026-01-02.md\necho x > src/evil.sh\nexit 0 ;; esac\n";
+    let agent = std::fs::read_to_string(sandbox.path_of("../agent.sh")).unwrap();
+    std::fs::write(
+        sandbox.path_of("../agent.sh"),
+        agent.replacen("case $TRIBUNAL_TASK in\n", &format!("{retro}case $TRIBUNAL_TASK in\n"), 1),
+    )
+    .unwrap();
+    commit_all(&sandbox, "Add a skill");
+    let output = sandbox.run_tribunal(&["sprint", "--epic", "1"]);
+    assert_exit(&output, 0);
+    assert!(
+        output.stderr.contains("no retrospective of epic 1: rejected: it also changed src/evil.sh"),
+        "{}",
+        output.stderr
+    );
+    assert!(!sandbox.path_of("src/evil.sh").exists());
+    assert!(sandbox.read_file(BOARD).contains("epic-1-retrospective: optional"));
+}
+
+#[test]
+fn a_story_that_another_run_waits_with_is_passed_over() {
+    let sandbox = sprint_sandbox("case $key in 1-2-sift) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--set", "sprint.max_cycles=1"]), 3);
+    let waiting_run = story_run(&sandbox, "1-2");
+    let output = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&output, 3);
+    let expected = format!("story 1-2-sift: worked on elsewhere (run {waiting_run} works on it)");
+    assert!(output.stderr.contains(&expected), "{}", output.stderr);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell", "2-2-bill"]);
+}
+
+#[test]
+fn a_story_in_review_is_reviewed_from_the_commit_with_which_its_work_began() {
+    let sandbox = sprint_sandbox("echo 'I develop nothing.'\n");
+    let base = run_git(&sandbox, &["rev-parse", "HEAD"]);
+    sandbox.write_file("src/sift.sh", "sift() { tr -d b; }\n");
+    sandbox.write_file("tests/sift_test.sh", "# AC1, AC2\n");
+    let story = sandbox.read_file(STORY).replace("- [ ]", "- [x]").replace("Status: ready-for-dev", "Status: review");
+    let header = format!("---\nbaseline_commit: {}\n---\n\n", base.trim());
+    sandbox.write_file(STORY, &format!("{header}{story}\n- src/sift.sh\n- tests/sift_test.sh\n"));
+    sandbox.write_file(BOARD, &sandbox.read_file(BOARD).replace("1-2-sift: ready-for-dev", "1-2-sift: review"));
+    commit_all(&sandbox, "Develop it by hand");
+    let output = sandbox.run_tribunal(&["sprint", "--max-stories", "1"]);
+    assert_exit(&output, 3);
+    assert!(output.stderr.contains("story 1-2-sift: the board says review"), "{}", output.stderr);
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"), "{}", output.stderr);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
+}
+
+#[test]
+fn requests_are_confirmed_and_the_plan_is_compared_with_the_last_one() {
+    let sandbox = sprint_sandbox("case $key in 1-2-sift) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    sandbox.write_file(
+        "_bmad-output/planning-artifacts/epics.md",
+        "# Epics\n\n## Epic 1: Mill\n\n### Story 1.2: Sift\n\nText.\n",
+    );
+    commit_all(&sandbox, "Plan epics");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.max_cycles=1"]), 3);
+    let run_id = sprint_run(&sandbox);
+    let said = sandbox.run_tribunal(&["say", &run_id, "skip 1-3"]);
+    assert!(said.stdout.contains("as a request: 1-3 will be skipped"), "{}", said.stdout);
+    let stopped = sandbox.run_tribunal(&["stop", &run_id, "--after-story"]);
+    assert!(stopped.stdout.contains("no further story will be begun"), "{}{}", stopped.stdout, stopped.stderr);
+    let status = sandbox.run_tribunal(&["status"]);
+    assert!(status.stdout.contains("`tribunal sprint` would begin with 1-2-sift"), "{}", status.stdout);
+    sandbox.write_file(
+        "_bmad-output/planning-artifacts/epics.md",
+        "# Epics\n\n## Epic 1: Mill\n\n### Story 1.2: Sift\n\nText.\n\n### Story 1.3: Pack\n\nText.\n",
+    );
+    commit_all(&sandbox, "Change the plan");
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    let whole_text = format!("{}{}", plan.stdout, plan.stderr);
+    assert!(whole_text.contains("since the last sprint: story 1.3 is new: Pack"), "{whole_text}");
+}

@@ -1,0 +1,131 @@
+//! `tribunal sprint` without a story, or with several: the order of stories, what a failed one holds up, what people say meanwhile.
+
+use std::path::PathBuf;
+
+use crate::{
+    common::{CommandOutput, Sandbox},
+    loop_sandbox::{commit_all, count_calls, run_git, workspaces_left},
+    story_sandbox::{BOARD, STORY, story_sandbox},
+};
+
+pub(crate) const ARTIFACTS: &str = "_bmad-output/implementation-artifacts";
+/// Develops the story that the task is for, with files of its own.
+const DEVELOP_ANY: &str = "key=$(printf '%s' \"$TRIBUNAL_RUN\" | sed 's/^story-//; s/-[a-z0-9]*$//')\n\
+story=_bmad-output/implementation-artifacts/$key.md\n\
+develop_any() {\n\
+  mkdir -p src tests\n\
+  echo \"run_$key() { cat; }\" | tr - _ > src/$key.sh\n\
+  printf '# AC1, AC2\\n' > tests/${key}_test.sh\n\
+  sed -i 's/- \\[ \\]/- [x]/; s/^Status: .*/Status: review/' $story\n\
+  printf '%s\\n' \"- src/$key.sh\" \"- tests/${key}_test.sh\" >> $story\n\
+}\n";
+
+/// A board with two epics and the files of all open stories.
+pub(crate) fn sprint_sandbox(agent_script: &str) -> Sandbox {
+    let sandbox = story_sandbox(&format!("{DEVELOP_ANY}{agent_script}"));
+    let board = sandbox.read_file(BOARD).replace(
+        "  1-3-pack: backlog\n",
+        "  1-3-pack: ready-for-dev\n  epic-2: backlog\n  2-1-sell: ready-for-dev\n  2-2-bill: ready-for-dev\n",
+    );
+    sandbox.write_file(BOARD, &board);
+    let story = sandbox.read_file(STORY);
+    for (key, title) in
+        [("1-3-pack", "Story 1.3: Pack it"), ("2-1-sell", "Story 2.1: Sell it"), ("2-2-bill", "Story 2.2: Bill")]
+    {
+        sandbox.write_file(&format!("{ARTIFACTS}/{key}.md"), &story.replace("Story 1.2: Sift the flour", title));
+    }
+    commit_all(&sandbox, "Plan the sprint");
+    sandbox
+}
+
+pub(crate) fn assert_exit(output: &CommandOutput, exit_code: i32) {
+    assert_eq!(output.exit_code, Some(exit_code), "{}{}", output.stdout, output.stderr);
+}
+
+pub(crate) fn landed_stories(sandbox: &Sandbox) -> Vec<String> {
+    let subjects = run_git(sandbox, &["log", "--reverse", "--format=%s"]);
+    subjects.lines().filter_map(|subject| subject.strip_prefix("Story ")?.split(':').next().map(String::from)).collect()
+}
+
+pub(crate) fn sprint_run(sandbox: &Sandbox) -> String {
+    sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("sprint-")).unwrap()
+}
+
+#[test]
+fn the_stories_of_the_board_land_in_its_order() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let output = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&output, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack", "2-1-sell", "2-2-bill"]);
+    let board = sandbox.read_file(BOARD);
+    assert_eq!(board.matches(": done").count(), 5, "{board}");
+    assert_eq!(workspaces_left(&sandbox), Vec::<PathBuf>::new());
+    assert!(output.stderr.contains("resolved: 4 stories are done"), "{}", output.stderr);
+    let again = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&again, 3);
+    assert!(again.stderr.contains("All stories are done. Nothing was started."), "{}", again.stderr);
+}
+
+#[test]
+fn a_story_that_fails_is_parked_and_holds_only_what_depends_on_it() {
+    let sandbox = sprint_sandbox("case $key in 1-2-sift) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    let output = sandbox.run_tribunal(&["sprint", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell", "2-2-bill"]);
+    assert!(output.stderr.contains("left out: 1-3-pack depends on 1-2-sift, which is not done"), "{}", output.stderr);
+    assert!(output.stderr.contains("1 story waits for you: 1-2-sift"), "{}", output.stderr);
+    // The user does it by hand, and the sprint goes on with what depended on it.
+    let board = sandbox.read_file(BOARD).replace("1-2-sift: ready-for-dev", "1-2-sift: done");
+    sandbox.write_file(BOARD, &board);
+    commit_all(&sandbox, "Do it by hand");
+    let resumed = sandbox.run_tribunal(&["resume", &sprint_run(&sandbox)]);
+    assert_exit(&resumed, 0);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell", "2-2-bill", "1-3-pack"]);
+}
+
+#[test]
+fn an_answer_to_a_parked_story_continues_it() {
+    let sandbox = sprint_sandbox("case $key-$n in 1-2-sift-1) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    let output = sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    let story_run = sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
+    assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{story_run}.D1"), "agent"]), 0);
+    let resumed = sandbox.run_tribunal(&["resume", &sprint_run(&sandbox)]);
+    assert_exit(&resumed, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack"]);
+}
+
+#[test]
+fn a_client_that_breaks_ends_the_sprint_and_not_every_story() {
+    let sandbox = sprint_sandbox("exit 127\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint"]), 5);
+    assert_eq!(sandbox.run_ids().iter().filter(|run_id| run_id.starts_with("story-")).count(), 1);
+    assert!(count_calls(&sandbox).len() <= 4, "{:?}", count_calls(&sandbox));
+}
+
+#[test]
+fn the_scope_is_limited_by_names_epics_and_numbers() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1"]), 3);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "2"]), 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "2-1-sell", "2-2-bill"]);
+    let unknown = sandbox.run_tribunal(&["sprint", "--epic", "7"]);
+    assert_exit(&unknown, 2);
+    assert!(unknown.stderr.contains("has no epic `7`"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_dry_run_shows_the_whole_plan_and_writes_nothing() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    assert_exit(&output, 0);
+    let plan_lines: Vec<&str> = output.stdout.lines().take_while(|line| !line.starts_with("would")).collect();
+    insta::assert_snapshot!(plan_lines.join("\n"), @r"
+    1. 1-2-sift: it is the first open story of the board
+    2. 1-3-pack: it follows in the order of the board
+    3. 2-1-sell: it follows in the order of the board
+    4. 2-2-bill: it follows in the order of the board
+    ");
+    assert!(!sandbox.path_of(".tribunal").exists());
+}

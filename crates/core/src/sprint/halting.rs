@@ -1,0 +1,142 @@
+//! A sprint that cannot go on by itself, and what the user sends to it.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    decisions::{
+        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+        dialog,
+        user_request::UserRequest,
+    },
+    development::performing,
+    engine::{
+        host::ParkedRun,
+        ids::Key,
+        kinds::WorkflowTopic,
+        limits::RemainingLimits,
+        reason::{RunEnding, RunOutcome, RunReason},
+        run_kind::RunKind,
+    },
+    sprint::{
+        event::SprintEvent, order::SprintTopic, requests::SprintCommand, sprint_host::SprintHost,
+        standing::StoryStanding, state::SprintState,
+    },
+};
+
+/// Prepares the wait for the user: asks about a limit, and tells the user.
+pub(super) async fn halt_sprint(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    stage_key: &Key,
+    mut ending: RunEnding,
+) -> Result<(), ParkedRun> {
+    let halt_key = stage_key.child_key("halt");
+    if ending.reason.outcome() == Some(RunOutcome::Halted) {
+        let limits = &host.host.settings().limits;
+        ending.left = Some(RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms));
+        if state.dialog.open_decisions().next().is_none() {
+            let decision = Decision {
+                id: state.dialog.next_decision_id(),
+                about: DecisionTopic::Workflow(WorkflowTopic::Sprint(SprintTopic::SprintHalted)),
+                owner: String::from("the user who sets the budget"),
+                question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
+                choices: build_choices(&[
+                    (ChoiceKey::More, "continue, with every limit granted once more"),
+                    (ChoiceKey::Skip, "end the sprint; what is done stays done"),
+                ]),
+                answer: None,
+            };
+            state.dialog.post_decision(host.host, &halt_key.child_key("ask"), decision).await?;
+        }
+    }
+    let notice = format!("{}: {}", host.order.title(), ending.detail);
+    performing::notify_user(host.host, halt_key.child_key("notify"), notice).await?;
+    state.waiting = Some(ending);
+    Ok(())
+}
+
+/// Parks the sprint until the user sends something. Returns the ending if the user ended it.
+pub(super) async fn wait_for_user(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    ending: RunEnding,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let requests = dialog::wait_for_user(host.host, ending.clone()).await?;
+    let is_resumed = requests.contains(&UserRequest::Resume);
+    let is_child_answered = requests.iter().any(|request| matches!(request, UserRequest::ContinueChild { .. }));
+    let open_count = state.dialog.open_decisions().count();
+    let was_told_to_stop = state.wishes.stop_after_story;
+    if let Some(ending) = apply_requests(host, state, requests) {
+        return Ok(Some(ending));
+    }
+    let is_answered = state.dialog.open_decisions().count() < open_count || is_child_answered;
+    if !is_answered && !is_resumed {
+        // A remark alone does not lift a limit.
+        state.waiting = Some(ending);
+        return Ok(None);
+    }
+    if is_resumed {
+        // Who resumes a sprint wants it to go on; what was said meanwhile holds.
+        state.wishes.stop_after_story &= !was_told_to_stop;
+        // What kept them from being started may be gone.
+        state.standings.retain(|_, standing| !matches!(standing, StoryStanding::Refused | StoryStanding::Claimed));
+        let stopped = state.standings.values_mut().filter(|standing| **standing == StoryStanding::Stopped);
+        stopped.for_each(|standing| *standing = StoryStanding::Answered);
+    }
+    if ending.reason == RunReason::Environment {
+        // The user has repaired something, so every agent may be tried again.
+        state.spent.failing.clear();
+    }
+    Ok(None)
+}
+
+/// Applies what the user sent. Returns the ending if the user ended the sprint.
+pub(super) fn apply_requests(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    requests: Vec<UserRequest>,
+) -> Option<RunEnding> {
+    for request in requests {
+        match request {
+            UserRequest::Say(remark) => match SprintCommand::read_remark(&remark.text) {
+                Some(command) => apply_command(host, state, command),
+                None => state.dialog.remember_remark(host.host, remark),
+            },
+            UserRequest::ContinueChild { child } => {
+                let key = child.strip_prefix("story-").unwrap_or(&child);
+                if let Some(standing) = state.standings.get_mut(key) {
+                    *standing = StoryStanding::Answered;
+                }
+            }
+            UserRequest::Answer { decision, answer } => {
+                let topic = state.dialog.record_answer(host.host, &decision, &answer);
+                match (topic, answer.choice_key()) {
+                    (Some(_), Some(ChoiceKey::More)) => {
+                        state.spent.grants += 1;
+                        state.spent.failures_in_a_row = 0;
+                    }
+                    (Some(_), Some(ChoiceKey::Skip)) => {
+                        let detail = format!("{} done before you ended the sprint", state.done);
+                        return Some(RunEnding::new(RunReason::Abandoned, detail));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn apply_command(host: SprintHost<'_>, state: &mut SprintState, command: SprintCommand) {
+    match &command {
+        SprintCommand::Skip { story } => {
+            if !state.skipped.contains(story) {
+                state.skipped.push(story.clone());
+            }
+        }
+        SprintCommand::StopAfterStory => state.wishes.stop_after_story = true,
+        SprintCommand::ChangeTier { tier } => state.wishes.tier = Some(*tier),
+    }
+    host.note_event(SprintEvent::SprintRequested { command });
+}

@@ -1,0 +1,258 @@
+//! Which story of a sprint comes next, and why others do not.
+
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    sprint::{
+        facts::{OpenStory, SprintFacts},
+        requests::names_story,
+        scope::SprintScope,
+        standing::StoryStanding,
+    },
+    story::facts::StoryStage,
+};
+
+/// What is known about the stories besides the board.
+#[derive(Clone, Copy, Debug)]
+pub struct SprintProgress<'a> {
+    /// The stories that were begun and are not done, by their keys.
+    pub standings: &'a BTreeMap<String, StoryStanding>,
+    /// What the user wants to skip, as typed.
+    pub skipped: &'a [String],
+    /// How many stories were begun.
+    pub begun: u32,
+}
+
+/// What a sprint does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextStory {
+    Take {
+        story: OpenStory,
+        reason: String,
+    },
+    /// Nothing can be begun.
+    Nothing {
+        left_out: Vec<LeftOut>,
+    },
+}
+
+/// An open story that is not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    pub story: String,
+    pub reason: LeftOutReason,
+}
+
+/// Why a story is not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum LeftOutReason {
+    /// It depends on a story that is not done.
+    Needs { story: String },
+    /// The board has it in a state in which nothing is done about it.
+    State { word: String },
+    /// The user skipped it.
+    Skipped,
+    /// The sprint was asked for a smaller number of stories.
+    MaxStories,
+}
+
+impl LeftOut {
+    pub fn describe(&self) -> String {
+        let LeftOut { story, reason } = self;
+        match reason {
+            LeftOutReason::Needs { story: needed } => format!("{story} depends on {needed}, which is not done"),
+            LeftOutReason::State { word } => format!("{story} is `{word}` on the board"),
+            LeftOutReason::Skipped => format!("{story} was skipped"),
+            LeftOutReason::MaxStories => format!("{story} would be one story too many"),
+        }
+    }
+}
+
+/// Chooses the next story: those in progress and in review first, then in the order of the board. A story comes after those that it says
+/// it depends on; one that says nothing comes after the earlier stories of its epic.
+pub fn choose_next(facts: &SprintFacts, scope: &SprintScope, progress: SprintProgress<'_>) -> NextStory {
+    let mut left_out = Vec::new();
+    for story in list_candidates(facts, scope) {
+        // What was begun waits for the user, or was ended by the user.
+        if progress.standings.contains_key(&story.key) {
+            continue;
+        }
+        match find_obstacle(facts, scope, progress, story) {
+            None => {
+                return NextStory::Take {
+                    story: story.clone(),
+                    reason: describe_choice(facts, scope, progress, story),
+                };
+            }
+            Some(reason) => left_out.push(LeftOut { story: story.key.clone(), reason }),
+        }
+    }
+    NextStory::Nothing { left_out }
+}
+
+/// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out.
+pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope) -> SprintForecast {
+    let standings = BTreeMap::new();
+    let mut left_facts = facts.clone();
+    let mut stories: Vec<ForecastStory> = Vec::new();
+    loop {
+        let progress = SprintProgress { standings: &standings, skipped: &[], begun: stories.len() as u32 };
+        match choose_next(&left_facts, scope, progress) {
+            NextStory::Take { story, reason } => {
+                left_facts.open.retain(|open| open.key != story.key);
+                stories.push(ForecastStory { story: story.key, reason });
+            }
+            NextStory::Nothing { left_out } => return SprintForecast { stories, left_out },
+        }
+    }
+}
+
+/// What a sprint would do if every story went well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SprintForecast {
+    pub stories: Vec<ForecastStory>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A story that would be developed, and why it comes when it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ForecastStory {
+    pub story: String,
+    pub reason: String,
+}
+
+/// The stories that are meant, in the order in which they are tried.
+fn list_candidates<'f>(facts: &'f SprintFacts, scope: &SprintScope) -> Vec<&'f OpenStory> {
+    if !scope.stories.is_empty() {
+        return scope.stories.iter().filter_map(|key| facts.find_story(key)).collect();
+    }
+    let mut candidates: Vec<&OpenStory> =
+        facts.open.iter().filter(|story| scope.contains(&story.key, &story.epic)).collect();
+    // The sort keeps the order of the board within both groups.
+    candidates.sort_by_key(|story| !is_under_way(story));
+    candidates
+}
+
+fn is_under_way(story: &OpenStory) -> bool {
+    matches!(story.stage, Some(StoryStage::InProgress | StoryStage::Review))
+}
+
+fn find_obstacle(
+    facts: &SprintFacts,
+    scope: &SprintScope,
+    progress: SprintProgress<'_>,
+    story: &OpenStory,
+) -> Option<LeftOutReason> {
+    if progress.skipped.iter().any(|typed| names_story(typed, &story.key)) {
+        return Some(LeftOutReason::Skipped);
+    }
+    if story.stage.is_none_or(|stage| stage == StoryStage::Done) {
+        return Some(LeftOutReason::State { word: story.word.clone() });
+    }
+    if let Some(needed) = find_needed(facts, story) {
+        return Some(LeftOutReason::Needs { story: needed });
+    }
+    scope.max_stories.is_some_and(|most| progress.begun >= most).then_some(LeftOutReason::MaxStories)
+}
+
+/// Finds an open story that has to be done before this one.
+fn find_needed(facts: &SprintFacts, story: &OpenStory) -> Option<String> {
+    match &story.depends_on {
+        Some(needed) => needed.iter().find(|key| facts.find_story(key).is_some()).cloned(),
+        None if story.epic.is_empty() => None,
+        None => {
+            let earlier = facts.open.iter().take_while(|other| other.key != story.key);
+            // Work that is under way was begun before this rule applied.
+            let earlier = earlier.filter(|other| other.epic == story.epic && !is_under_way(story));
+            earlier.map(|other| other.key.clone()).next()
+        }
+    }
+}
+
+fn describe_choice(
+    facts: &SprintFacts,
+    scope: &SprintScope,
+    progress: SprintProgress<'_>,
+    story: &OpenStory,
+) -> String {
+    if !scope.stories.is_empty() {
+        return String::from("you named it");
+    }
+    if is_under_way(story) {
+        return format!("the board says {}", story.word);
+    }
+    match &story.depends_on {
+        Some(needed) if !needed.is_empty() => format!("everything it depends on is done ({})", needed.join(", ")),
+        _ if facts.open.first().is_some_and(|first| first.key == story.key) => match progress.begun {
+            0 => String::from("it is the first open story of the board"),
+            _ => String::from("it follows in the order of the board"),
+        },
+        _ => String::from("it is the next story that can be begun"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::ToString, vec};
+
+    use super::*;
+
+    fn story(key: &str, word: &str) -> OpenStory {
+        let stage = match word {
+            "backlog" => Some(StoryStage::Backlog),
+            "ready-for-dev" => Some(StoryStage::ReadyForDev),
+            "in-progress" => Some(StoryStage::InProgress),
+            "review" => Some(StoryStage::Review),
+            _ => None,
+        };
+        let epic = key.split('-').next().unwrap_or_default().to_string();
+        OpenStory { key: key.into(), epic, stage, word: word.into(), depends_on: None }
+    }
+
+    fn facts(stories: Vec<OpenStory>) -> SprintFacts {
+        SprintFacts { open_count: stories.len() as u32, open: stories, ..SprintFacts::default() }
+    }
+
+    fn next_of(facts: &SprintFacts, scope: &SprintScope, parked: &[&str]) -> String {
+        let standings = parked.iter().map(|key| ((*key).to_string(), StoryStanding::Waiting)).collect();
+        let progress = SprintProgress { standings: &standings, skipped: &[], begun: 0 };
+        match choose_next(facts, scope, progress) {
+            NextStory::Take { story, reason } => format!("{}: {reason}", story.key),
+            NextStory::Nothing { left_out } => left_out.iter().map(LeftOut::describe).collect::<Vec<_>>().join("; "),
+        }
+    }
+
+    #[test]
+    fn work_that_is_under_way_comes_first_and_then_the_order_of_the_board() {
+        let whole = SprintScope::default();
+        let board = facts(vec![story("1-1-a", "ready-for-dev"), story("1-2-b", "backlog"), story("2-1-c", "review")]);
+        assert_eq!(next_of(&board, &whole, &[]), "2-1-c: the board says review");
+        assert_eq!(next_of(&board, &whole, &["2-1-c"]), "1-1-a: it is the first open story of the board");
+    }
+
+    #[test]
+    fn a_parked_story_holds_its_epic_and_nothing_else() {
+        let whole = SprintScope::default();
+        let mut free = story("1-3-c", "backlog");
+        free.depends_on = Some(vec!["1-0-done".into()]);
+        let board = facts(vec![story("1-1-a", "backlog"), story("1-2-b", "backlog"), free, story("2-1-d", "backlog")]);
+        assert_eq!(next_of(&board, &whole, &["1-1-a"]), "1-3-c: everything it depends on is done (1-0-done)");
+        assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c"]), "2-1-d: it is the next story that can be begun");
+        assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c", "2-1-d"]), "1-2-b depends on 1-1-a, which is not done");
+    }
+
+    #[test]
+    fn the_scope_limits_what_is_taken_but_not_what_is_needed() {
+        let board = facts(vec![story("1-1-a", "backlog"), story("1-2-b", "backlog"), story("2-1-c", "blocked")]);
+        let epic = SprintScope { epic: Some("2".into()), ..SprintScope::default() };
+        assert_eq!(next_of(&board, &epic, &[]), "2-1-c is `blocked` on the board");
+        let named = SprintScope { stories: vec!["1-2-b".into()], ..SprintScope::default() };
+        assert_eq!(next_of(&board, &named, &[]), "1-2-b depends on 1-1-a, which is not done");
+        let few = SprintScope { max_stories: Some(0), ..SprintScope::default() };
+        assert!(next_of(&board, &few, &[]).starts_with("1-1-a would be one story too many; "));
+    }
+}

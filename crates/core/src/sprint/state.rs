@@ -1,0 +1,81 @@
+//! What a sprint knows between two stories.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decisions::dialog::UserDialog,
+    engine::{children::ChildLedger, limits::RunUsage, reason::RunEnding, tier::ProcessTier},
+    sprint::{facts::EpicLesson, selection::LeftOut, standing::StoryStanding},
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SprintState {
+    #[serde(flatten)]
+    pub dialog: UserDialog,
+    pub spent: RunUsage,
+    pub ledger: ChildLedger,
+    /// The stages so far; they number the keys.
+    pub stages: u32,
+    /// The stories that were begun.
+    pub begun: u32,
+    pub done: u32,
+    /// The stories that were begun and are not done, by their keys. Those that are done are on the board.
+    pub standings: BTreeMap<String, StoryStanding>,
+    /// What the user wants to skip, as typed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    /// How the rest of the sprint differs from what was asked.
+    pub wishes: SprintWishes,
+    /// What was last said to be left out, so that it is said once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// The epics that this sprint has worked on.
+    pub epics: EpicMemory,
+    /// The ending that waits for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<RunEnding>,
+}
+
+/// What a sprint remembers about epics.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EpicMemory {
+    /// Those with a story that this sprint has done, and that have had no retrospective yet.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub worked_on: BTreeSet<String>,
+    /// What the retrospectives of this sprint say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lessons: Vec<EpicLesson>,
+}
+
+/// What the user asked for during the sprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SprintWishes {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ProcessTier>,
+    /// No further story is begun.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub stop_after_story: bool,
+}
+
+impl SprintState {
+    /// The first story that the user has answered.
+    pub fn find_answered(&self) -> Option<String> {
+        self.standings.iter().find(|(_, standing)| **standing == StoryStanding::Answered).map(|(key, _)| key.clone())
+    }
+
+    /// The stories that wait for the user.
+    pub fn list_waiting(&self) -> Vec<&str> {
+        let is_waiting = |standing: &StoryStanding| matches!(standing, StoryStanding::Waiting | StoryStanding::Stopped);
+        self.standings.iter().filter(|(_, standing)| is_waiting(standing)).map(|(key, _)| key.as_str()).collect()
+    }
+}

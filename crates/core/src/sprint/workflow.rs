@@ -1,0 +1,302 @@
+//! The stories of a sprint, one after the other. A boundary follows every story.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use crate::{
+    decisions::dialog,
+    development::performing::{StageEnd, environment_ending},
+    engine::{
+        children::{ChildOutcome, ChildReport, RunChild},
+        host::{Host, ParkedRun, cross_boundary},
+        ids::{Key, RunId},
+        kinds::RunOrder,
+        limits::{LimitShare, check_limits, remaining_share},
+        reason::{RunEnding, RunOutcome, RunReason},
+    },
+    sprint::{
+        event::SprintEvent,
+        facts::{PlanStory, PlannedStory, ReadSprint, SprintFacts, SprintReading, StoryPlanning},
+        halting,
+        order::SprintOrder,
+        retrospective,
+        selection::{LeftOut, NextStory, SprintProgress, choose_next},
+        sprint_host::SprintHost,
+        standing::StoryStanding,
+        state::SprintState,
+    },
+    story::order::StoryOrder,
+    workflows::{Workflow, WorkflowFuture},
+};
+
+impl Workflow for SprintOrder {
+    type State = SprintState;
+
+    fn run<'a>(host: &'a dyn Host, order: &'a SprintOrder, state: SprintState) -> WorkflowFuture<'a> {
+        Box::pin(run_sprint(SprintHost { host, order }, state))
+    }
+}
+
+async fn run_sprint(host: SprintHost<'_>, mut state: SprintState) -> Result<RunEnding, ParkedRun> {
+    loop {
+        let stage_key;
+        if let Some(ending) = state.waiting.take() {
+            stage_key = Key::for_user_wait();
+            if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
+                return Ok(ending);
+            }
+        } else {
+            state.stages += 1;
+            stage_key = Key::new(format!("story-{}", state.stages));
+            match run_stage(host, &mut state, &stage_key).await? {
+                StageEnd::Continue => {}
+                StageEnd::Ended(ending) => return Ok(ending),
+                StageEnd::Halted(ending) => halting::halt_sprint(host, &mut state, &stage_key, ending).await?,
+            }
+        }
+        cross_boundary(host.host, stage_key, &state).await?;
+    }
+}
+
+async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let requests = dialog::read_inbox(host.host, stage_key).await?;
+    if let Some(ending) = halting::apply_requests(host, state, requests) {
+        return Ok(StageEnd::Ended(ending));
+    }
+    let facts = match host.host.perform(stage_key.child_key("board"), read_sprint(host.order)).await? {
+        SprintReading::Read(facts) => facts,
+        SprintReading::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    };
+    if state.stages == 1 {
+        host.note_event(SprintEvent::SprintBegun { open: facts.open_count, done: facts.done_count });
+    }
+    forget_done(host, state, &facts);
+    // The next epic is to know what the last one taught.
+    if let Some(epic) = retrospective::find_due(host, state, &facts) {
+        return retrospective::hold_retrospective(host, state, stage_key, &epic).await;
+    }
+    // What the user has answered goes on before anything new is begun.
+    if let Some(key) = state.find_answered() {
+        // Without anything left for it, the story would come back at once, and nothing would ask the user for more.
+        if let Some(ending) = check_sprint_limits(host, state) {
+            return Ok(StageEnd::Halted(ending));
+        }
+        host.note_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
+        return run_story(host, state, stage_key, StoryTurn { key: &key, facts: &facts }).await;
+    }
+    let progress = SprintProgress { standings: &state.standings, skipped: &state.skipped, begun: state.begun };
+    match choose_next(&facts, &host.order.scope, progress) {
+        NextStory::Take { story, .. } if state.wishes.stop_after_story => Ok(stop_sprint(state, &story.key)),
+        NextStory::Take { story, reason } => {
+            if let Some(ending) = check_sprint_limits(host, state) {
+                return Ok(StageEnd::Halted(ending));
+            }
+            host.note_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
+            run_story(host, state, stage_key, StoryTurn { key: &story.key, facts: &facts }).await
+        }
+        NextStory::Nothing { left_out } => Ok(finish_sprint(host, state, left_out)),
+    }
+}
+
+/// Returns the ending if a limit of the sprint is used up.
+fn check_sprint_limits(host: SprintHost<'_>, state: &SprintState) -> Option<RunEnding> {
+    check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)
+}
+
+fn read_sprint(order: &SprintOrder) -> ReadSprint {
+    ReadSprint { branch: order.story.branch.name.clone() }
+}
+
+/// Forgets what waits about stories that the board calls done: the user, or another run, has done them.
+fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFacts) {
+    let is_whole = facts.open.len() as u32 >= facts.open_count;
+    let done: Vec<String> =
+        state.standings.keys().filter(|key| is_whole && facts.find_story(key).is_none()).cloned().collect();
+    for story in done {
+        if state.standings.remove(&story) == Some(StoryStanding::Done) {
+            continue;
+        }
+        let detail = String::from("the board says that it is done");
+        host.note_event(SprintEvent::SprintStoryLeft { story, standing: StoryStanding::Done, detail, child: None });
+    }
+}
+
+/// A story whose turn it is, with the board as it was read for it.
+#[derive(Clone, Copy)]
+struct StoryTurn<'a> {
+    key: &'a str,
+    facts: &'a SprintFacts,
+}
+
+/// Runs a story, or continues it.
+async fn run_story(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    stage_key: &Key,
+    turn: StoryTurn<'_>,
+) -> Result<StageEnd, ParkedRun> {
+    let key = turn.key;
+    let plan_story = PlanStory { story: String::from(key), tier: state.wishes.tier };
+    let planned = match host.host.perform(stage_key.child_key("plan"), plan_story).await? {
+        StoryPlanning::Planned(planned) => planned,
+        StoryPlanning::Refused { detail } => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Refused, detail, child: None });
+            return Ok(StageEnd::Continue);
+        }
+        StoryPlanning::Claimed { claimant } => {
+            let detail = format!("run {claimant} works on it");
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Claimed, detail, child: None });
+            return Ok(StageEnd::Continue);
+        }
+        StoryPlanning::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    };
+    if !state.standings.contains_key(key) {
+        state.begun += 1;
+    }
+    let child_name = format!("story-{key}");
+    let limits = &host.host.settings().limits;
+    let remaining = remaining_share(limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let share = state.ledger.lend_share(&child_name, smaller_share(remaining, host.order.story_share), 1);
+    let run_child = RunChild {
+        name: child_name.clone(),
+        order: RunOrder::Story(story_order(host.order, *planned, state, turn)),
+        share,
+        workspace: None,
+        tier: state.wishes.tier,
+    };
+    let outcome = host.host.perform(stage_key.child_key("run"), run_child).await?;
+    let used = state.ledger.settle_account(&child_name, &outcome);
+    state.spent.add_child(&used);
+    if matches!(outcome, ChildOutcome::Ended(_)) {
+        // A sprint may have hundreds of stories; what has ended needs no account.
+        state.ledger.forget_account(&child_name);
+    }
+    Ok(judge_story(host, state, turn, outcome))
+}
+
+fn smaller_share(first: LimitShare, second: LimitShare) -> LimitShare {
+    LimitShare {
+        runtime_ms: first.runtime_ms.min(second.runtime_ms),
+        cost: first.cost.min(second.cost),
+        tokens: first.tokens.min(second.tokens),
+    }
+}
+
+fn story_order(order: &SprintOrder, planned: PlannedStory, state: &SprintState, turn: StoryTurn<'_>) -> StoryOrder {
+    let mut story_order = (*order.story).clone();
+    story_order.story = planned.name;
+    story_order.files = planned.files;
+    story_order.steps = Box::new(planned.steps);
+    story_order.size = Some(planned.size);
+    story_order.texts.said = state.dialog.remark_lines();
+    story_order.texts.lessons = retrospective::list_lessons(state, turn.facts, turn.key);
+    story_order.branch = order.story_branch(state.done > 0);
+    story_order
+}
+
+/// Records what became of a story, and decides whether the sprint can go on.
+fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_>, outcome: ChildOutcome) -> StageEnd {
+    let key = turn.key;
+    let (report, has_ended) = match outcome {
+        ChildOutcome::Ended(report) => (report, true),
+        ChildOutcome::Waiting(report) => (report, false),
+        ChildOutcome::Failed(failed) => {
+            // It is begun anew, or continued, when the sprint is resumed.
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(environment_ending(&failed.fault));
+        }
+    };
+    let ChildReport { run, outcome, reason, detail, .. } = report;
+    let child = Some(run.clone());
+    match (has_ended, outcome) {
+        (true, Some(RunOutcome::Resolved)) => {
+            state.done += 1;
+            state.epics.worked_on.extend(turn.facts.find_story(key).map(|story| story.epic.clone()));
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Done, detail, child });
+        }
+        (true, _) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Skipped, detail, child }),
+        // The same would happen to every other story.
+        (false, Some(RunOutcome::Failed)) => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+        }
+        (false, _) if reason == RunReason::Baseline => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, detail));
+        }
+        (false, None) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Stopped, detail, child }),
+        (false, Some(_)) => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
+        }
+    }
+    StageEnd::Continue
+}
+
+struct LeftStory<'a> {
+    key: &'a str,
+    standing: StoryStanding,
+    detail: String,
+    child: Option<RunId>,
+}
+
+fn leave_story(host: SprintHost<'_>, state: &mut SprintState, left: LeftStory<'_>) {
+    let LeftStory { key, standing, detail, child } = left;
+    // A story that is done is forgotten when the board says so: until then it must not be begun again.
+    state.standings.insert(String::from(key), standing);
+    host.note_event(SprintEvent::SprintStoryLeft { story: String::from(key), standing, detail, child });
+}
+
+/// Ends the sprint, or has it wait for the stories that do.
+fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: Vec<LeftOut>) -> StageEnd {
+    if !left_out.is_empty() && left_out != state.left_out {
+        host.note_event(SprintEvent::SprintLeftOut { stories: left_out.clone() });
+    }
+    state.left_out.clone_from(&left_out);
+    let waiting = state.list_waiting();
+    if waiting.is_empty() {
+        return StageEnd::Ended(describe_end(state, &left_out));
+    }
+    let detail = format!(
+        "{} for you: {}{}",
+        match waiting.len() {
+            1 => String::from("1 story waits"),
+            count => format!("{count} stories wait"),
+        },
+        waiting.join(", "),
+        describe_left(&left_out)
+    );
+    StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail))
+}
+
+/// Ends the sprint because the user said so, or has it wait for the stories that do.
+fn stop_sprint(state: &SprintState, next_key: &str) -> StageEnd {
+    let remark = format!("you asked to stop after a story; {next_key} would be next");
+    let detail = format!("{}; {remark}", describe_end(state, &[]).detail);
+    match state.list_waiting().is_empty() {
+        true => StageEnd::Ended(RunEnding::new(RunReason::Abandoned, detail)),
+        false => StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail)),
+    }
+}
+
+fn describe_left(left_out: &[LeftOut]) -> String {
+    match left_out {
+        [] => String::new(),
+        [only] => format!("; {}", only.describe()),
+        [first, ..] => format!("; {} stories are left out, the first: {}", left_out.len(), first.describe()),
+    }
+}
+
+/// The ending of a sprint with which nothing waits.
+fn describe_end(state: &SprintState, left_out: &[LeftOut]) -> RunEnding {
+    let unfinished = state.standings.values().filter(|standing| **standing != StoryStanding::Done).count();
+    let mut detail = match state.done {
+        1 => String::from("1 story is done"),
+        count => format!("{count} stories are done"),
+    };
+    if unfinished > 0 {
+        detail.push_str(&format!(", {unfinished} not"));
+    }
+    detail.push_str(&describe_left(left_out));
+    let is_whole = unfinished == 0 && left_out.is_empty();
+    let reason = if is_whole { RunReason::GoalMet } else { RunReason::StoriesLeft };
+    RunEnding::new(reason, detail)
+}

@@ -1,0 +1,473 @@
+//! The report of a run, which answers whether its result can be merged: what became of each story, what speaks for it, what
+//! deserves a look, and which commands look closer.
+//!
+//! A report is built from the views of a run and its child runs, and from the sizes of commits, which the caller reads from git.
+//! It judges by the rules in [`story_rules`] alone. [`text`] draws it for a terminal, [`markdown`] as a document; serialized it
+//! is the JSON document.
+
+mod markdown;
+mod stories;
+mod story_rules;
+mod text;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_core::{
+    decisions::decision::DecisionChoice,
+    development::changes::ChangeSize,
+    engine::{
+        ids::{CommitId, RunId},
+        limits::Cost,
+        reason::RunReason,
+        view::{RunPhase, RunView},
+    },
+    review::counts::FindingCounts,
+};
+
+use crate::{
+    kind_table, next_steps, phrases,
+    run_standing::{RunStanding, RunState},
+    step_list::NextStep,
+    style::Screen,
+    suggest_next_steps,
+};
+
+/// The name and version of the JSON document.
+pub const REPORT_SCHEMA: &str = "tribunal.report/1";
+
+/// What a report is built from besides the view of its run.
+#[expect(missing_debug_implementations, reason = "functions have nothing to show")]
+#[derive(Clone, Copy)]
+pub struct ReportSources<'a> {
+    /// Reads the view of a child run.
+    pub read_run: &'a dyn Fn(&RunId) -> Option<RunView>,
+    /// Reads how much a commit changes.
+    pub read_change_size: &'a dyn Fn(&CommitId) -> Option<ChangeSize>,
+    /// The program as commands name it: `tribunal`, or `tribunal -C DIR`.
+    pub program_name: &'a str,
+}
+
+/// The document of `tribunal report`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunReport {
+    pub schema: &'static str,
+    #[serde(flatten)]
+    pub head: ReportHead,
+    /// The stories that were begun.
+    pub stories: Vec<StoryReport>,
+    /// What came of a run that is neither a sprint nor a story.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<OtherRunReport>,
+    /// Open stories of a sprint that were not begun.
+    pub left_out: Vec<LeftOutStory>,
+    /// The counts of a sprint; other runs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totals: Option<SprintTotals>,
+    /// Everything that waits for an answer of the user.
+    pub waiting: Vec<ReportedQuestion>,
+    /// Commands that the user may want to type next.
+    pub next: Vec<String>,
+    #[serde(skip)]
+    next_steps: Vec<NextStep>,
+}
+
+/// What a report says about the run as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportHead {
+    pub run: RunId,
+    /// The kind of run, for instance `sprint`.
+    pub kind: String,
+    /// What it works on.
+    pub title: String,
+    /// The state: running, crashed, stopped, or the outcome.
+    pub state: String,
+    /// Why it ended or waits; empty while it is running.
+    pub reason: String,
+    /// When it was started, in UTC: `2026-11-15 01:29:25`.
+    pub started: String,
+    /// The exit code of `tribunal report`.
+    pub exit_code: u8,
+    #[serde(flatten)]
+    pub usage: ReportUsage,
+}
+
+/// What a run and its child runs used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportUsage {
+    pub tokens: u64,
+    pub cost: Cost,
+    /// The part of the cost that a subscription paid.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub notional: Cost,
+    pub elapsed_ms: u64,
+}
+
+/// What became of a story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportVerdict {
+    /// It is on the branch that it was developed for.
+    Merged,
+    /// It is committed on a branch of its own, because something was in the way.
+    OnOwnBranch,
+    /// The board says that it is done, and this run has not done it.
+    DoneOutside,
+    Waiting,
+    Skipped,
+    NotStarted,
+    Stopped,
+    Running,
+    Failed,
+}
+
+impl ReportVerdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ReportVerdict::Merged => "merged",
+            ReportVerdict::OnOwnBranch => "on its own branch",
+            ReportVerdict::DoneOutside => "done outside this run",
+            ReportVerdict::Waiting => "waiting",
+            ReportVerdict::Skipped => "skipped",
+            ReportVerdict::NotStarted => "not started",
+            ReportVerdict::Stopped => "stopped",
+            ReportVerdict::Running => "running",
+            ReportVerdict::Failed => "failed",
+        }
+    }
+
+    /// Whether nothing is left to do for the story.
+    pub fn is_done(self) -> bool {
+        matches!(self, ReportVerdict::Merged | ReportVerdict::OnOwnBranch | ReportVerdict::DoneOutside)
+    }
+
+    /// Whether its work is committed on a branch of the user.
+    pub fn has_landed(self) -> bool {
+        matches!(self, ReportVerdict::Merged | ReportVerdict::OnOwnBranch)
+    }
+
+    /// Whether the story needs the user. One that the user skipped does not.
+    fn needs_user(self) -> bool {
+        matches!(
+            self,
+            ReportVerdict::Waiting | ReportVerdict::NotStarted | ReportVerdict::Stopped | ReportVerdict::Failed
+        )
+    }
+}
+
+/// What a report says about one story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoryReport {
+    /// The key as the board has it.
+    pub story: String,
+    pub title: String,
+    /// Its run; null if it was never started.
+    pub run: Option<RunId>,
+    pub verdict: ReportVerdict,
+    /// The verdict in one sentence, with what speaks for it.
+    pub sentence: String,
+    /// Why it ended or waits.
+    pub detail: String,
+    /// What deserves a look before the work is merged, by rule.
+    pub look_at: Vec<String>,
+    #[serde(flatten)]
+    pub work: StoryWorkReport,
+    pub findings: FindingTotals,
+    /// What it asks the user.
+    pub questions: Vec<ReportedQuestion>,
+    #[serde(flatten)]
+    pub usage: ReportUsage,
+    /// Commands that look closer.
+    pub look_closer: Vec<String>,
+}
+
+/// What a story has to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoryWorkReport {
+    /// The commit that landed; null if none has.
+    pub commit: Option<CommitId>,
+    /// The branch that has the commit.
+    pub branch: Option<String>,
+    /// How much the commit changes; null if none has landed, or if it is gone.
+    pub change: Option<ChangeSize>,
+    /// The last commit that keeps work which has not landed.
+    pub kept: Option<CommitId>,
+    pub sessions: u32,
+    /// Sessions that did not do what they should.
+    pub refused: u32,
+    /// The checks that ran last on the work.
+    pub checks: Vec<ReportedCheck>,
+    /// Changed files that decide what checks, hooks and pipelines run.
+    pub changed_controls: Vec<String>,
+    /// The child runs that reviewed the story.
+    pub reviews: Vec<RunId>,
+}
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportedCheck {
+    /// The command of the check.
+    pub name: String,
+    pub passed: bool,
+    /// The result in words: `failed with exit code 2`.
+    pub result: String,
+}
+
+/// Findings by what became of them. Those that are open or left for later are counted in the last review only: earlier ones
+/// reviewed another state of the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FindingTotals {
+    pub fixed: u32,
+    /// Put off, or written under the follow-ups of the story.
+    pub deferred: u32,
+    /// Refuted by other agents, or dismissed by the user.
+    pub dismissed: u32,
+    pub open: u32,
+    /// Findings that were written under the follow-ups of the story.
+    pub follow_ups: u32,
+}
+
+impl FindingTotals {
+    fn from_counts(counts: &FindingCounts) -> FindingTotals {
+        FindingTotals {
+            fixed: counts.fixed,
+            deferred: counts.deferred,
+            dismissed: counts.dismissed,
+            open: counts.open + counts.blocked,
+            follow_ups: 0,
+        }
+    }
+
+    /// Describes the findings: `2 findings fixed, 1 left for later`; empty if there are none.
+    fn describe(self) -> String {
+        let cell_text = self.describe_cell();
+        // The noun is said once, behind the first count.
+        match cell_text.split_once(' ') {
+            Some((count, rest)) => format!("{count} {} {rest}", if count == "1" { "finding" } else { "findings" }),
+            None => cell_text,
+        }
+    }
+
+    /// Describes the findings where it is clear that they are findings: `2 fixed, 1 left for later`.
+    fn describe_cell(self) -> String {
+        let word_counts = [
+            (self.fixed, "fixed"),
+            (self.deferred, "left for later"),
+            (self.dismissed, "dismissed"),
+            (self.open, "still open"),
+        ];
+        let shown_counts = word_counts.into_iter().filter(|(count, _)| *count > 0);
+        shown_counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A question that waits for the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportedQuestion {
+    /// The question as it is typed: `RUN.D1`.
+    pub id: String,
+    /// The story that it is about; empty if it is about the run.
+    pub story: String,
+    pub question: String,
+    pub choices: Vec<DecisionChoice>,
+    /// The command that answers it; `ANSWER` stands for the key of a choice.
+    pub command: String,
+}
+
+/// An open story that was not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftOutStory {
+    pub story: String,
+    /// Why it was not begun, as a sentence that names the story.
+    pub reason: String,
+}
+
+/// The stories of a sprint, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SprintTotals {
+    pub done: u32,
+    pub waiting: u32,
+    /// Stories that were begun and neither are done nor wait.
+    pub other: u32,
+    pub left_out: u32,
+    /// What all commits change together.
+    pub change: ChangeSize,
+}
+
+/// What came of a run that is neither a sprint nor a story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OtherRunReport {
+    /// The result in one line.
+    pub summary: String,
+    /// The findings of a review; null for other runs.
+    pub findings: Option<FindingTotals>,
+    /// The iterations of a loop; null for other runs.
+    pub iterations: Option<u32>,
+    /// The last commit of a loop.
+    pub commit: Option<CommitId>,
+    /// The branch on which a loop landed.
+    pub branch: Option<String>,
+    /// Commands that look closer.
+    pub look_closer: Vec<String>,
+}
+
+/// Builds the report of a run.
+pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> RunReport {
+    let run_view = run_standing.run_view;
+    let stories = stories::list_stories(run_standing, sources);
+    let left_out = list_left_out(run_view, &stories);
+    let mut waiting = Vec::new();
+    // The questions of a story are with the story.
+    if run_view.as_story().is_none() {
+        waiting.extend(list_questions(run_view, "", sources.program_name));
+    }
+    waiting.extend(stories.iter().flat_map(|story| story.questions.clone()));
+    let needs_user = !waiting.is_empty() || stories.iter().any(|story| story.verdict.needs_user());
+    RunReport {
+        schema: REPORT_SCHEMA,
+        head: ReportHead {
+            run: run_view.run_id.clone().unwrap_or_else(|| RunId::new("")),
+            kind: run_view.kind_name().to_string(),
+            title: run_view.title(),
+            state: run_standing.state_name().to_string(),
+            reason: run_view.run_summary().map(phrases::describe_ending).unwrap_or_default(),
+            started: run_view.start_time.format_utc(),
+            exit_code: find_exit_code(run_standing, needs_user),
+            usage: ReportUsage::from_view(run_view),
+        },
+        result: build_other_result(run_view, sources),
+        totals: run_view.as_sprint().map(|_| count_stories(&stories, &left_out)),
+        stories,
+        left_out,
+        waiting,
+        next: suggest_next_steps(run_standing, sources.program_name),
+        next_steps: next_steps::collect_standing_steps(run_standing, sources.program_name),
+    }
+}
+
+impl RunReport {
+    /// Renders the report for a terminal.
+    pub fn to_text(&self, screen: &Screen) -> String {
+        text::render_text(self, screen)
+    }
+
+    /// Renders the report as a document.
+    pub fn to_markdown(&self) -> String {
+        markdown::render_document(self)
+    }
+}
+
+impl ReportUsage {
+    fn from_view(run_view: &RunView) -> ReportUsage {
+        match run_view.run_summary() {
+            Some(summary) => ReportUsage {
+                tokens: summary.tokens,
+                cost: summary.cost,
+                notional: summary.notional,
+                elapsed_ms: summary.elapsed_ms,
+            },
+            None => {
+                let usage = run_view.total_usage();
+                ReportUsage {
+                    tokens: usage.tokens,
+                    cost: usage.cost,
+                    notional: usage.notional,
+                    elapsed_ms: run_view.last_time.awake_ms,
+                }
+            }
+        }
+    }
+
+    /// Describes the usage: `31k tokens · $0.31 · 4:05`.
+    fn describe(&self) -> String {
+        let tokens_text = format!("{} tokens", phrases::abbreviate_count(self.tokens));
+        let cost_text = phrases::describe_cost(self.cost, self.notional).unwrap_or_default();
+        phrases::join_parts([tokens_text.as_str(), &cost_text, &phrases::format_duration(self.elapsed_ms)])
+    }
+}
+
+/// The exit code of the report: that of the run, unless the run has none of its own or something still needs the user.
+fn find_exit_code(run_standing: &RunStanding<'_>, needs_user: bool) -> u8 {
+    let waiting_code = RunReason::Blocked.exit_code();
+    let own_code = run_standing.run_view.run_summary().map_or(0, |summary| summary.reason.exit_code());
+    match run_standing.run_state() {
+        RunState::Running => 0,
+        RunState::Crashed => RunReason::Environment.exit_code(),
+        RunState::Stopped => waiting_code,
+        RunState::Ended(_) if own_code == 0 && needs_user => waiting_code,
+        RunState::Ended(_) => own_code,
+    }
+}
+
+/// Lists the questions of a run that wait for the user. A run that has ended asks nothing more.
+fn list_questions(run_view: &RunView, story: &str, program_name: &str) -> Vec<ReportedQuestion> {
+    let (Some(run_id), false) = (&run_view.run_id, matches!(run_view.phase, RunPhase::Finished(_))) else {
+        return Vec::new();
+    };
+    let open_decisions = run_view.open_decisions();
+    open_decisions
+        .map(|decision| ReportedQuestion {
+            id: format!("{run_id}.{}", decision.id),
+            story: story.to_string(),
+            question: decision.question.clone(),
+            choices: decision.choices.clone(),
+            command: format!("{program_name} decisions {run_id}.{} ANSWER", decision.id),
+        })
+        .collect()
+}
+
+/// Lists the stories that were said to be left out and were not begun since.
+fn list_left_out(run_view: &RunView, stories: &[StoryReport]) -> Vec<LeftOutStory> {
+    let left_out = run_view.as_sprint().map(|sprint_view| sprint_view.left_out.as_slice()).unwrap_or_default();
+    let is_begun = |story_key: &str| stories.iter().any(|story| story.story == story_key);
+    left_out
+        .iter()
+        .filter(|left_out| !is_begun(&left_out.story))
+        .map(|left_out| LeftOutStory { story: left_out.story.clone(), reason: left_out.describe() })
+        .collect()
+}
+
+fn count_stories(stories: &[StoryReport], left_out: &[LeftOutStory]) -> SprintTotals {
+    let mut totals = SprintTotals { left_out: left_out.len() as u32, ..SprintTotals::default() };
+    for story in stories {
+        match story.verdict {
+            verdict if verdict.is_done() => totals.done += 1,
+            ReportVerdict::Waiting => totals.waiting += 1,
+            _ => totals.other += 1,
+        }
+        if let Some(change) = story.work.change {
+            totals.change.files = totals.change.files.saturating_add(change.files);
+            totals.change.added = totals.change.added.saturating_add(change.added);
+            totals.change.removed = totals.change.removed.saturating_add(change.removed);
+        }
+    }
+    totals
+}
+
+/// Builds what is said about a run that is neither a sprint nor a story.
+fn build_other_result(run_view: &RunView, sources: &ReportSources<'_>) -> Option<OtherRunReport> {
+    if run_view.as_story().is_some() || run_view.as_sprint().is_some() {
+        return None;
+    }
+    let (run_id, result) = (run_view.run_id.as_ref()?, kind_table::find_result(run_view)?);
+    let loop_summary = run_view.as_loop().map(|loop_view| &loop_view.summary);
+    let commit = loop_summary.and_then(|summary| summary.tip.clone());
+    let findings = run_view.as_review().map(|_| FindingTotals::from_counts(&run_view.finding_counts()));
+    let mut look_closer: Vec<String> =
+        commit.iter().map(|commit: &CommitId| format!("git show {}", commit.short_hex())).collect();
+    let run_commands: &[&str] = if findings.is_some() { &["findings", "diff", "log"] } else { &["log"] };
+    look_closer.extend(run_commands.iter().map(|command| format!("{} {command} {run_id}", sources.program_name)));
+    let (effort_text, result_text) = (kind_table::describe_effort(&result), kind_table::describe_result(&result));
+    Some(OtherRunReport {
+        summary: phrases::join_parts([effort_text.as_str(), &result_text]),
+        findings,
+        iterations: loop_summary.map(|summary| summary.iterations),
+        branch: loop_summary.and_then(|summary| summary.landed_on.clone()),
+        commit,
+        look_closer,
+    })
+}
+
+/// Describes how much was changed: `4 files, +120 -8`.
+fn describe_change(change: ChangeSize) -> String {
+    format!("{}, +{} -{}", phrases::format_count(change.files, "file"), change.added, change.removed)
+}

@@ -1,0 +1,237 @@
+//! The stories of a report, built from the views of their runs and from what the sprint says about them.
+
+use tribunal_core::{
+    engine::{
+        ids::RunId,
+        reason::RunOutcome,
+        view::{RunPhase, RunView},
+    },
+    sprint::{order::SprintStoryRow, standing::StoryStanding, view::SprintView},
+    story::{order::StoryOrder, view::StoryView},
+};
+
+use super::{
+    FindingTotals, ReportSources, ReportUsage, ReportVerdict, ReportedCheck, ReportedQuestion, StoryReport,
+    StoryWorkReport, list_questions,
+    story_rules::{self, StoryEvidence},
+};
+use crate::{
+    phrases,
+    run_standing::{RunStanding, RunState},
+};
+
+/// What the names of a sprint's child runs begin with; the key of the story follows.
+const STORY_CHILD_PREFIX: &str = "story-";
+
+/// Builds the reports of all stories that were begun. A run that is neither a sprint nor a story has none.
+pub(super) fn list_stories(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> Vec<StoryReport> {
+    let RunStanding { run_view, is_live } = *run_standing;
+    if let Some(sprint_view) = run_view.as_sprint() {
+        return list_sprint_stories(run_standing, sprint_view, sources);
+    }
+    let Some(story_order) = run_view.as_story().and_then(|story_view| story_view.order.as_deref()) else {
+        return Vec::new();
+    };
+    vec![StorySource { key: &story_order.story.key, row: None, run: Some(run_view), is_live }.build_story(sources)]
+}
+
+/// Builds the reports of the stories of a sprint: first those that were left, in that order, then the one that is under way or
+/// with which the sprint halted.
+fn list_sprint_stories(
+    run_standing: &RunStanding<'_>,
+    sprint_view: &SprintView,
+    sources: &ReportSources<'_>,
+) -> Vec<StoryReport> {
+    let rows = &sprint_view.summary.stories;
+    let find_row = |story_key: &str| rows.iter().find(|row| row.story == story_key);
+    let children = &run_standing.run_view.children;
+    let child_keys = children.keys().filter_map(|child_name| child_name.strip_prefix(STORY_CHILD_PREFIX));
+    let unlisted_keys = child_keys.filter(|story_key| find_row(story_key).is_none());
+    let story_keys = rows.iter().map(|row| row.story.as_str()).chain(unlisted_keys);
+    story_keys
+        .map(|story_key| {
+            let child = children.get(&format!("{STORY_CHILD_PREFIX}{story_key}"));
+            let child_view = child.and_then(|child| (sources.read_run)(&child.run));
+            let row = find_row(story_key);
+            // A child runs in the process of its parent.
+            let source = StorySource { key: story_key, row, run: child_view.as_ref(), is_live: run_standing.is_live };
+            source.build_story(sources)
+        })
+        .collect()
+}
+
+/// What is known about a story.
+struct StorySource<'a> {
+    key: &'a str,
+    /// What the sprint says about it; `None` if it is no part of one, or was not left yet.
+    row: Option<&'a SprintStoryRow>,
+    /// Its run; `None` if it was never started.
+    run: Option<&'a RunView>,
+    is_live: bool,
+}
+
+impl StorySource<'_> {
+    fn story_view(&self) -> Option<&StoryView> {
+        self.run.and_then(RunView::as_story)
+    }
+
+    fn story_order(&self) -> Option<&StoryOrder> {
+        self.story_view()?.order.as_deref()
+    }
+
+    fn build_story(&self, sources: &ReportSources<'_>) -> StoryReport {
+        let verdict = self.find_verdict();
+        let reviews = self.read_reviews(sources);
+        let work = self.collect_work(sources, &reviews);
+        let findings = self.count_findings(&reviews);
+        let questions = self.collect_questions(verdict, &reviews, sources.program_name);
+        let detail = self.find_detail(verdict);
+        let evidence = StoryEvidence {
+            verdict,
+            detail: &detail,
+            work: &work,
+            findings,
+            order: self.story_order(),
+            has_checks: self
+                .run
+                .and_then(|run_view| run_view.settings.as_ref())
+                .is_some_and(|settings| !settings.checks.is_empty()),
+            has_ended: self.run.is_some_and(|run_view| matches!(run_view.phase, RunPhase::Finished(_))),
+        };
+        let (sentence, look_at) = (story_rules::describe_verdict(&evidence), story_rules::list_remarks(&evidence));
+        StoryReport {
+            story: self.key.to_string(),
+            title: self.story_order().map(|order| order.story.title.clone()).unwrap_or_default(),
+            run: self.run.and_then(|run_view| run_view.run_id.clone()),
+            look_closer: self.list_commands(&work, &questions, sources.program_name),
+            verdict,
+            sentence,
+            look_at,
+            detail,
+            work,
+            findings,
+            questions,
+            usage: self.run.map(ReportUsage::from_view).unwrap_or_default(),
+        }
+    }
+
+    fn find_verdict(&self) -> ReportVerdict {
+        let landed_on = self.story_view().and_then(|story_view| story_view.summary.landed_on.as_ref());
+        // A story that owes something has landed and still waits.
+        let is_waiting = self.run.is_some_and(|run_view| matches!(run_view.phase, RunPhase::Parked(_)));
+        if let Some(branch) = landed_on.filter(|_| !is_waiting) {
+            let is_target = self.story_order().is_none_or(|order| order.branch.name == *branch);
+            return if is_target { ReportVerdict::Merged } else { ReportVerdict::OnOwnBranch };
+        }
+        match (self.row.map(|row| row.standing), self.run) {
+            (Some(StoryStanding::Done), _) => ReportVerdict::DoneOutside,
+            (Some(StoryStanding::Skipped), _) => ReportVerdict::Skipped,
+            (Some(StoryStanding::Refused | StoryStanding::Claimed), _) => ReportVerdict::NotStarted,
+            (_, Some(run_view)) => find_run_verdict(&RunStanding { run_view, is_live: self.is_live }),
+            (Some(StoryStanding::Stopped), None) => ReportVerdict::Stopped,
+            (Some(StoryStanding::Waiting | StoryStanding::Answered), None) => ReportVerdict::Waiting,
+            (None, None) => ReportVerdict::NotStarted,
+        }
+    }
+
+    /// Why the story ended or waits.
+    fn find_detail(&self, verdict: ReportVerdict) -> String {
+        let row_detail = || self.row.map(|row| row.detail.clone()).unwrap_or_default();
+        let summary = self.run.and_then(RunView::run_summary);
+        match (verdict, summary) {
+            // What its run says is older than what the board says.
+            (ReportVerdict::DoneOutside | ReportVerdict::NotStarted, _) => row_detail(),
+            (ReportVerdict::Running, _) => String::new(),
+            (_, Some(summary)) => phrases::describe_ending(summary),
+            (ReportVerdict::Stopped, None) => "interrupted; its state is saved".to_string(),
+            (_, None) => row_detail(),
+        }
+    }
+
+    /// Reads the reviews of the story, the earliest first.
+    fn read_reviews(&self, sources: &ReportSources<'_>) -> Vec<RunView> {
+        let children = self.run.into_iter().flat_map(|run_view| run_view.children.values());
+        let child_views = children.filter_map(|child| (sources.read_run)(&child.run));
+        let mut reviews: Vec<RunView> = child_views.filter(|child_view| child_view.as_review().is_some()).collect();
+        reviews.sort_by_key(|review| review.start_time);
+        reviews
+    }
+
+    fn collect_work(&self, sources: &ReportSources<'_>, reviews: &[RunView]) -> StoryWorkReport {
+        let Some(story_view) = self.story_view() else { return StoryWorkReport::default() };
+        let summary = &story_view.summary;
+        let checks = story_view.last_checks.iter().map(|result| ReportedCheck {
+            name: result.command.to_string(),
+            passed: result.status.is_passed(),
+            result: result.status.to_string(),
+        });
+        StoryWorkReport {
+            change: summary.commit.as_ref().and_then(|commit| (sources.read_change_size)(commit)),
+            kept: story_view.kept.clone().filter(|_| summary.commit.is_none()),
+            commit: summary.commit.clone(),
+            branch: summary.landed_on.clone(),
+            sessions: summary.sessions,
+            refused: summary.refused,
+            checks: checks.collect(),
+            changed_controls: summary.changed_controls.clone(),
+            reviews: reviews.iter().filter_map(|review| review.run_id.clone()).collect(),
+        }
+    }
+
+    fn count_findings(&self, reviews: &[RunView]) -> FindingTotals {
+        let mut totals =
+            reviews.last().map(|review| FindingTotals::from_counts(&review.finding_counts())).unwrap_or_default();
+        for review in reviews.iter().rev().skip(1) {
+            let counts = review.finding_counts();
+            totals.fixed += counts.fixed;
+            totals.dismissed += counts.dismissed;
+        }
+        totals.follow_ups = self.story_view().map_or(0, |story_view| story_view.summary.follow_ups);
+        // The review leaves them open, and the story writes them down for later.
+        let newly_deferred = totals.follow_ups.saturating_sub(totals.deferred).min(totals.open);
+        totals.deferred += newly_deferred;
+        totals.open -= newly_deferred;
+        totals
+    }
+
+    fn collect_questions(
+        &self,
+        verdict: ReportVerdict,
+        reviews: &[RunView],
+        program_name: &str,
+    ) -> Vec<ReportedQuestion> {
+        // What a story asks that is done or skipped needs no answer any more.
+        if verdict == ReportVerdict::DoneOutside || verdict == ReportVerdict::Skipped {
+            return Vec::new();
+        }
+        let asking_runs = self.run.into_iter().chain(reviews);
+        asking_runs.flat_map(|run_view| list_questions(run_view, self.key, program_name)).collect()
+    }
+
+    fn list_commands(&self, work: &StoryWorkReport, questions: &[ReportedQuestion], program_name: &str) -> Vec<String> {
+        let Some(run_id) = self.run.and_then(|run_view| run_view.run_id.as_ref()) else { return Vec::new() };
+        let run_command = |command: &str, run_id: &RunId| format!("{program_name} {command} {run_id}");
+        let mut commands: Vec<String> =
+            work.commit.iter().map(|commit| format!("git show {}", commit.short_hex())).collect();
+        if work.commit.is_some() || work.kept.is_some() {
+            commands.push(run_command("diff", run_id));
+        }
+        commands.extend(work.reviews.iter().map(|review| run_command("findings", review)));
+        commands.push(run_command("log", run_id));
+        commands.extend(questions.iter().map(|question| question.command.clone()));
+        commands
+    }
+}
+
+/// The verdict about a story that has not landed, by the state of its run.
+fn find_run_verdict(run_standing: &RunStanding<'_>) -> ReportVerdict {
+    match run_standing.run_state() {
+        RunState::Running => ReportVerdict::Running,
+        // Its process is gone, and its state is saved like that of a run that was stopped.
+        RunState::Crashed | RunState::Stopped => ReportVerdict::Stopped,
+        RunState::Ended(RunOutcome::Waiting | RunOutcome::Halted) => ReportVerdict::Waiting,
+        RunState::Ended(RunOutcome::Failed) => ReportVerdict::Failed,
+        RunState::Ended(RunOutcome::Cancelled) => ReportVerdict::Skipped,
+        RunState::Ended(RunOutcome::Resolved) => ReportVerdict::DoneOutside,
+    }
+}

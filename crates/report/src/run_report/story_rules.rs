@@ -1,0 +1,124 @@
+//! What a report says about a story, by rule: the verdict with what speaks for it, and what deserves a look.
+
+use tribunal_core::story::order::{StoryGoal, StoryOrder, StoryReviewMode};
+
+use super::{FindingTotals, ReportVerdict, StoryWorkReport};
+use crate::phrases::format_count;
+
+/// What the rules look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoryEvidence<'a> {
+    pub verdict: ReportVerdict,
+    /// Why it ended or waits.
+    pub detail: &'a str,
+    pub work: &'a StoryWorkReport,
+    pub findings: FindingTotals,
+    /// What was asked for; `None` if the story was never started.
+    pub order: Option<&'a StoryOrder>,
+    /// Whether checks are configured.
+    pub has_checks: bool,
+    /// Whether its run has ended for good.
+    pub has_ended: bool,
+}
+
+/// How a story was reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReviewState {
+    ByPanel,
+    /// By BMAD's own review, which leaves no findings to count.
+    ByBmad,
+    /// The user wanted no review, or wanted to stop before it.
+    NotWanted,
+    /// A review is wanted and has not begun.
+    NotYet,
+}
+
+impl StoryEvidence<'_> {
+    fn review_state(&self) -> ReviewState {
+        let Some(order) = self.order else { return ReviewState::NotYet };
+        match order.review.mode {
+            _ if !self.work.reviews.is_empty() => ReviewState::ByPanel,
+            _ if order.goal == StoryGoal::Review => ReviewState::NotWanted,
+            StoryReviewMode::Off => ReviewState::NotWanted,
+            StoryReviewMode::Bmad if self.verdict.has_landed() => ReviewState::ByBmad,
+            _ => ReviewState::NotYet,
+        }
+    }
+
+    fn describe_checks(&self) -> String {
+        let checks = &self.work.checks;
+        let failed_count = checks.iter().filter(|check| !check.passed).count();
+        match (checks.len(), failed_count) {
+            (0, _) if self.has_checks => "no check has run".to_string(),
+            (0, _) => "no checks".to_string(),
+            (check_count, 0) => format!("{} passed", format_count(check_count as u32, "check")),
+            (check_count, _) => format!("{failed_count} of {} failed", format_count(check_count as u32, "check")),
+        }
+    }
+
+    fn describe_findings(&self) -> String {
+        match (self.findings.describe(), self.review_state()) {
+            (findings_text, _) if !findings_text.is_empty() => findings_text,
+            (_, ReviewState::ByPanel) => "no findings".to_string(),
+            (_, ReviewState::ByBmad) => "reviewed by BMAD's own review".to_string(),
+            (_, ReviewState::NotWanted | ReviewState::NotYet) => "not reviewed".to_string(),
+        }
+    }
+}
+
+/// Describes the verdict in one sentence. Where work has landed, it says what speaks for it; otherwise, why it has not.
+pub(super) fn describe_verdict(evidence: &StoryEvidence<'_>) -> String {
+    let commit = evidence.work.commit.as_ref().map_or("", |commit| commit.short_hex());
+    let branch = evidence.work.branch.as_deref().unwrap_or_default();
+    let place_text = match evidence.verdict {
+        ReportVerdict::Merged => format!("merged on {branch} as {commit}"),
+        ReportVerdict::OnOwnBranch => format!("committed as {commit} on its own branch {branch}"),
+        ReportVerdict::Waiting => return with_detail("waits for you", evidence.detail),
+        verdict => return with_detail(verdict.as_str(), evidence.detail),
+    };
+    [place_text, evidence.describe_checks(), evidence.describe_findings()].join("; ")
+}
+
+fn with_detail(text: &str, detail: &str) -> String {
+    if detail.is_empty() { text.to_string() } else { format!("{text}: {detail}") }
+}
+
+/// Lists what deserves a look before the work is merged.
+pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
+    let StoryEvidence { verdict, work, findings, .. } = *evidence;
+    let mut remarks = Vec::new();
+    if !work.changed_controls.is_empty() {
+        remarks.push(format!("it changed what the checks or hooks run ({})", work.changed_controls.join(", ")));
+    }
+    if !verdict.has_landed() {
+        // Everything else is known only of work that is finished.
+        return remarks;
+    }
+    if let (ReportVerdict::OnOwnBranch, Some(order), Some(branch)) = (verdict, evidence.order, &work.branch) {
+        let target = &order.branch.name;
+        remarks
+            .push(format!("it is not on {target} yet: take it with `git merge {branch}` when nothing is in the way"));
+    }
+    if !evidence.has_checks {
+        remarks.push("no checks are configured".to_string());
+    } else if work.checks.is_empty() {
+        remarks.push("no check has run on the work".to_string());
+    }
+    for check in work.checks.iter().filter(|check| !check.passed) {
+        remarks.push(format!("`{}` {}, which only warns", check.name, check.result));
+    }
+    if work.refused > 0 {
+        let sessions_text = format_count(work.sessions, "session");
+        remarks.push(format!("it took {sessions_text}, {} of them refused", work.refused));
+    }
+    if findings.open > 0 {
+        remarks.push(format!("{} still open", format_count(findings.open, "finding")));
+    }
+    if evidence.review_state() == ReviewState::NotWanted {
+        remarks.push("it was not reviewed".to_string());
+    }
+    if !evidence.has_ended && !evidence.detail.is_empty() {
+        remarks.push(format!("its run has not ended: {}", evidence.detail));
+    }
+    remarks
+}

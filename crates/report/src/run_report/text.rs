@@ -1,0 +1,135 @@
+//! Draws a report for a terminal: a block for each story, then what is left out, what waits, and what to type next.
+
+use super::{ReportVerdict, ReportedQuestion, RunReport, SprintTotals, StoryReport, describe_change};
+use crate::{
+    escape_line,
+    line_buffer::LineBuffer,
+    phrases::{format_count, join_parts},
+    step_list::{NextStep, render_commands, render_next_steps},
+    style::{LineMark, Screen, TextStyle},
+};
+
+/// The column at which the commands of a story begin.
+const COMMAND_INDENT: usize = 4;
+
+pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
+    let mut lines = LineBuffer::new(screen.clone());
+    write_head(report, &mut lines);
+    for story in &report.stories {
+        lines.write_gap();
+        write_story(story, &mut lines);
+    }
+    if let Some(result) = &report.result {
+        lines.write_wrapped(2, TextStyle::Plain, &result.summary);
+        if let (Some(commit), Some(branch)) = (&result.commit, &result.branch) {
+            lines.write_wrapped(2, TextStyle::Plain, &format!("merged on {branch} as {}", commit.short_hex()));
+        }
+        write_commands(&result.look_closer, &mut lines);
+    }
+    if !report.left_out.is_empty() {
+        lines.write_gap();
+        lines.write_wrapped(0, TextStyle::Bold, "left out");
+        for left_out in &report.left_out {
+            lines.write_wrapped(2, TextStyle::Plain, &left_out.reason);
+        }
+    }
+    if !report.waiting.is_empty() {
+        lines.write_gap();
+        lines.write_wrapped(0, TextStyle::Bold, "waiting for you");
+        report.waiting.iter().for_each(|question| write_question(question, &mut lines));
+    }
+    if !report.next_steps.is_empty() {
+        lines.write_gap();
+        let next_steps = render_next_steps(&report.next_steps, screen);
+        lines.write_block(&next_steps);
+    }
+    lines.take_text()
+}
+
+fn write_head(report: &RunReport, lines: &mut LineBuffer) {
+    let head = &report.head;
+    let title_line = format!("{} {} · {} of {}", escape_line(head.run.as_str()), head.state, head.kind, head.title);
+    lines.write_wrapped(0, TextStyle::Bold, &title_line);
+    if !head.reason.is_empty() {
+        lines.write_wrapped(2, TextStyle::Plain, &head.reason);
+    }
+    let totals_text = report.totals.as_ref().map(describe_totals).unwrap_or_default();
+    // The format is `2026-11-15 03:57:18`; seconds do not matter here.
+    let started_text = format!("started {} UTC", head.started.get(..16).unwrap_or(&head.started));
+    let figures = join_parts([totals_text.as_str(), &head.usage.describe(), &started_text]);
+    lines.write_wrapped(2, TextStyle::Plain, &figures);
+}
+
+/// Describes what became of the stories of a sprint: `2 stories done, 1 waiting, 1 left out · 9 files, +120 -8`.
+pub(super) fn describe_totals(totals: &SprintTotals) -> String {
+    let mut counts = vec![format!("{} done", format_count(totals.done, "story"))];
+    for (count, word) in [(totals.waiting, "waiting"), (totals.other, "not done"), (totals.left_out, "left out")] {
+        if count > 0 {
+            counts.push(format!("{count} {word}"));
+        }
+    }
+    let change_text = if totals.change.files > 0 { describe_change(totals.change) } else { String::new() };
+    join_parts([counts.join(", ").as_str(), &change_text])
+}
+
+fn write_story(story: &StoryReport, lines: &mut LineBuffer) {
+    let title_line = format!("{} {}", escape_line(&story.story), story.title);
+    lines.write_marked(0, find_mark(story.verdict), title_line.trim_end());
+    lines.write_wrapped(2, TextStyle::Plain, &story.sentence);
+    let figures = describe_figures(story);
+    if !figures.is_empty() {
+        lines.write_wrapped(2, TextStyle::Dim, &figures);
+    }
+    for remark in &story.look_at {
+        lines.write_wrapped(2, TextStyle::Warning, &format!("look at: {remark}"));
+    }
+    write_commands(&story.look_closer, lines);
+}
+
+/// Describes the figures of a story: `4 files, +120 -8 · 3 sessions, 2 refused · 31k tokens · $0.31 · 4:05`.
+fn describe_figures(story: &StoryReport) -> String {
+    let work = &story.work;
+    let change_text = work.change.map(describe_change).unwrap_or_default();
+    let kept_text = work.kept.as_ref().map(|kept| format!("work kept as {}", kept.short_hex())).unwrap_or_default();
+    // The sentence about work that has landed says what became of its findings.
+    let findings_text = if story.verdict.has_landed() { String::new() } else { story.findings.describe() };
+    let usage_text = if story.run.is_some() { story.usage.describe() } else { String::new() };
+    join_parts([change_text.as_str(), &kept_text, &describe_sessions(story), &findings_text, &usage_text])
+}
+
+/// Describes the sessions: `3 sessions, 2 refused`; empty if there were none.
+pub(super) fn describe_sessions(story: &StoryReport) -> String {
+    match (story.work.sessions, story.work.refused) {
+        (0, _) => String::new(),
+        (sessions, 0) => format_count(sessions, "session"),
+        (sessions, refused) => format!("{}, {refused} refused", format_count(sessions, "session")),
+    }
+}
+
+fn find_mark(verdict: ReportVerdict) -> LineMark {
+    match verdict {
+        ReportVerdict::Merged | ReportVerdict::DoneOutside => LineMark::DONE,
+        ReportVerdict::OnOwnBranch => LineMark { style: TextStyle::Warning, ..LineMark::DONE },
+        ReportVerdict::Waiting => LineMark::QUESTION,
+        ReportVerdict::Skipped | ReportVerdict::NotStarted | ReportVerdict::Stopped => LineMark::PAUSED,
+        ReportVerdict::Running => LineMark::STARTED,
+        ReportVerdict::Failed => LineMark::FAILED,
+    }
+}
+
+/// Writes commands one below the other. They are escaped and not wrapped, because the user copies them.
+fn write_commands(commands: &[String], lines: &mut LineBuffer) {
+    let steps: Vec<NextStep> = commands.iter().map(|command| NextStep::new(command.clone(), "")).collect();
+    for command_line in render_commands(&steps, COMMAND_INDENT, &lines.screen) {
+        lines.write_line(0, &command_line);
+    }
+}
+
+fn write_question(question: &ReportedQuestion, lines: &mut LineBuffer) {
+    let story_text = if question.story.is_empty() { String::new() } else { format!(" ({})", question.story) };
+    let question_line = format!("{}{story_text}: {}", escape_line(&question.id), question.question);
+    lines.write_marked(2, LineMark::QUESTION, &question_line);
+    for choice in &question.choices {
+        lines.write_wrapped(COMMAND_INDENT, TextStyle::Plain, &format!("{}: {}", choice.key, choice.label));
+    }
+}

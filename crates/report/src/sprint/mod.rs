@@ -1,0 +1,121 @@
+//! The reporter of sprints: which story is taken and why, what became of it, and what is left out.
+
+mod lines;
+mod live;
+
+use tribunal_core::{
+    engine::reason::RunOutcome,
+    sprint::{
+        event::SprintEvent,
+        order::{SprintOrder, SprintStoryRow, SprintSummary},
+        standing::StoryStanding,
+        view::SprintView,
+    },
+};
+
+use crate::{
+    escape_line,
+    kind_reporter::{KindReporter, ResultCommand},
+    phrases::{self, format_count},
+};
+use lines::SprintLines;
+use live::SprintLive;
+
+/// Reports sprints.
+pub(crate) struct SprintReporter;
+
+impl KindReporter for SprintReporter {
+    type Kind = SprintOrder;
+    type Lines = SprintLines;
+    type Live = SprintLive;
+
+    fn list_limits(order: &SprintOrder) -> Vec<String> {
+        let share = order.story_share;
+        let mut limits: Vec<String> =
+            order.scope.max_stories.map(|most| format_count(most, "story")).into_iter().collect();
+        limits.push(format!(
+            "a story {} min, ${} or {} tokens, {} a step",
+            share.runtime_ms / 60_000,
+            share.cost,
+            phrases::abbreviate_count(share.tokens),
+            format_count(order.story.pacing.max_cycles, "session")
+        ));
+        limits
+    }
+
+    fn list_order_facts(order: &SprintOrder) -> Vec<String> {
+        let story = &order.story;
+        vec![
+            format!("until {}", story.goal),
+            format!("{}, branch {}", story.place, story.branch.name),
+            format!("review {}", story.review.mode),
+        ]
+    }
+
+    fn describe_event(event: &SprintEvent) -> String {
+        match event {
+            SprintEvent::SprintBegun { open, done } => format!("{open} open, {done} done"),
+            SprintEvent::SprintStoryTaken { reason, .. } => reason.clone(),
+            SprintEvent::SprintStoryLeft { standing, detail, .. } => format!("{standing}: {detail}"),
+            SprintEvent::SprintLeftOut { stories } => {
+                stories.iter().map(|left_out| left_out.describe()).collect::<Vec<_>>().join("; ")
+            }
+            SprintEvent::SprintRetrospective { lesson: Some(lesson), detail, .. } => {
+                format!("{}; {detail}", lesson.describe())
+            }
+            SprintEvent::SprintRetrospective { lesson: None, detail, .. } => detail.clone(),
+            SprintEvent::SprintRequested { command } => command.describe(),
+        }
+    }
+
+    fn is_problem(event: &SprintEvent) -> bool {
+        match event {
+            SprintEvent::SprintStoryLeft { standing, .. } => *standing != StoryStanding::Done,
+            SprintEvent::SprintRetrospective { lesson, .. } => lesson.is_none(),
+            _ => false,
+        }
+    }
+
+    fn describe_result(summary: &SprintSummary) -> String {
+        let mut parts = vec![format!("{} done", format_count(summary.done, "story"))];
+        for standing in [
+            StoryStanding::Waiting,
+            StoryStanding::Skipped,
+            StoryStanding::Refused,
+            StoryStanding::Stopped,
+            StoryStanding::Claimed,
+        ] {
+            let count = summary.stories.iter().filter(|row| row.standing == standing).count();
+            if count > 0 {
+                parts.push(format!("{count} {standing}"));
+            }
+        }
+        if summary.left_out > 0 {
+            parts.push(format!("{} left out", summary.left_out));
+        }
+        parts.extend(summary.retrospectives.iter().cloned());
+        parts.join(", ")
+    }
+
+    fn list_result_commands(summary: &SprintSummary, _: Option<RunOutcome>) -> Vec<ResultCommand> {
+        match summary.unfinished {
+            0 => Vec::new(),
+            _ => vec![ResultCommand { command: "decisions", explanation: "what waits for you" }],
+        }
+    }
+
+    fn list_status_lines(view: &SprintView) -> Vec<String> {
+        let mut lines: Vec<String> = view.summary.stories.iter().map(describe_row).collect();
+        lines.extend(view.current.as_ref().map(|story| format!("● {}", escape_line(story))));
+        lines
+    }
+}
+
+fn describe_row(row: &SprintStoryRow) -> String {
+    let mark = match row.standing {
+        StoryStanding::Done => '✓',
+        StoryStanding::Waiting | StoryStanding::Answered | StoryStanding::Stopped => '?',
+        StoryStanding::Skipped | StoryStanding::Refused | StoryStanding::Claimed => '–',
+    };
+    format!("{mark} {} {}: {}", escape_line(&row.story), row.standing, escape_line(&row.detail))
+}

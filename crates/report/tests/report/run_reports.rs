@@ -1,0 +1,396 @@
+//! Reports of runs: what they say about a sprint with a merged story and one that waits, for a terminal, as a document, as JSON.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use tribunal_core::{
+    decisions::decision::{ChoiceKey, Decision, DecisionChoice, DecisionTopic},
+    development::{
+        changes::ChangeSize,
+        checks::{CheckSpec, CommandLine},
+        workspace::TargetBranch,
+    },
+    engine::{
+        event::{JournalEntry, ParentRun, RunEvent, RunSummary},
+        ids::{AgentName, CommitId, DecisionId, Key, RunId},
+        kinds::{RunOrder, WorkflowSummary},
+        limits::{Cost, LimitShare},
+        reason::RunReason,
+        settings::Settings,
+        timestamp::Timestamp,
+        view::RunView,
+    },
+    review::{
+        counts::FindingCounts,
+        finding::Severity,
+        order::{ReviewOrder, ReviewSummary},
+        subject::Subject,
+    },
+    sprint::{
+        event::SprintEvent,
+        order::SprintOrder,
+        selection::{LeftOut, LeftOutReason},
+        standing::StoryStanding,
+    },
+    story::{
+        event::{SessionOutcome, SessionReport, StoryEvent},
+        facts::{StoryFollowUp, StoryName},
+        order::{StoryOrder, StoryStepName},
+    },
+};
+use tribunal_report::{
+    Screen,
+    run_report::{ReportSources, ReportVerdict, RunReport, build_report},
+    tables::RunStanding,
+};
+use tribunal_testkit::samples;
+
+const SPRINT: &str = "sprint-k3f9";
+const MERGED: &str = "story-1-2-sift-a1";
+const WAITING: &str = "story-1-3-pack-b1";
+const REVIEW: &str = "change-c1";
+
+/// Makes a journal of these events, a second apart.
+fn journal_of(run_id: &str, events: Vec<RunEvent>) -> Vec<JournalEntry> {
+    let make_entry = |(index, event): (usize, RunEvent)| JournalEntry {
+        v: 1,
+        run: RunId::new(run_id),
+        seq: index as u64 + 1,
+        id: format!("e{index}"),
+        at: Timestamp { wall_ms: 1_794_754_020_000 + index as u64 * 1_000, awake_ms: index as u64 * 1_000 },
+        event,
+    };
+    events.into_iter().enumerate().map(make_entry).collect()
+}
+
+fn checks() -> Vec<CheckSpec> {
+    vec![CheckSpec::new(CommandLine::from_shell_line("make test"))]
+}
+
+fn started(order: impl Into<RunOrder>, parent: Option<(&str, &str)>) -> RunEvent {
+    RunEvent::RunStarted {
+        version: 1,
+        build: "tribunal 0.1.0".into(),
+        settings: Settings { checks: checks(), ..Settings::default() },
+        order: order.into(),
+        parent: parent.map(|(run, name)| ParentRun {
+            run: RunId::new(run),
+            root: RunId::new(SPRINT),
+            name: name.into(),
+            depth: 1,
+        }),
+        batch: None,
+    }
+}
+
+/// What a run used.
+struct Spending {
+    tokens: u64,
+    cost: f64,
+    elapsed_ms: u64,
+}
+
+fn summary(reason: RunReason, detail: &str, result: WorkflowSummary, spending: Spending) -> RunSummary {
+    RunSummary {
+        outcome: reason.outcome(),
+        reason,
+        detail: detail.into(),
+        result,
+        cost: Cost::from_amount(spending.cost),
+        notional: Cost(0),
+        tokens: spending.tokens,
+        elapsed_ms: spending.elapsed_ms,
+        left: None,
+        causes: Vec::new(),
+    }
+}
+
+/// What the workflow of these events would say at its end.
+fn result_of(run_id: &str, events: &[RunEvent]) -> WorkflowSummary {
+    RunView::from_entries(&journal_of(run_id, events.to_vec())).build_result().unwrap()
+}
+
+fn story_order(key: &str, title: &str) -> StoryOrder {
+    let story = StoryName { title: title.into(), ..StoryName::from_key(key) };
+    StoryOrder::new(story, TargetBranch { name: "main".into(), created_at: None })
+}
+
+fn child_started(name: &str, child: &str) -> RunEvent {
+    RunEvent::ChildStarted { key: Key::new(name), name: name.into(), child: RunId::new(child) }
+}
+
+fn session(session: u32, outcome: SessionOutcome) -> RunEvent {
+    let report = SessionReport {
+        outcome,
+        agent: Some(AgentName::new("sample")),
+        problems: Vec::new(),
+        remarks: Vec::new(),
+        fault: String::new(),
+        changed_files: 3,
+        claim: String::new(),
+    };
+    RunEvent::from_workflow(StoryEvent::StorySession { session, step: StoryStepName::Develop, report })
+}
+
+/// The second session did it; the checks pass, a review found something, and a Makefile was changed.
+fn merged_story() -> RunView {
+    let follow_up = StoryFollowUp { severity: Severity::Low, text: "the name is vague".into(), place: String::new() };
+    let mut events = vec![
+        started(story_order("1-2-sift", "A | *b*"), Some((SPRINT, "story-1-2-sift"))),
+        RunEvent::from_workflow(StoryEvent::StoryPrepared {
+            path: "/clone".into(),
+            base: CommitId::new("0000000000aaaa"),
+            remarks: Vec::new(),
+        }),
+        session(1, SessionOutcome::Incomplete),
+        RunEvent::EffectFinished {
+            key: Key::new("develop-2/checks"),
+            stretch: 1,
+            reply: samples::passed_checks_reply(&checks()),
+        },
+        session(2, SessionOutcome::Completed),
+        child_started("review-1", REVIEW),
+        RunEvent::from_workflow(StoryEvent::StoryReviewed {
+            review: RunId::new(REVIEW),
+            critical: 0,
+            follow_ups: vec![follow_up],
+            detail: "no critical finding".into(),
+        }),
+        RunEvent::from_workflow(StoryEvent::StoryLanded {
+            commit: CommitId::new("1a2b3c4d5e6f"),
+            branch: "main".into(),
+            checkout_moved: true,
+            in_the_way: Vec::new(),
+            changed_controls: vec!["Makefile".into()],
+        }),
+    ];
+    let spending = Spending { tokens: 31_000, cost: 0.31, elapsed_ms: 245_000 };
+    let result = result_of(MERGED, &events);
+    events.push(RunEvent::RunFinished(summary(RunReason::GoalMet, "the story is done", result, spending)));
+    RunView::from_entries(&journal_of(MERGED, events))
+}
+
+fn review_of_merged_story() -> RunView {
+    let findings = FindingCounts { total: 3, fixed: 2, open: 1, ..FindingCounts::default() };
+    let result = WorkflowSummary::Review(ReviewSummary { rounds: 1, findings });
+    let spending = Spending { tokens: 9_000, cost: 0.1, elapsed_ms: 20_000 };
+    let events = vec![
+        started(ReviewOrder::new(Subject::from_path("plan.md", None)), Some((MERGED, "review-1"))),
+        RunEvent::RunFinished(summary(RunReason::GoalMet, "", result, spending)),
+    ];
+    RunView::from_entries(&journal_of(REVIEW, events))
+}
+
+fn waiting_story() -> RunView {
+    let choice = |key: ChoiceKey, label: &str| DecisionChoice { key, label: label.into() };
+    let decision = Decision {
+        id: DecisionId::new("D1"),
+        about: DecisionTopic::Limit,
+        owner: "the user".into(),
+        question: "How to go on\nwith <b>?".into(),
+        choices: vec![choice(ChoiceKey::Agent, "ask another agent"), choice(ChoiceKey::Skip, "skip the story")],
+        answer: None,
+    };
+    let mut events = vec![
+        started(story_order("1-3-pack", ""), Some((SPRINT, "story-1-3-pack"))),
+        RunEvent::DecisionPosted { decision },
+    ];
+    let spending = Spending { tokens: 21_000, cost: 0.0, elapsed_ms: 10_000 };
+    let result = result_of(WAITING, &events);
+    events.push(RunEvent::RunParked(summary(RunReason::Blocked, "5 sessions failed", result, spending)));
+    RunView::from_entries(&journal_of(WAITING, events))
+}
+
+fn sprint() -> RunView {
+    let story_left = |story: &str, standing: StoryStanding, child: &str| {
+        RunEvent::from_workflow(SprintEvent::SprintStoryLeft {
+            story: story.into(),
+            standing,
+            detail: "as its run says".into(),
+            child: Some(RunId::new(child)),
+        })
+    };
+    let share = LimitShare { runtime_ms: 1_000, cost: Cost(1), tokens: 1 };
+    let order = SprintOrder::new(story_order("", ""), share);
+    let left_out = LeftOut { story: "1-4-sell".into(), reason: LeftOutReason::Needs { story: "1-3-pack".into() } };
+    let mut events = vec![
+        started(order, None),
+        child_started("story-1-2-sift", MERGED),
+        story_left("1-2-sift", StoryStanding::Done, MERGED),
+        child_started("story-1-3-pack", WAITING),
+        story_left("1-3-pack", StoryStanding::Waiting, WAITING),
+        RunEvent::from_workflow(SprintEvent::SprintLeftOut { stories: vec![left_out] }),
+    ];
+    let spending = Spending { tokens: 52_000, cost: 0.4, elapsed_ms: 30_000 };
+    let result = result_of(SPRINT, &events);
+    let detail = "1 story waits for you: 1-3-pack";
+    events.push(RunEvent::RunParked(summary(RunReason::Blocked, detail, result, spending)));
+    RunView::from_entries(&journal_of(SPRINT, events))
+}
+
+fn report_on(run_view: &RunView) -> RunReport {
+    let children = [merged_story(), waiting_story(), review_of_merged_story()];
+    let sources = ReportSources {
+        read_run: &|run_id: &RunId| children.iter().find(|view| view.run_id.as_ref() == Some(run_id)).cloned(),
+        read_change_size: &|_: &CommitId| Some(ChangeSize { files: 3, added: 40, removed: 2 }),
+        program_name: "tribunal",
+    };
+    build_report(&RunStanding { run_view, is_live: false }, &sources)
+}
+
+#[test]
+fn the_text_has_a_block_for_each_story_and_what_waits() {
+    insta::assert_snapshot!(report_on(&sprint()).to_text(&Screen::default()), @r"
+    sprint-k3f9 waiting · sprint of all open stories
+      your decision is needed (1 story waits for you: 1-3-pack)
+      1 story done, 1 waiting, 1 left out · 3 files, +40 -2 · 52k tokens · $0.40 · 0:30 · started 2026-11-15 14:47 UTC
+
+    ✓ 1-2-sift A | *b*
+      merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later
+      3 files, +40 -2 · 2 sessions, 1 refused · 31k tokens · $0.31 · 4:05
+      look at: it changed what the checks or hooks run (Makefile)
+      look at: it took 2 sessions, 1 of them refused
+        git show 1a2b3c4d5e
+        tribunal diff story-1-2-sift-a1
+        tribunal findings change-c1
+        tribunal log story-1-2-sift-a1
+
+    ? 1-3-pack
+      waits for you: your decision is needed (5 sessions failed)
+      21k tokens · 0:10
+        tribunal log story-1-3-pack-b1
+        tribunal decisions story-1-3-pack-b1.D1 ANSWER
+
+    left out
+      1-4-sell depends on 1-3-pack, which is not done
+
+    waiting for you
+      ? story-1-3-pack-b1.D1 (1-3-pack): How to go on with <b>?
+        agent: ask another agent
+        skip: skip the story
+
+      next: tribunal resume sprint-k3f9
+            tribunal decisions sprint-k3f9  (what waits for you)
+    ");
+}
+
+#[test]
+fn nothing_is_wider_than_the_screen() {
+    let screen = Screen { max_columns: Some(60), ..Screen::default() };
+    let text = report_on(&sprint()).to_text(&screen);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+}
+
+#[test]
+fn the_document_explains_itself_and_shows_foreign_text_as_text() {
+    insta::assert_snapshot!(report_on(&sprint()).to_markdown(), @r"
+    # Sprint report: all open stories
+
+    The run <code>sprint-k3f9</code> is **waiting**: your decision is needed (1 story waits for you: 1-3-pack).
+    1 story done, 1 waiting, 1 left out · 3 files, +40 -2.
+    Started 2026-11-15 14:47:00 UTC; it took 0:30 and used 52k tokens ($0.40).
+
+    | Story | Verdict | Commit | Changes | Checks | Findings | Cost | Time |
+    |:--|:--|:--|:--|:--|:--|--:|--:|
+    | 1-2-sift: A &#124; \*b\* | merged | <code>1a2b3c4d5e</code> | 3 files, +40 -2 | 1 passed | 2 fixed, 1 left for later | $0.31 | 4:05 |
+    | 1-3-pack | waiting |  |  |  |  |  | 0:10 |
+
+    ## 1-2-sift: A &#124; \*b\*
+
+    merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later.
+
+    - **Look at:** it changed what the checks or hooks run (Makefile)
+    - **Look at:** it took 2 sessions, 1 of them refused
+    - Commit: <code>1a2b3c4d5e</code> on <code>main</code>: 3 files, +40 -2
+    - Work of agents: 2 sessions, 1 refused
+    - Check <code>make test</code>: passed
+    - Changed files that decide what checks, hooks or pipelines run: <code>Makefile</code>
+    - Review: 2 findings fixed, 1 left for later
+    - 1 follow-up in the story's file
+    - It took 4:05 and used 31k tokens ($0.31)
+
+    To look closer:
+
+    ```text
+    git show 1a2b3c4d5e
+    tribunal diff story-1-2-sift-a1
+    tribunal findings change-c1
+    tribunal log story-1-2-sift-a1
+    ```
+
+    ## 1-3-pack
+
+    waits for you: your decision is needed (5 sessions failed).
+
+    - It took 0:10 and used 21k tokens
+
+    To look closer:
+
+    ```text
+    tribunal log story-1-3-pack-b1
+    tribunal decisions story-1-3-pack-b1.D1 ANSWER
+    ```
+
+    ## Waiting for you
+
+    ### <code>story-1-3-pack-b1.D1</code> about 1-3-pack
+
+    How to go on with &lt;b&gt;?
+
+    Answer with <code>tribunal decisions story-1-3-pack-b1.D1 ANSWER</code>, where `ANSWER` is one of:
+
+    - <code>agent</code>: ask another agent
+    - <code>skip</code>: skip the story
+
+    ## Left out
+
+    These open stories were not begun.
+
+    - 1-4-sell depends on 1-3-pack, which is not done
+
+    ## Next
+
+    ```text
+    tribunal resume sprint-k3f9
+    tribunal decisions sprint-k3f9    (what waits for you)
+    ```
+    ");
+}
+
+#[test]
+fn the_document_for_programs_has_the_same_facts() {
+    let document = serde_json::to_value(report_on(&sprint())).unwrap();
+    assert_eq!(document["schema"], "tribunal.report/1");
+    assert_eq!((&document["state"], &document["exit_code"]), (&"waiting".into(), &3.into()));
+    let story = &document["stories"][0];
+    assert_eq!((&story["verdict"], &story["commit"]), (&"merged".into(), &"1a2b3c4d5e6f".into()));
+    assert_eq!((&story["checks"][0]["passed"], &story["change"]["added"]), (&true.into(), &40.into()));
+    assert_eq!((&story["findings"]["fixed"], &story["findings"]["open"]), (&2.into(), &0.into()));
+    assert_eq!(document["waiting"][0]["id"], "story-1-3-pack-b1.D1");
+    assert_eq!((&document["totals"]["done"], &document["totals"]["left_out"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_story_and_a_review_have_reports_of_their_own() {
+    let merged = report_on(&merged_story());
+    assert_eq!((merged.head.exit_code, merged.stories.len(), merged.totals), (0, 1, None));
+    assert_eq!(merged.stories[0].verdict, ReportVerdict::Merged);
+    let waiting = report_on(&waiting_story());
+    assert_eq!((waiting.head.exit_code, waiting.waiting.len()), (3, 1));
+    let review = report_on(&review_of_merged_story());
+    assert_eq!((review.head.exit_code, review.stories.len()), (0, 0));
+    assert_eq!(review.result.unwrap().findings.unwrap().fixed, 2);
+}
+
+#[test]
+fn a_run_that_is_worked_on_is_no_failure_and_one_that_crashed_is() {
+    let events = vec![started(story_order("1-2-sift", ""), None), session(1, SessionOutcome::Incomplete)];
+    let run_view = RunView::from_entries(&journal_of(MERGED, events));
+    let sources =
+        ReportSources { read_run: &|_: &RunId| None, read_change_size: &|_: &CommitId| None, program_name: "tribunal" };
+    let report_with = |is_live: bool| build_report(&RunStanding { run_view: &run_view, is_live }, &sources);
+    let running = report_with(true);
+    assert_eq!((running.head.exit_code, running.stories[0].verdict), (0, ReportVerdict::Running));
+    let crashed = report_with(false);
+    assert_eq!((crashed.head.exit_code, crashed.stories[0].verdict), (5, ReportVerdict::Stopped));
+}

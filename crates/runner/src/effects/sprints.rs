@@ -1,0 +1,95 @@
+//! Performs the effects of a sprint: reads its board, and finds out how a story of it is run.
+
+use std::sync::Arc;
+
+use tribunal_bmad::keys::StoryKey;
+use tribunal_core::{
+    engine::{
+        ids::RunId,
+        kinds::RunOrder,
+        view::{RunPhase, RunView},
+    },
+    sprint::facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
+    story::order::StoryOrder,
+    tasks::fault::Fault,
+};
+use tribunal_store::Store;
+
+use super::{EffectContext, environment_fault, run_blocking};
+use crate::{
+    Runner,
+    git::heads::{self, FileTracking},
+    project::{bmad_project::BmadProject, sprint_facts, story_plan},
+};
+
+pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint) -> SprintReading {
+    run_blocking(move || match read_board(&context, &request.branch) {
+        Ok(bmad) => SprintReading::Read(Box::new(sprint_facts::read_sprint(&bmad))),
+        Err(fault) => fault.into(),
+    })
+    .await
+}
+
+/// Reads the project with the board of the branch on which stories land: the checkout may be on another one, or behind.
+fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Fault> {
+    let mut bmad = BmadProject::read_project(&context.project);
+    let Some(board_path) = bmad.board.as_ref().map(|board| board.path.clone()) else {
+        return Err(environment_fault(format!("{} is gone", bmad.board_path())));
+    };
+    let root = context.project.root();
+    let to_fault = |cause: crate::git::GitError| environment_fault(cause.to_string());
+    let is_tracked = heads::find_tracking(root, &board_path).map_err(to_fault)? != FileTracking::Ignored;
+    if is_tracked && let Some(commit) = heads::find_branch(root, branch).map_err(to_fault)? {
+        let board_bytes = heads::read_file_at(root, commit.as_str(), &board_path);
+        if let Some(board_text) = board_bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            bmad.replace_board(&board_text);
+        }
+    }
+    match &bmad.board {
+        Some(board) if board.is_readable => Ok(bmad),
+        Some(board) => {
+            let problem = board.problems.first().map(ToString::to_string);
+            Err(environment_fault(problem.unwrap_or_else(|| format!("{board_path} cannot be read"))))
+        }
+        None => Err(environment_fault(format!("{board_path} cannot be read"))),
+    }
+}
+
+pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) -> StoryPlanning {
+    run_blocking(move || {
+        let bmad = BmadProject::read_project(&context.project);
+        let Some(story_key) = StoryKey::parse(&request.story) else {
+            return StoryPlanning::Refused { detail: format!("`{}` is not the key of a story", request.story) };
+        };
+        if let Some(claimant) = find_claimant(&context, &request.story) {
+            return StoryPlanning::Claimed { claimant };
+        }
+        let tier = request.tier.unwrap_or(context.settings.tier);
+        match story_plan::plan_story(&bmad, &story_key, &context.settings, tier) {
+            Ok(planned) => StoryPlanning::Planned(Box::new(planned)),
+            Err(refusal) => StoryPlanning::Refused { detail: refusal.to_string() },
+        }
+    })
+    .await
+}
+
+/// Finds another run that works on a story, or waits with it for the user. One that crashed has no claim.
+fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
+    // A journal that cannot be read now holds nothing up: the lock of the story is still there.
+    let store = Store::open_read_only(&context.project.home_dir()).ok()?;
+    let name_start = format!("{}-", StoryOrder::slug_of(key));
+    let candidates = store.list_runs().ok()?.into_iter().filter(|run_id| run_id.as_str().starts_with(&name_start));
+    candidates.into_iter().find(|run_id| {
+        let Ok(entries) = store.read_entries(run_id, 0) else { return false };
+        let run_view = RunView::from_entries(&entries);
+        let is_same = matches!(&run_view.order, Some(RunOrder::Story(order)) if order.story.key == key);
+        let is_own = run_view.parent.as_ref().is_some_and(|parent| parent.run == context.run_id);
+        is_same
+            && !is_own
+            && match run_view.phase {
+                RunPhase::Finished(_) => false,
+                RunPhase::Parked(_) => true,
+                RunPhase::Running => Runner::is_live(&context.project, run_id),
+            }
+    })
+}

@@ -1,0 +1,140 @@
+//! What the board and the plan say about a sprint: the open stories, and what they depend on.
+
+use std::collections::BTreeMap;
+
+use tribunal_bmad::{
+    board::{Board, BoardEntry, BoardEntryState},
+    documents::{self, DocumentKind},
+    epic_id::EpicId,
+    epics::{Epic, EpicsDocument},
+    keys::{self, BoardKey, StoryKey},
+    project_files::ProjectFiles,
+    retrospective::{self, RetroVerdict},
+    states::{RetroStatus, StoryStatus},
+    story,
+};
+use tribunal_core::{
+    engine::ids::Hash,
+    sprint::{
+        facts::{EpicLesson, EpicVerdict, MAX_LISTED_STORIES, OpenStory, SprintFacts},
+        plan_changes::{EpicOutline, StoryOutline},
+    },
+};
+
+use crate::project::{bmad_project::BmadProject, story_facts};
+
+/// The most action items of a retrospective that are read.
+const MAX_ACTION_ITEMS: usize = 50;
+
+/// Reads the open stories in the order of the board.
+pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
+    let Some(board) = &bmad.board else { return SprintFacts::default() };
+    let epics = bmad.read_epics();
+    let (done, open): (Vec<_>, Vec<_>) =
+        board.stories().partition(|(_, entry)| entry.state == Some(BoardEntryState::Story(StoryStatus::Done)));
+    let all_keys: Vec<&StoryKey> = board.stories().map(|(key, _)| key).collect();
+    let describe = |key: &StoryKey, entry: &BoardEntry| OpenStory {
+        key: entry.raw_key.clone(),
+        epic: entry.epic.as_ref().map(ToString::to_string).unwrap_or_default(),
+        stage: match entry.state {
+            Some(BoardEntryState::Story(status)) => Some(story_facts::to_stage(status)),
+            _ => None,
+        },
+        word: entry.raw_state.clone(),
+        depends_on: read_dependencies(bmad, &epics, key).map(|names| resolve_names(bmad, &all_keys, names)),
+    };
+    SprintFacts {
+        open_count: open.len() as u32,
+        done_count: done.len() as u32,
+        open: open.iter().take(MAX_LISTED_STORIES).map(|(key, entry)| describe(key, entry)).collect(),
+        finished_epics: list_finished_epics(board),
+        lessons: read_lessons(bmad),
+    }
+}
+
+/// The plan in outline, for a comparison with a later one.
+pub fn read_outline(bmad: &BmadProject) -> Vec<EpicOutline> {
+    let to_outline = |epic: Epic| EpicOutline {
+        epic: epic.number.to_string(),
+        title: epic.title,
+        stories: epic
+            .stories
+            .into_iter()
+            .map(|story| StoryOutline {
+                number: story.number.to_string(),
+                title: story.title.clone(),
+                text: Hash::digest_of([story.criteria, story.requirements].concat().join("\n").as_bytes()),
+            })
+            .collect(),
+    };
+    bmad.read_epics().epics.into_iter().map(to_outline).collect()
+}
+
+/// The epics whose stories are all done, and whose retrospective has not been held.
+fn list_finished_epics(board: &Board) -> Vec<String> {
+    let is_finished = |epic: &EpicId| {
+        let mut stories = board.stories_of(epic).peekable();
+        stories.peek().is_some() && stories.all(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over))
+    };
+    let open_retros = board.entries.iter().filter_map(|entry| match (&entry.key, entry.state) {
+        (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(epic),
+        _ => None,
+    });
+    open_retros.filter(|epic| is_finished(epic)).map(ToString::to_string).collect()
+}
+
+/// What the retrospectives in the project say, in the order of the epics; of several for one epic the last one.
+fn read_lessons(bmad: &BmadProject) -> Vec<EpicLesson> {
+    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
+    let mut lessons: BTreeMap<u32, EpicLesson> = BTreeMap::new();
+    for document in found_documents.of_kind(DocumentKind::Retro) {
+        let Some(text) = bmad.shelf.read_file(&document.path).ok().flatten() else { continue };
+        if let Some(epic) = retrospective::read_retrospective(&document.path, &text).epic {
+            // Documents come newest first.
+            lessons.entry(epic).or_insert_with(|| read_lesson(&epic.to_string(), &document.path, &text));
+        }
+    }
+    lessons.into_values().collect()
+}
+
+/// Reads what a retrospective says about its epic.
+pub(crate) fn read_lesson(epic: &str, path: &str, document_text: &str) -> EpicLesson {
+    let retro = retrospective::read_retrospective(path, document_text);
+    EpicLesson {
+        epic: epic.to_string(),
+        verdict: retro.verdict.map(|verdict| match verdict {
+            RetroVerdict::Accepted => EpicVerdict::Accepted,
+            RetroVerdict::AcceptedWithOpenItems => EpicVerdict::AcceptedWithOpenItems,
+            RetroVerdict::Rejected => EpicVerdict::Rejected,
+        }),
+        action_items: retro.action_items.into_iter().take(MAX_ACTION_ITEMS).map(|item| item.text).collect(),
+    }
+}
+
+/// What a story says it depends on: its own file counts before the plan. `None` if neither says anything.
+fn read_dependencies(bmad: &BmadProject, epics: &EpicsDocument, key: &StoryKey) -> Option<Vec<String>> {
+    let story_path = bmad.find_story_file(key);
+    let story_text = story_path.as_deref().and_then(|path| bmad.shelf.read_file(path).ok().flatten());
+    let stated =
+        story_text.map(|text| story::read_story(story_path.as_deref().unwrap_or_default(), &text).links.depends_on);
+    if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
+        return Some(stated);
+    }
+    let number = key.story_number()?;
+    let planned = epics.stories().find(|story| story.number == *number)?;
+    let stated: Vec<String> = planned.depends_on.iter().map(ToString::to_string).collect();
+    Some(stated).filter(|stated| !stated.is_empty())
+}
+
+/// Replaces what was written by the keys of the board. What is not on the board stays as it is: it is not open.
+fn resolve_names(bmad: &BmadProject, all_keys: &[&StoryKey], names: Vec<String>) -> Vec<String> {
+    let raw_key_of = |key: &StoryKey| {
+        let found = bmad.board.as_ref().and_then(|board| board.stories().find(|(board_key, _)| *board_key == key));
+        found.map_or_else(|| key.to_string(), |(_, entry)| entry.raw_key.clone())
+    };
+    let resolve = |name: String| match keys::match_stories(&name, all_keys.iter().copied()).as_slice() {
+        [key] => raw_key_of(key),
+        _ => name,
+    };
+    names.into_iter().map(resolve).collect()
+}

@@ -1,0 +1,165 @@
+//! Measures a sprint of many stories from outside: the time and our own CPU time for an agent session, the programs that a story
+//! starts, and whether the memory grows with the number of stories.
+//!
+//! The agent finishes every story in its only session, so that a session includes everything that a story needs: its plan, its clone, its
+//! verification and its commit. `--stories N` measures a longer sprint.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::BuiltPrograms;
+use super::binary_runs::find_median;
+use super::scripted_project::{ProjectFile, ScriptedAgent, ScriptedProject, SessionTimes, list_waits};
+use super::table::{BenchFigure, BenchRow};
+
+const STORIES: u32 = 20;
+const DEBUG_STORIES: u32 = 4;
+/// The length of the sprint whose programs are counted.
+const COUNTED_STORIES: u32 = 5;
+/// The memory after this story is compared with that at the end.
+const EARLY_STORY: u32 = 10;
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
+const ARTIFACTS: &str = "_bmad-output/implementation-artifacts";
+const SPRINT_ARGUMENTS: [&str; 10] = [
+    "sprint",
+    "--review",
+    "off",
+    "--quiet",
+    "--set",
+    "limits.calls_per_hour=100000",
+    "--set",
+    "limits.max_tokens=1000000000",
+    "--set",
+    "limits.max_runtime_minutes=600",
+];
+/// The effects that consist of git and of checks.
+const EXTERNAL_EFFECTS: [&str; 7] =
+    ["open_workspace", "close_workspace", "checks", "commit", "rebase", "integrate", "read_change"];
+
+pub fn measure_sprint(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let story_count = built.story_count.unwrap_or(if built.is_debug { DEBUG_STORIES } else { STORIES });
+    let project = create_project(built, story_count)?;
+    let watched = project.watch_command(built, &SPRINT_ARGUMENTS, SAMPLE_INTERVAL)?;
+    ensure!(watched.status.success(), "the sprint ended: {}", watched.status);
+    let sessions = project.read_sessions()?;
+    ensure!(sessions.len() == story_count as usize, "{} sessions for {story_count} stories", sessions.len());
+    let commit_count = count_commits(&project)?;
+    ensure!(commit_count == story_count + 1, "{commit_count} commits for {story_count} stories");
+    let waits = list_waits(&sessions);
+    let wait_count = f64::from(story_count - 1);
+    let own_wait_ms = (waits.iter().sum::<f64>() - sum_external_effects(built, &project, &sessions)?) / wait_count;
+    // The start of the program belongs to no session.
+    let (first_sample, last_sample) = (watched.sample_after(1)?, watched.last_sample()?);
+    let early_story = EARLY_STORY.min(story_count / 2).max(1);
+    let early_sample = watched.sample_after(u64::from(early_story))?;
+    let mut rows = vec![
+        BenchRow::without_limit(
+            "sprint: an agent's end to the next one's start, median (wall)",
+            BenchFigure::Milliseconds(find_median(waits).context("no agent ended")?),
+        ),
+        BenchRow::new(
+            "sprint: our part of it without git and checks, mean (wall)",
+            BenchFigure::Milliseconds(own_wait_ms.max(0.0)),
+            BenchFigure::Milliseconds(100.0),
+        ),
+        BenchRow::from_note("  bmad-loop, for one session", "1.0 s"),
+        BenchRow::new(
+            "sprint: our CPU for one session, without writing the journal",
+            BenchFigure::Milliseconds((last_sample.own_cpu_ms() - first_sample.own_cpu_ms()) / wait_count),
+            BenchFigure::Milliseconds(100.0),
+        ),
+    ];
+    rows.extend(count_programs(built)?);
+    rows.extend([
+        BenchRow::without_limit(
+            &format!("sprint: peak of the memory until story {early_story}"),
+            BenchFigure::Megabytes(early_sample.peak_mb),
+        ),
+        BenchRow::without_limit(
+            &format!("sprint: peak of the memory until the end, {story_count} stories"),
+            BenchFigure::Megabytes(last_sample.peak_mb),
+        ),
+        BenchRow::new(
+            "sprint: growth of the memory in between",
+            BenchFigure::Megabytes((last_sample.peak_mb - early_sample.peak_mb).max(0.0)),
+            BenchFigure::Megabytes(8.0),
+        ),
+    ]);
+    Ok(rows)
+}
+
+/// Counts the programs that a story starts besides its agent, in a short sprint.
+fn count_programs(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    const LABEL: &str = "sprint: programs started for one story besides agent and git";
+    let project = create_project(built, COUNTED_STORIES)?;
+    let Some(started) = project.count_programs(built, &SPRINT_ARGUMENTS, 0)? else {
+        return Ok(vec![BenchRow::without_strace(LABEL)]);
+    };
+    let per_story = |count: usize| BenchFigure::Count(count as f64 / f64::from(COUNTED_STORIES));
+    Ok(vec![
+        BenchRow::new(LABEL, per_story(started.others), BenchFigure::Count(4.0)),
+        BenchRow::without_limit("  and of git", per_story(started.git)),
+        BenchRow::from_note("  bmad-loop, for a story", "17, with worktrees 40"),
+    ])
+}
+
+/// Creates a project with so many stories in one epic, and an agent that finishes each of them in one session.
+fn create_project(built: &BuiltPrograms, story_count: u32) -> Result<ScriptedProject> {
+    let agent = ScriptedAgent { program_name: "developing-agent", further_args: &[] };
+    let mut board_text = String::from("development_status:\n  epic-1: in-progress\n");
+    let mut project_files = Vec::new();
+    for number in 1..=story_count {
+        board_text.push_str(&format!("  1-{number}-count: ready-for-dev\n"));
+        project_files.push(ProjectFile::new(format!("{ARTIFACTS}/1-{number}-count.md"), story_text(number)));
+    }
+    project_files.push(ProjectFile::new(format!("{ARTIFACTS}/sprint-status.yaml"), board_text));
+    ScriptedProject::create(built, agent, &project_files)
+}
+
+/// The file list comes last, because the agent appends to it.
+fn story_text(number: u32) -> String {
+    format!(
+        "# Story 1.{number}: Count\n\nStatus: ready-for-dev\n\n## Acceptance Criteria\n\n1. It counts.\n\n## Tasks / Subtasks\n\n\
+         - [ ] Count, with a test (AC: 1)\n\n## Dev Agent Record\n\n### File List\n\n"
+    )
+}
+
+fn count_commits(project: &ScriptedProject) -> Result<u32> {
+    let output = Command::new("git").current_dir(project.root_dir()).args(["rev-list", "--count", "main"]).output()?;
+    String::from_utf8(output.stdout)?.trim().parse().context("git does not say how many commits there are")
+}
+
+/// Sums up how long git and checks worked between the first and the last agent, in milliseconds.
+fn sum_external_effects(built: &BuiltPrograms, project: &ScriptedProject, sessions: &[SessionTimes]) -> Result<f64> {
+    let (Some(first_session), Some(last_session)) = (sessions.first(), sessions.last()) else { return Ok(0.0) };
+    let runs_text = read_output(built, project, &["runs", "--json"])?;
+    let runs_document: Value = serde_json::from_str(&runs_text)?;
+    let mut external_ms = 0.0;
+    for run_row in runs_document["runs"].as_array().context("no runs are listed")? {
+        let run_id = run_row["run"].as_str().context("a run without an id")?;
+        let journal_text = read_output(built, project, &["log", run_id, "--json"])?;
+        let entries: Vec<Value> = journal_text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let mut begun_effects: BTreeMap<String, f64> = BTreeMap::new();
+        for entry in &entries {
+            let effect_name = format!("{} {}", entry["key"], entry["stretch"]);
+            let wall_ms = entry["at"]["wall_ms"].as_f64().context("an entry without a time")?;
+            let is_external = EXTERNAL_EFFECTS.iter().any(|name| entry["effect"]["effect"] == *name);
+            if entry["kind"] == "effect_started" && is_external && wall_ms >= first_session.ended_ms.floor() {
+                begun_effects.insert(effect_name, wall_ms);
+            } else if entry["kind"] == "effect_finished" && wall_ms <= last_session.began_ms.ceil() {
+                external_ms += begun_effects.remove(&effect_name).map_or(0.0, |begun_ms| wall_ms - begun_ms);
+            }
+        }
+    }
+    Ok(external_ms)
+}
+
+fn read_output(built: &BuiltPrograms, project: &ScriptedProject, arguments: &[&str]) -> Result<String> {
+    let output = project.tribunal_command(built, arguments).output()?;
+    ensure!(output.status.success(), "`tribunal {}` failed: {}", arguments.join(" "), output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
