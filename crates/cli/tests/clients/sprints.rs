@@ -129,7 +129,7 @@ fn assert_end(testbed: &ClientTestbed) {
 
 /// Checks that the report names every story and every commit.
 fn assert_reported(testbed: &ClientTestbed) {
-    let report = testbed.run_expecting(&["report", "--markdown"], 0).stdout;
+    let report = testbed.run_expecting(&["report", "--markdown"], 3).stdout;
     for key in STORY_KEYS {
         assert!(report.contains(key), "{key}: {report}");
     }

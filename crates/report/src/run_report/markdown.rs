@@ -30,6 +30,13 @@ pub(super) fn render_document(report: &RunReport) -> String {
             let _ = write!(rendered, "\n{}", render_question(question));
         }
     }
+    if !report.retrospectives.is_empty() {
+        rendered.push_str("## Retrospectives\n\n");
+        for retrospective in &report.retrospectives {
+            let _ = writeln!(rendered, "- {}", escape_prose(retrospective));
+        }
+        rendered.push('\n');
+    }
     if !report.left_out.is_empty() {
         rendered.push_str("\n## Left out\n\nThese open stories were not begun.\n\n");
         for left_out in &report.left_out {
@@ -50,7 +57,7 @@ fn render_head(report: &RunReport) -> String {
         first_letter.make_ascii_uppercase();
     }
     let mut rendered = format!("# {kind_word} report: {}\n\n", escape_prose(&head.title));
-    let _ = write!(rendered, "The run {} is **{}**", inline_code(head.run.as_str()), head.state);
+    let _ = write!(rendered, "The run {} is **{}**", code_span(head.run.as_str()), head.state);
     if !head.reason.is_empty() {
         let _ = write!(rendered, ": {}", escape_prose(head.reason.trim_end_matches('.')));
     }
@@ -82,7 +89,7 @@ fn render_table(stories: &[StoryReport]) -> String {
         let cells = [
             escape_prose(&story_name(story)),
             story.verdict.as_str().to_string(),
-            work.commit.as_ref().map(|commit| inline_code(commit.short_hex())).unwrap_or_default(),
+            work.commit.as_ref().map(|commit| code_span(commit.short_hex())).unwrap_or_default(),
             work.change.map(describe_change).unwrap_or_default(),
             match (work.checks.len(), failed_count) {
                 (0, _) => String::new(),
@@ -115,21 +122,21 @@ fn render_story(story: &StoryReport) -> String {
         story.look_at.iter().map(|remark| format!("**Look at:** {}", escape_prose(remark))).collect();
     if let (Some(commit), Some(branch)) = (&work.commit, &work.branch) {
         let change_text = work.change.map(|change| format!(": {}", describe_change(change))).unwrap_or_default();
-        let commit = inline_code(commit.short_hex());
-        facts.push(format!("Commit: {commit} on {}{change_text}", inline_code(branch)));
+        let commit = code_span(commit.short_hex());
+        facts.push(format!("Commit: {commit} on {}{change_text}", code_span(branch)));
     }
     if let Some(kept) = &work.kept {
-        facts.push(format!("Not landed; the work is kept as commit {}", inline_code(kept.short_hex())));
+        facts.push(format!("Not landed; the work is kept as commit {}", code_span(kept.short_hex())));
     }
     let sessions_text = describe_sessions(story);
     if !sessions_text.is_empty() {
         facts.push(format!("Work of agents: {sessions_text}"));
     }
     for check in &work.checks {
-        facts.push(format!("Check {}: {}", inline_code(&check.name), check.result));
+        facts.push(format!("Check {}: {}", code_span(&check.name), check.result));
     }
     if !work.changed_controls.is_empty() {
-        let paths: Vec<String> = work.changed_controls.iter().map(|path| inline_code(path)).collect();
+        let paths: Vec<String> = work.changed_controls.iter().map(|path| code_span(path)).collect();
         facts.push(format!("Changed files that decide what checks, hooks or pipelines run: {}", paths.join(", ")));
     }
     let findings_text = story.findings.describe();
@@ -160,8 +167,8 @@ fn render_commands(commands: &[String]) -> String {
 fn render_result(result: &OtherRunReport) -> String {
     let mut facts = vec![format!("Result: {}", escape_prose(&result.summary))];
     if let Some(commit) = &result.commit {
-        let branch_text = result.branch.as_ref().map(|branch| format!(" on {}", inline_code(branch)));
-        facts.push(format!("Last commit: {}{}", inline_code(commit.short_hex()), branch_text.unwrap_or_default()));
+        let branch_text = result.branch.as_ref().map(|branch| format!(" on {}", code_span(branch)));
+        facts.push(format!("Last commit: {}{}", code_span(commit.short_hex()), branch_text.unwrap_or_default()));
     }
     format!("- {}\n{}", facts.join("\n- "), render_commands(&result.look_closer))
 }
@@ -173,10 +180,19 @@ fn render_question(question: &ReportedQuestion) -> String {
         story => format!(" about {}", escape_prose(story)),
     };
     let mut rendered =
-        format!("### {}{story_text}\n\n{}\n\n", inline_code(&question.id), escape_prose(&question.question));
-    let _ = writeln!(rendered, "Answer with {}, where `ANSWER` is one of:\n", inline_code(&question.command));
+        format!("### {}{story_text}\n\n{}\n\n", code_span(&question.id), escape_prose(&question.question));
+    let _ = writeln!(rendered, "Answer with {}, where `ANSWER` is one of:\n", code_span(&question.command));
     for choice in &question.choices {
-        let _ = writeln!(rendered, "- {}: {}", inline_code(choice.key.as_str()), escape_prose(&choice.label));
+        let _ = writeln!(rendered, "- {}: {}", code_span(choice.key.as_str()), escape_prose(&choice.label));
     }
     rendered
+}
+
+/// Shows a name as code. Backticks are easier to read than an element, and safe around plain names.
+fn code_span(name: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./ ".contains(character);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => format!("`{name}`"),
+        false => inline_code(name),
+    }
 }

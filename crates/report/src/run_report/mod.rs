@@ -60,6 +60,9 @@ pub struct RunReport {
     pub result: Option<OtherRunReport>,
     /// Open stories of a sprint that were not begun.
     pub left_out: Vec<LeftOutStory>,
+    /// What the retrospectives of a sprint say, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retrospectives: Vec<String>,
     /// The counts of a sprint; other runs have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totals: Option<SprintTotals>,
@@ -321,6 +324,12 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
         waiting.extend(list_questions(run_view, "", sources.program_name));
     }
     waiting.extend(stories.iter().flat_map(|story| story.questions.clone()));
+    // This is the report.
+    let report_command = format!("{} report ", sources.program_name);
+    let mut next = suggest_next_steps(run_standing, sources.program_name);
+    next.retain(|command| !command.starts_with(&report_command));
+    let mut next_steps = next_steps::collect_standing_steps(run_standing, sources.program_name);
+    next_steps.retain(|step| !step.command.starts_with(&report_command));
     let needs_user = !waiting.is_empty() || stories.iter().any(|story| story.verdict.needs_user());
     RunReport {
         schema: REPORT_SCHEMA,
@@ -338,9 +347,10 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
         totals: run_view.as_sprint().map(|_| count_stories(&stories, &left_out)),
         stories,
         left_out,
+        retrospectives: run_view.as_sprint().map(|view| view.summary.retrospectives.clone()).unwrap_or_default(),
         waiting,
-        next: suggest_next_steps(run_standing, sources.program_name),
-        next_steps: next_steps::collect_standing_steps(run_standing, sources.program_name),
+        next,
+        next_steps,
     }
 }
 

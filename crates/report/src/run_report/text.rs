@@ -26,6 +26,9 @@ pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
         }
         write_commands(&result.look_closer, &mut lines);
     }
+    for retrospective in &report.retrospectives {
+        lines.write_wrapped(0, TextStyle::Plain, &format!("retrospective: {retrospective}"));
+    }
     if !report.left_out.is_empty() {
         lines.write_gap();
         lines.write_wrapped(0, TextStyle::Bold, "left out");

@@ -97,11 +97,8 @@ impl KindReporter for SprintReporter {
         parts.join(", ")
     }
 
-    fn list_result_commands(summary: &SprintSummary, _: Option<RunOutcome>) -> Vec<ResultCommand> {
-        match summary.unfinished {
-            0 => Vec::new(),
-            _ => vec![ResultCommand { command: "decisions", explanation: "what waits for you" }],
-        }
+    fn list_result_commands(_: &SprintSummary, _: Option<RunOutcome>) -> Vec<ResultCommand> {
+        vec![ResultCommand { command: "report", explanation: "each story: commit, checks, findings, questions" }]
     }
 
     fn list_status_lines(view: &SprintView) -> Vec<String> {

@@ -268,7 +268,6 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
         skip: skip the story
 
       next: tribunal resume sprint-k3f9
-            tribunal decisions sprint-k3f9  (what waits for you)
     ");
 }
 
@@ -286,13 +285,13 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
     insta::assert_snapshot!(report_on(&sprint()).to_markdown(), @r"
     # Sprint report: all open stories
 
-    The run <code>sprint-k3f9</code> is **waiting**: your decision is needed (1 story waits for you: 1-3-pack).
+    The run `sprint-k3f9` is **waiting**: your decision is needed (1 story waits for you: 1-3-pack).
     1 story done, 1 waiting, 1 left out · 3 files, +40 -2.
     Started 2026-11-15 14:47:00 UTC; it took 0:30 and used 52k tokens ($0.40).
 
     | Story | Verdict | Commit | Changes | Checks | Findings | Cost | Time |
     |:--|:--|:--|:--|:--|:--|--:|--:|
-    | 1-2-sift: A &#124; \*b\* | merged | <code>1a2b3c4d5e</code> | 3 files, +40 -2 | 1 passed | 2 fixed, 1 left for later | $0.31 | 4:05 |
+    | 1-2-sift: A &#124; \*b\* | merged | `1a2b3c4d5e` | 3 files, +40 -2 | 1 passed | 2 fixed, 1 left for later | $0.31 | 4:05 |
     | 1-3-pack | waiting |  |  |  |  |  | 0:10 |
 
     ## 1-2-sift: A &#124; \*b\*
@@ -301,10 +300,10 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     - **Look at:** it changed what the checks or hooks run (Makefile)
     - **Look at:** it took 2 sessions, 1 of them refused
-    - Commit: <code>1a2b3c4d5e</code> on <code>main</code>: 3 files, +40 -2
+    - Commit: `1a2b3c4d5e` on `main`: 3 files, +40 -2
     - Work of agents: 2 sessions, 1 refused
-    - Check <code>make test</code>: passed
-    - Changed files that decide what checks, hooks or pipelines run: <code>Makefile</code>
+    - Check `make test`: passed
+    - Changed files that decide what checks, hooks or pipelines run: `Makefile`
     - Review: 2 findings fixed, 1 left for later
     - 1 follow-up in the story's file
     - It took 4:05 and used 31k tokens ($0.31)
@@ -333,14 +332,14 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     ## Waiting for you
 
-    ### <code>story-1-3-pack-b1.D1</code> about 1-3-pack
+    ### `story-1-3-pack-b1.D1` about 1-3-pack
 
     How to go on with &lt;b&gt;?
 
-    Answer with <code>tribunal decisions story-1-3-pack-b1.D1 ANSWER</code>, where `ANSWER` is one of:
+    Answer with `tribunal decisions story-1-3-pack-b1.D1 ANSWER`, where `ANSWER` is one of:
 
-    - <code>agent</code>: ask another agent
-    - <code>skip</code>: skip the story
+    - `agent`: ask another agent
+    - `skip`: skip the story
 
     ## Left out
 
@@ -352,7 +351,6 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     ```text
     tribunal resume sprint-k3f9
-    tribunal decisions sprint-k3f9    (what waits for you)
     ```
     ");
 }
