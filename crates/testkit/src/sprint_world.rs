@@ -214,6 +214,7 @@ impl SprintWorld {
                 epic: story.epic().to_string(),
                 stage: story.stage(),
                 word: story.word.into(),
+                is_deferred: false,
                 depends_on: story.depends_on.clone(),
             })
             .collect();

@@ -165,8 +165,12 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
         epics: epic_rows,
         action_items: board.open_action_items().cloned().collect(),
         next: find_next_step(bmad_project, board),
-        forecast: Some(plan_sprint(&sprint_facts::read_sprint(bmad_project), &SprintScope::default()))
-            .filter(|forecast| !forecast.stories.is_empty()),
+        forecast: Some(plan_sprint(
+            &sprint_facts::read_sprint(bmad_project),
+            &SprintScope::default(),
+            &BTreeMap::new(),
+        ))
+        .filter(|forecast| !forecast.stories.is_empty()),
         problems: board.problems.clone(),
     })
 }

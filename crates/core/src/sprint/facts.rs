@@ -72,6 +72,9 @@ pub struct OpenStory {
     pub stage: Option<StoryStage>,
     /// The board's word.
     pub word: String,
+    /// Whether the board says that it will be done later: the other stories of its epic do not wait for it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_deferred: bool,
     /// The stories that it says it depends on, done or not; `None` if it says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<Vec<String>>,

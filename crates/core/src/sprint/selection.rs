@@ -58,6 +58,8 @@ pub enum LeftOutReason {
     Skipped,
     /// The sprint was asked for a smaller number of stories.
     MaxStories,
+    /// It cannot be started as it is.
+    Refused { detail: String },
 }
 
 impl LeftOut {
@@ -68,6 +70,7 @@ impl LeftOut {
             LeftOutReason::State { word } => format!("{story} is `{word}` on the board"),
             LeftOutReason::Skipped => format!("{story} was skipped"),
             LeftOutReason::MaxStories => format!("{story} would be one story too many"),
+            LeftOutReason::Refused { detail } => format!("{story} cannot be started: {detail}"),
         }
     }
 }
@@ -94,9 +97,10 @@ pub fn choose_next(facts: &SprintFacts, scope: &SprintScope, progress: SprintPro
     NextStory::Nothing { left_out }
 }
 
-/// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out.
-pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope) -> SprintForecast {
-    let standings = BTreeMap::new();
+/// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out. `refused` has the
+/// stories that cannot be started, with the reasons.
+pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope, refused: &BTreeMap<String, String>) -> SprintForecast {
+    let standings = refused.keys().map(|key| (key.clone(), StoryStanding::Refused)).collect();
     let mut left_facts = facts.clone();
     let mut stories: Vec<ForecastStory> = Vec::new();
     loop {
@@ -106,7 +110,15 @@ pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope) -> SprintForecast {
                 left_facts.open.retain(|open| open.key != story.key);
                 stories.push(ForecastStory { story: story.key, reason });
             }
-            NextStory::Nothing { left_out } => return SprintForecast { stories, left_out },
+            NextStory::Nothing { left_out } => {
+                let is_meant = |key: &&String| list_candidates(facts, scope).iter().any(|story| story.key == **key);
+                let refused = refused.iter().filter(|(key, _)| is_meant(key)).map(|(key, detail)| LeftOut {
+                    story: key.clone(),
+                    reason: LeftOutReason::Refused { detail: detail.clone() },
+                });
+                let left_out = refused.chain(left_out).collect();
+                return SprintForecast { stories, left_out };
+            }
         }
     }
 }
@@ -167,7 +179,8 @@ fn find_needed(facts: &SprintFacts, story: &OpenStory) -> Option<String> {
         None => {
             let earlier = facts.open.iter().take_while(|other| other.key != story.key);
             // Work that is under way was begun before this rule applied.
-            let earlier = earlier.filter(|other| other.epic == story.epic && !is_under_way(story));
+            let earlier =
+                earlier.filter(|other| other.epic == story.epic && !other.is_deferred && !is_under_way(story));
             earlier.map(|other| other.key.clone()).next()
         }
     }
@@ -210,7 +223,8 @@ mod tests {
             _ => None,
         };
         let epic = key.split('-').next().unwrap_or_default().to_string();
-        OpenStory { key: key.into(), epic, stage, word: word.into(), depends_on: None }
+        let is_deferred = word == "deferred";
+        OpenStory { key: key.into(), epic, stage, word: word.into(), is_deferred, depends_on: None }
     }
 
     fn facts(stories: Vec<OpenStory>) -> SprintFacts {
@@ -243,6 +257,17 @@ mod tests {
         assert_eq!(next_of(&board, &whole, &["1-1-a"]), "1-3-c: everything it depends on is done (1-0-done)");
         assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c"]), "2-1-d: it is the next story that can be begun");
         assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c", "2-1-d"]), "1-2-b depends on 1-1-a, which is not done");
+    }
+
+    #[test]
+    fn a_deferred_story_holds_only_what_names_it() {
+        let whole = SprintScope::default();
+        let mut board = facts(vec![story("1-1-a", "deferred"), story("1-2-b", "backlog"), story("1-3-c", "backlog")]);
+        assert_eq!(next_of(&board, &whole, &[]), "1-2-b: it is the next story that can be begun");
+        board.open[1].depends_on = Some(vec!["1-1-a".into()]);
+        let expected = "1-1-a is `deferred` on the board; 1-2-b depends on 1-1-a, which is not done; \
+                        1-3-c depends on 1-2-b, which is not done";
+        assert_eq!(next_of(&board, &whole, &[]), expected);
     }
 
     #[test]

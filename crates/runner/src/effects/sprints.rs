@@ -67,7 +67,7 @@ pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) 
         let tier = request.tier.unwrap_or(context.settings.tier);
         match story_plan::plan_story(&bmad, &story_key, &context.settings, tier) {
             Ok(planned) => StoryPlanning::Planned(Box::new(planned)),
-            Err(refusal) => StoryPlanning::Refused { detail: refusal.to_string() },
+            Err(refusal) => StoryPlanning::Refused { detail: refusal.describe_reason() },
         }
     })
     .await

@@ -10,7 +10,7 @@ use tribunal_bmad::{
     keys::{self, BoardKey, StoryKey},
     project_files::ProjectFiles,
     retrospective::{self, RetroVerdict},
-    states::{RetroStatus, StoryStatus},
+    states::{ParkedState, RetroStatus},
     story,
 };
 use tribunal_core::{
@@ -31,7 +31,7 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
     let Some(board) = &bmad.board else { return SprintFacts::default() };
     let epics = bmad.read_epics();
     let (done, open): (Vec<_>, Vec<_>) =
-        board.stories().partition(|(_, entry)| entry.state == Some(BoardEntryState::Story(StoryStatus::Done)));
+        board.stories().partition(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over));
     let all_keys: Vec<&StoryKey> = board.stories().map(|(key, _)| key).collect();
     let describe = |key: &StoryKey, entry: &BoardEntry| OpenStory {
         key: entry.raw_key.clone(),
@@ -41,6 +41,7 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
             _ => None,
         },
         word: entry.raw_state.clone(),
+        is_deferred: entry.state == Some(BoardEntryState::Parked(ParkedState::Deferred)),
         depends_on: read_dependencies(bmad, &epics, key).map(|names| resolve_names(bmad, &all_keys, names)),
     };
     SprintFacts {

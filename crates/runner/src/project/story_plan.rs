@@ -33,8 +33,19 @@ use crate::{
 /// Why a story cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum StoryPlanError {
-    #[error("story {key} has no file, and no workflow of this project writes it")]
+    #[error("story {key} has no file, and this project has no workflow that writes it")]
     NoFile { key: String, expected_path: String },
+}
+
+impl StoryPlanError {
+    /// The reason, for a text that has named the story already.
+    pub fn describe_reason(&self) -> String {
+        match self {
+            StoryPlanError::NoFile { .. } => {
+                "it has no file, and this project has no workflow that writes it".to_string()
+            }
+        }
+    }
 }
 
 /// Finds out how a story is run.

@@ -97,6 +97,10 @@ pub(super) fn print_plans(
         let line_text = format!("{}. {}: {}", position + 1, forecast_story.story, forecast_story.reason);
         writeln!(output, "{}", escape_line(&line_text))?;
     }
+    if stories.is_empty() {
+        let reason = if left_out.is_empty() { ": all stories are done" } else { "" };
+        writeln!(output, "no story would be started{reason}")?;
+    }
     for left_out in &left_out {
         writeln!(output, "left out: {}", escape_line(&left_out.describe()))?;
     }

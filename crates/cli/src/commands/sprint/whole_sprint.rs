@@ -1,9 +1,12 @@
 //! The stories of the board, or several that were named, as one run with a child for each.
 
+use std::collections::BTreeMap;
+
 use tribunal_bmad::keys::StoryKey;
 use tribunal_core::{
     engine::{kinds::RunOrder, plan::RunPlan, run_kind::RunKind, view::RunView},
     sprint::{
+        facts::{OpenStory, SprintFacts},
         order::SprintOrder,
         plan_changes::list_plan_changes,
         scope::SprintScope,
@@ -56,7 +59,9 @@ pub(super) fn run(
     }
     let mut resolved = resolve_sprint_settings(project.root(), run_inputs)?;
     preparation.fill_order(&mut resolved.plan.order.story, context)?;
-    let forecast = story_order::plan_sprint(&sprint_facts::read_sprint(bmad), &scope);
+    let facts = sprint_facts::read_sprint(bmad);
+    let refused = find_refused(preparation, &resolved, &facts);
+    let forecast = story_order::plan_sprint(&facts, &scope, &refused);
     fill_sprint(preparation, &mut resolved, scope);
     let changes = find_plan_changes(project, &resolved.plan.order, context)?;
     resolved.notes.extend(changes.into_iter().map(|change| format!("since the last sprint: {change}")));
@@ -80,6 +85,21 @@ pub(super) fn run(
         _ => None,
     })?;
     start_run(preparation, resolved, context)
+}
+
+/// The open stories that cannot be started, with the reasons.
+fn find_refused(
+    preparation: SprintPreparation<'_>,
+    resolved: &ResolvedSettings<SprintOrder>,
+    facts: &SprintFacts,
+) -> BTreeMap<String, String> {
+    let settings = &resolved.plan.settings;
+    let find_problem = |story: &OpenStory| {
+        let key = StoryKey::parse(&story.key)?;
+        let problem = story_plan::plan_story(preparation.bmad, &key, settings, settings.tier).err()?;
+        Some((story.key.clone(), problem.describe_reason()))
+    };
+    facts.open.iter().filter_map(find_problem).collect()
 }
 
 /// Fills in what the project has for the sprint.
