@@ -5,8 +5,10 @@ use tribunal_core::{
     engine::{
         effect::{AskAgent, Effect, Reply, WriteOutcome},
         event::{JournalEntry, RunEvent},
+        kinds::{RunOrder, WorkflowEvent},
         view::RunPhase,
     },
+    sprint::{event::SprintEvent, requests::SprintCommand},
 };
 
 use crate::run_standing::RunStanding;
@@ -21,6 +23,15 @@ pub fn list_unheard_messages<'a>(entries: impl IntoIterator<Item = &'a JournalEn
             }
             RunEvent::EffectFinished { reply: Reply::Write(WriteOutcome::Edited { requests }), .. } => {
                 unheard_messages.extend(find_messages(requests));
+            }
+            // A request to a sprint was carried out; other messages go into the prompts of its stories.
+            RunEvent::EffectStarted { effect: Effect::RunChild(run_child), .. } => {
+                if let RunOrder::Story(order) = &run_child.order {
+                    unheard_messages.retain(|message| !order.texts.said.contains(&message.to_string()));
+                }
+            }
+            RunEvent::Workflow(WorkflowEvent::Sprint(SprintEvent::SprintRequested { command })) => {
+                unheard_messages.retain(|message| SprintCommand::read_remark(&message.text).as_ref() != Some(command));
             }
             // Prompts carry all messages that were read before.
             RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. } => {

@@ -214,8 +214,8 @@ impl SprintWorld {
                 epic: story.epic().to_string(),
                 stage: story.stage(),
                 word: story.word.into(),
-                is_deferred: false,
                 depends_on: story.depends_on.clone(),
+                ..OpenStory::default()
             })
             .collect();
         let open_count = open.len() as u32;

@@ -3,19 +3,24 @@
 use std::io::{Write, stdout};
 
 use serde_json::json;
+use tribunal_bmad::board::Board;
 use tribunal_core::{
     decisions::user_request::{UserRemark, UserRequest},
     engine::{
         ids::RunId,
         view::{RunPhase, RunView},
     },
-    sprint::requests::SprintCommand,
+    sprint::{
+        requests::{SprintCommand, names_story},
+        view::SprintView,
+    },
 };
 use tribunal_report::{escape_line, tables::is_driven_by_session};
-use tribunal_runner::Runner;
+use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
 use crate::{
+    bmad::BmadProject,
     context::CommandContext,
     messages::{json_documents, user_errors::UserError},
     runs::user_requests,
@@ -47,6 +52,9 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     }
     if let RunPhase::Finished(_) = run_view.phase {
         return Err(ended_run_error(&run_id, "No agent would read the message."));
+    }
+    if let Some(sprint_view) = run_view.as_sprint() {
+        check_request(&project, sprint_view, &remark_text)?;
     }
     drop(store);
     // Secrets are masked before anything is stored.
@@ -84,6 +92,22 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
         context.print_answer(&escape_line(&kept_message))?;
     }
     Ok(0)
+}
+
+/// Refuses a request that a sprint could not carry out.
+fn check_request(project: &Project, sprint_view: &SprintView, remark_text: &str) -> Result<(), UserError> {
+    let Some(SprintCommand::Skip { story }) = SprintCommand::read_remark(remark_text) else { return Ok(()) };
+    if let Some(current) = sprint_view.current.as_ref().filter(|current| names_story(&story, current)) {
+        return Err(UserError::usage(format!("{current} is being worked on, so it cannot be skipped"))
+            .with_step("stop its run: `tribunal status` names it, `tribunal stop RUN` stops it"));
+    }
+    let bmad = BmadProject::read_project(project);
+    let is_known = |board: &Board| board.stories().any(|(_, entry)| names_story(&story, &entry.raw_key));
+    match &bmad.board {
+        Some(board) if !is_known(board) => Err(UserError::usage(format!("no story `{story}` on {}", board.path))
+            .with_step("list the stories: `tribunal status`")),
+        _ => Ok(()),
+    }
 }
 
 fn ended_run_error(run_id: &RunId, reason: &str) -> UserError {

@@ -106,7 +106,7 @@ fn a_client_that_breaks_ends_the_sprint_and_not_every_story() {
 #[test]
 fn the_scope_is_limited_by_names_epics_and_numbers() {
     let sandbox = sprint_sandbox("develop_any\n");
-    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1"]), 3);
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1"]), 0);
     assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
     assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "2"]), 0);
     assert_eq!(landed_stories(&sandbox), ["1-2-sift", "2-1-sell", "2-2-bill"]);

@@ -24,6 +24,9 @@ pub const MAX_LISTED_STORIES: usize = 200;
 pub struct ReadSprint {
     /// The branch on which stories land: its board counts, unless git ignores the board.
     pub branch: String,
+    /// The stories that were begun: it is said which of them are not on the board any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +48,9 @@ pub struct SprintFacts {
     /// How many stories are not done in all.
     pub open_count: u32,
     pub done_count: u32,
+    /// The watched stories that are not on the board any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<String>,
     /// The epics whose stories are all done, and whose retrospective has not been held.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finished_epics: Vec<String>,
@@ -78,6 +84,9 @@ pub struct OpenStory {
     /// The stories that it says it depends on, done or not; `None` if it says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<Vec<String>>,
+    /// What it says it depends on and is not on the board, as written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_needs: Vec<String>,
 }
 
 /// What the retrospective of an epic says.

@@ -103,9 +103,9 @@ pub(super) fn apply_requests(
                 None => state.dialog.remember_remark(host.host, remark),
             },
             UserRequest::ContinueChild { child } => {
-                let key = child.strip_prefix("story-").unwrap_or(&child);
-                if let Some(standing) = state.standings.get_mut(key) {
-                    *standing = StoryStanding::Answered;
+                let keys: Vec<String> = state.standings.keys().cloned().collect();
+                if let Some(key) = keys.into_iter().find(|key| state.child_name(key) == child) {
+                    state.standings.insert(key, StoryStanding::Answered);
                 }
             }
             UserRequest::Answer { decision, answer } => {
@@ -131,8 +131,8 @@ pub(super) fn apply_requests(
 fn apply_command(host: SprintHost<'_>, state: &mut SprintState, command: SprintCommand) {
     match &command {
         SprintCommand::Skip { story } => {
-            if !state.skipped.contains(story) {
-                state.skipped.push(story.clone());
+            if !state.wishes.skipped.contains(story) {
+                state.wishes.skipped.push(story.clone());
             }
         }
         SprintCommand::StopAfterStory => state.wishes.stop_after_story = true,

@@ -12,7 +12,7 @@ use crate::{
         scope::SprintScope,
         standing::StoryStanding,
     },
-    story::facts::StoryStage,
+    story::{facts::StoryStage, order::StoryGoal},
 };
 
 /// What is known about the stories besides the board.
@@ -24,6 +24,8 @@ pub struct SprintProgress<'a> {
     pub skipped: &'a [String],
     /// How many stories were begun.
     pub begun: u32,
+    /// How far stories are taken.
+    pub goal: StoryGoal,
 }
 
 /// What a sprint does next.
@@ -52,6 +54,10 @@ pub struct LeftOut {
 pub enum LeftOutReason {
     /// It depends on a story that is not done.
     Needs { story: String },
+    /// It says that it depends on something that is not on the board.
+    UnknownNeed { name: String },
+    /// It depends on itself, directly or through others.
+    Circle { story: String },
     /// The board has it in a state in which nothing is done about it.
     State { word: String },
     /// The user skipped it.
@@ -67,6 +73,12 @@ impl LeftOut {
         let LeftOut { story, reason } = self;
         match reason {
             LeftOutReason::Needs { story: needed } => format!("{story} depends on {needed}, which is not done"),
+            LeftOutReason::UnknownNeed { name } => {
+                format!("{story} says that it depends on `{name}`, which is not on the board")
+            }
+            LeftOutReason::Circle { story: needed } => {
+                format!("{story} depends on {needed}, which depends on {story}: neither can be begun")
+            }
             LeftOutReason::State { word } => format!("{story} is `{word}` on the board"),
             LeftOutReason::Skipped => format!("{story} was skipped"),
             LeftOutReason::MaxStories => format!("{story} would be one story too many"),
@@ -104,7 +116,8 @@ pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope, refused: &BTreeMap<
     let mut left_facts = facts.clone();
     let mut stories: Vec<ForecastStory> = Vec::new();
     loop {
-        let progress = SprintProgress { standings: &standings, skipped: &[], begun: stories.len() as u32 };
+        let begun = stories.len() as u32;
+        let progress = SprintProgress { standings: &standings, skipped: &[], begun, goal: StoryGoal::Done };
         match choose_next(&left_facts, scope, progress) {
             NextStory::Take { story, reason } => {
                 left_facts.open.retain(|open| open.key != story.key);
@@ -165,25 +178,59 @@ fn find_obstacle(
     if story.stage.is_none_or(|stage| stage == StoryStage::Done) {
         return Some(LeftOutReason::State { word: story.word.clone() });
     }
-    if let Some(needed) = find_needed(facts, story) {
-        return Some(LeftOutReason::Needs { story: needed });
+    // Then nothing more is begun, so what it needs does not matter.
+    if scope.max_stories.is_some_and(|most| progress.begun >= most) {
+        return Some(LeftOutReason::MaxStories);
     }
-    scope.max_stories.is_some_and(|most| progress.begun >= most).then_some(LeftOutReason::MaxStories)
+    if let Some(name) = story.unknown_needs.first() {
+        return Some(LeftOutReason::UnknownNeed { name: name.clone() });
+    }
+    if let Some(needed) = find_needed(facts, progress, story) {
+        return Some(match is_circle(facts, progress, story) {
+            true => LeftOutReason::Circle { story: needed },
+            false => LeftOutReason::Needs { story: needed },
+        });
+    }
+    None
 }
 
 /// Finds an open story that has to be done before this one.
-fn find_needed(facts: &SprintFacts, story: &OpenStory) -> Option<String> {
+fn find_needed(facts: &SprintFacts, progress: SprintProgress<'_>, story: &OpenStory) -> Option<String> {
+    // A sprint that stops at the review has done what it should when a story waits for it.
+    let is_enough = |other: &OpenStory| {
+        progress.goal == StoryGoal::Review
+            && other.stage == Some(StoryStage::Review)
+            && progress.standings.get(&other.key) == Some(&StoryStanding::Done)
+    };
     match &story.depends_on {
-        Some(needed) => needed.iter().find(|key| facts.find_story(key).is_some()).cloned(),
+        Some(needed) => {
+            let is_open = |key: &&String| facts.find_story(key).is_some_and(|other| !is_enough(other));
+            needed.iter().find(is_open).cloned()
+        }
         None if story.epic.is_empty() => None,
         None => {
             let earlier = facts.open.iter().take_while(|other| other.key != story.key);
             // Work that is under way was begun before this rule applied.
-            let earlier =
-                earlier.filter(|other| other.epic == story.epic && !other.is_deferred && !is_under_way(story));
+            let earlier = earlier.filter(|other| {
+                other.epic == story.epic && !other.is_deferred && !is_enough(other) && !is_under_way(story)
+            });
             earlier.map(|other| other.key.clone()).next()
         }
     }
+}
+
+/// Whether what a story needs leads back to it.
+fn is_circle(facts: &SprintFacts, progress: SprintProgress<'_>, story: &OpenStory) -> bool {
+    let mut current = story;
+    for _ in 0..facts.open.len() {
+        let needed = find_needed(facts, progress, current).and_then(|key| facts.find_story(&key));
+        match needed {
+            Some(needed) if needed.key == story.key => return true,
+            Some(needed) => current = needed,
+            None => return false,
+        }
+    }
+    false
 }
 
 fn describe_choice(
@@ -224,7 +271,7 @@ mod tests {
         };
         let epic = key.split('-').next().unwrap_or_default().to_string();
         let is_deferred = word == "deferred";
-        OpenStory { key: key.into(), epic, stage, word: word.into(), is_deferred, depends_on: None }
+        OpenStory { key: key.into(), epic, stage, word: word.into(), is_deferred, ..OpenStory::default() }
     }
 
     fn facts(stories: Vec<OpenStory>) -> SprintFacts {
@@ -233,7 +280,7 @@ mod tests {
 
     fn next_of(facts: &SprintFacts, scope: &SprintScope, parked: &[&str]) -> String {
         let standings = parked.iter().map(|key| ((*key).to_string(), StoryStanding::Waiting)).collect();
-        let progress = SprintProgress { standings: &standings, skipped: &[], begun: 0 };
+        let progress = SprintProgress { standings: &standings, skipped: &[], begun: 0, goal: StoryGoal::Done };
         match choose_next(facts, scope, progress) {
             NextStory::Take { story, reason } => format!("{}: {reason}", story.key),
             NextStory::Nothing { left_out } => left_out.iter().map(LeftOut::describe).collect::<Vec<_>>().join("; "),
@@ -257,6 +304,19 @@ mod tests {
         assert_eq!(next_of(&board, &whole, &["1-1-a"]), "1-3-c: everything it depends on is done (1-0-done)");
         assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c"]), "2-1-d: it is the next story that can be begun");
         assert_eq!(next_of(&board, &whole, &["1-1-a", "1-3-c", "2-1-d"]), "1-2-b depends on 1-1-a, which is not done");
+    }
+
+    #[test]
+    fn circles_and_unknown_stories_are_named() {
+        let whole = SprintScope::default();
+        let mut board = facts(vec![story("1-1-a", "backlog"), story("2-1-b", "backlog"), story("3-1-c", "backlog")]);
+        board.open[0].depends_on = Some(vec!["2-1-b".into()]);
+        board.open[1].depends_on = Some(vec!["1-1-a".into()]);
+        board.open[2].unknown_needs = vec!["9-9".into()];
+        let expected = "1-1-a depends on 2-1-b, which depends on 1-1-a: neither can be begun; \
+                        2-1-b depends on 1-1-a, which depends on 2-1-b: neither can be begun; \
+                        3-1-c says that it depends on `9-9`, which is not on the board";
+        assert_eq!(next_of(&board, &whole, &[]), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    format,
     string::String,
     vec::Vec,
 };
@@ -29,9 +30,9 @@ pub struct SprintState {
     pub done: u32,
     /// The stories that were begun and are not done, by their keys. Those that are done are on the board.
     pub standings: BTreeMap<String, StoryStanding>,
-    /// What the user wants to skip, as typed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<String>,
+    /// How many runs of a story have ended, by its key. A story that is open again gets a new run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ended: BTreeMap<String, u32>,
     /// How the rest of the sprint differs from what was asked.
     pub wishes: SprintWishes,
     /// What was last said to be left out, so that it is said once.
@@ -62,12 +63,23 @@ pub struct EpicMemory {
 pub struct SprintWishes {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<ProcessTier>,
+    /// What the user wants to skip, as typed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
     /// No further story is begun.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub stop_after_story: bool,
 }
 
 impl SprintState {
+    /// The name of the child run of a story: another one each time that a run of it has ended.
+    pub fn child_name(&self, key: &str) -> String {
+        match self.ended.get(key) {
+            None => format!("story-{key}"),
+            Some(count) => format!("story-{key}-{}", count + 1),
+        }
+    }
+
     /// The first story that the user has answered.
     pub fn find_answered(&self) -> Option<String> {
         self.standings.iter().find(|(_, standing)| **standing == StoryStanding::Answered).map(|(key, _)| key.clone())

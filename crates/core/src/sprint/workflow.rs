@@ -19,7 +19,7 @@ use crate::{
         halting,
         order::SprintOrder,
         retrospective,
-        selection::{LeftOut, NextStory, SprintProgress, choose_next},
+        selection::{LeftOut, LeftOutReason, NextStory, SprintProgress, choose_next},
         sprint_host::SprintHost,
         standing::StoryStanding,
         state::SprintState,
@@ -62,7 +62,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
     if let Some(ending) = halting::apply_requests(host, state, requests) {
         return Ok(StageEnd::Ended(ending));
     }
-    let facts = match host.host.perform(stage_key.child_key("board"), read_sprint(host.order)).await? {
+    let facts = match host.host.perform(stage_key.child_key("board"), read_sprint(host.order, state)).await? {
         SprintReading::Read(facts) => facts,
         SprintReading::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
     };
@@ -83,7 +83,12 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
         host.note_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
         return run_story(host, state, stage_key, StoryTurn { key: &key, facts: &facts }).await;
     }
-    let progress = SprintProgress { standings: &state.standings, skipped: &state.skipped, begun: state.begun };
+    let progress = SprintProgress {
+        standings: &state.standings,
+        skipped: &state.wishes.skipped,
+        begun: state.begun,
+        goal: host.order.story.goal,
+    };
     match choose_next(&facts, &host.order.scope, progress) {
         NextStory::Take { story, .. } if state.wishes.stop_after_story => Ok(stop_sprint(state, &story.key)),
         NextStory::Take { story, reason } => {
@@ -102,8 +107,8 @@ fn check_sprint_limits(host: SprintHost<'_>, state: &SprintState) -> Option<RunE
     check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)
 }
 
-fn read_sprint(order: &SprintOrder) -> ReadSprint {
-    ReadSprint { branch: order.story.branch.name.clone() }
+fn read_sprint(order: &SprintOrder, state: &SprintState) -> ReadSprint {
+    ReadSprint { branch: order.story.branch.name.clone(), watched: state.standings.keys().cloned().collect() }
 }
 
 /// Forgets what waits about stories that the board calls done: the user, or another run, has done them.
@@ -115,8 +120,11 @@ fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFact
         if state.standings.remove(&story) == Some(StoryStanding::Done) {
             continue;
         }
-        let detail = String::from("the board says that it is done");
-        host.note_event(SprintEvent::SprintStoryLeft { story, standing: StoryStanding::Done, detail, child: None });
+        let (standing, detail) = match facts.gone.contains(&story) {
+            true => (StoryStanding::Skipped, "it is not on the board any more"),
+            false => (StoryStanding::Done, "the board says that it is done"),
+        };
+        host.note_event(SprintEvent::SprintStoryLeft { story, standing, detail: String::from(detail), child: None });
     }
 }
 
@@ -150,9 +158,13 @@ async fn run_story(
         StoryPlanning::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
     };
     if !state.standings.contains_key(key) {
-        state.begun += 1;
+        match state.ended.contains_key(key) {
+            // It was done, and the board says that it is open again.
+            true => state.done = state.done.saturating_sub(1),
+            false => state.begun += 1,
+        }
     }
-    let child_name = format!("story-{key}");
+    let child_name = state.child_name(key);
     let limits = &host.host.settings().limits;
     let remaining = remaining_share(limits, &state.spent, host.host.last_timestamp().awake_ms);
     let share = state.ledger.lend_share(&child_name, smaller_share(remaining, host.order.story_share), 1);
@@ -169,6 +181,7 @@ async fn run_story(
     if matches!(outcome, ChildOutcome::Ended(_)) {
         // A sprint may have hundreds of stories; what has ended needs no account.
         state.ledger.forget_account(&child_name);
+        *state.ended.entry(String::from(key)).or_default() += 1;
     }
     Ok(judge_story(host, state, turn, outcome))
 }
@@ -213,6 +226,10 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
             state.epics.worked_on.extend(turn.facts.find_story(key).map(|story| story.epic.clone()));
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Done, detail, child });
         }
+        // Its work is on a branch of its own, which the user has to take.
+        (true, Some(RunOutcome::Waiting)) => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
+        }
         (true, _) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Skipped, detail, child }),
         // The same would happen to every other story.
         (false, Some(RunOutcome::Failed)) => {
@@ -222,6 +239,10 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
         (false, _) if reason == RunReason::Baseline => {
             state.standings.insert(String::from(key), StoryStanding::Answered);
             return StageEnd::Halted(RunEnding::new(reason, detail));
+        }
+        // What the story lacks the sprint lacks as well; the story goes on when the user grants more.
+        (false, Some(RunOutcome::Halted)) if check_sprint_limits(host, state).is_some() => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Answered, detail, child });
         }
         (false, None) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Stopped, detail, child }),
         (false, Some(_)) => {
@@ -267,14 +288,12 @@ fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: Vec<Le
     StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail))
 }
 
-/// Ends the sprint because the user said so, or has it wait for the stories that do.
+/// Stops the sprint because the user said so.
 fn stop_sprint(state: &SprintState, next_key: &str) -> StageEnd {
     let remark = format!("you asked to stop after a story; {next_key} would be next");
     let detail = format!("{}; {remark}", describe_end(state, &[]).detail);
-    match state.list_waiting().is_empty() {
-        true => StageEnd::Ended(RunEnding::new(RunReason::Abandoned, detail)),
-        false => StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail)),
-    }
+    // It can be resumed like any run that was stopped.
+    StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail))
 }
 
 fn describe_left(left_out: &[LeftOut]) -> String {
@@ -296,7 +315,9 @@ fn describe_end(state: &SprintState, left_out: &[LeftOut]) -> RunEnding {
         detail.push_str(&format!(", {unfinished} not"));
     }
     detail.push_str(&describe_left(left_out));
-    let is_whole = unfinished == 0 && left_out.is_empty();
+    // What the user left out is not missing.
+    let is_wanted = |left_out: &LeftOut| matches!(left_out.reason, LeftOutReason::Skipped | LeftOutReason::MaxStories);
+    let is_whole = unfinished == 0 && left_out.iter().all(is_wanted);
     let reason = if is_whole { RunReason::GoalMet } else { RunReason::StoriesLeft };
     RunEnding::new(reason, detail)
 }

@@ -25,7 +25,11 @@ use crate::{
         verification::StoryProblem,
     },
     tasks::fault::Fault,
+    text::truncate_chars,
 };
+
+/// The most characters of a title in the message of a commit.
+const MAX_TITLE_CHARS: usize = 120;
 
 /// Writes the story's files, commits everything as one commit with the user's hooks, and moves the branch to it.
 pub(super) async fn land_work(
@@ -107,9 +111,20 @@ fn commit_message(order: &StoryOrder, state: &StoryState) -> String {
 fn render_message(order: &StoryOrder, work: Option<&StoryWork>) -> String {
     let story_file = work.and_then(|work| work.story_file.as_deref()).unwrap_or_default();
     let title = if order.story.title.is_empty() { order.story.key.as_str() } else { order.story.title.as_str() };
+    let title = clean_title(title);
     let message =
-        order.texts.message.replace("{key}", &order.story.key).replace("{title}", title).replace("{file}", story_file);
+        order.texts.message.replace("{key}", &order.story.key).replace("{title}", &title).replace("{file}", story_file);
     format!("{}\n", message.trim_end())
+}
+
+/// A title for the subject of a commit: agents write titles, and terminals show subjects.
+fn clean_title(title: &str) -> String {
+    let is_hidden = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let visible: String = title.chars().filter(|character| !is_hidden(*character)).collect();
+    truncate_chars(visible.trim(), MAX_TITLE_CHARS)
 }
 
 fn set_tip(state: &mut StoryState, tip: CommitId) {
@@ -344,12 +359,12 @@ async fn finish_story(
         StoryGoal::Done => "done",
         StoryGoal::Review => "ready for review",
     };
-    let detail = match landing::describe_waiting(landed) {
-        Some(remark) => format!("the story is {stage_text}: commit {commit}; {remark}"),
-        None => format!("the story is {stage_text}: commit {commit} on {}", landed.branch),
+    let (reason, detail) = match landing::describe_waiting(landed) {
+        Some(remark) => (RunReason::OnOwnBranch, format!("commit {commit}; {remark}")),
+        None => (RunReason::GoalMet, format!("the story is {stage_text}: commit {commit} on {}", landed.branch)),
     };
     host.notify_user(stage_key.child_key("notify"), &detail).await?;
-    Ok(StageEnd::Ended(RunEnding::new(RunReason::GoalMet, detail)))
+    Ok(StageEnd::Ended(RunEnding::new(reason, detail)))
 }
 
 pub(super) fn describe_leftover(fault: &Fault) -> String {

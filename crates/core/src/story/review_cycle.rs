@@ -84,8 +84,13 @@ pub(super) async fn review_work(
         ChildOutcome::Waiting(report) => {
             // A review that waits for an answer, or for its environment, is continued; one that has come to a limit is not.
             let is_failed = report.outcome == Some(RunOutcome::Failed);
-            if report.reason == RunReason::Blocked || is_failed {
+            // What is used up is used up for the story as well, and says nothing about the findings.
+            let is_used_up = matches!(report.reason, RunReason::Cost | RunReason::Tokens | RunReason::Runtime);
+            if report.reason == RunReason::Blocked || is_failed || is_used_up {
                 state.review.waiting_child = Some(child_name);
+            }
+            if is_used_up {
+                return Ok(StageEnd::Halted(RunEnding::new(report.reason, report.detail)));
             }
             if !is_failed {
                 note_review(host, state, &report);

@@ -26,6 +26,7 @@ use crate::{
         purpose::{ExpectedAnswer, TaskPurpose},
         selection,
     },
+    text::format_count,
 };
 
 /// Runs one session of the current step, verifies it, and decides what comes next.
@@ -132,10 +133,11 @@ pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
 /// The ending of a story whose step has failed as often as it may.
 pub(super) fn stuck_ending(state: &StoryState) -> RunEnding {
     let step = state.step.step_name();
+    let sessions_text = format_count(state.tries.charged, "session");
     let first_problem = state.tries.problems.first().map(StoryProblem::describe);
     let detail = match first_problem {
-        Some(problem) => format!("{} sessions did not complete the step `{step}`: {problem}", state.tries.charged),
-        None => format!("{} sessions did not complete the step `{step}`", state.tries.charged),
+        Some(problem) => format!("{sessions_text} did not complete the step `{step}`: {problem}"),
+        None => format!("{sessions_text} did not complete the step `{step}`"),
     };
     RunEnding::new(RunReason::Blocked, detail)
 }

@@ -24,7 +24,14 @@ use crate::{
 
 pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint) -> SprintReading {
     run_blocking(move || match read_board(&context, &request.branch) {
-        Ok(bmad) => SprintReading::Read(Box::new(sprint_facts::read_sprint(&bmad))),
+        Ok(bmad) => {
+            let mut facts = sprint_facts::read_sprint(&bmad);
+            let is_known = |key: &&String| {
+                bmad.board.as_ref().is_some_and(|board| board.stories().any(|(_, entry)| entry.raw_key == **key))
+            };
+            facts.gone = request.watched.iter().filter(|key| !is_known(key)).cloned().collect();
+            SprintReading::Read(Box::new(facts))
+        }
         Err(fault) => fault.into(),
     })
     .await
@@ -33,10 +40,9 @@ pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint
 /// Reads the project with the board of the branch on which stories land: the checkout may be on another one, or behind.
 fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Fault> {
     let mut bmad = BmadProject::read_project(&context.project);
-    let Some(board_path) = bmad.board.as_ref().map(|board| board.path.clone()) else {
-        return Err(environment_fault(format!("{} is gone", bmad.board_path())));
-    };
     let root = context.project.root();
+    // The checkout may have no board where the branch has one.
+    let board_path = bmad.board_path();
     let to_fault = |cause: crate::git::GitError| environment_fault(cause.to_string());
     let is_tracked = heads::find_tracking(root, &board_path).map_err(to_fault)? != FileTracking::Ignored;
     if is_tracked && let Some(commit) = heads::find_branch(root, branch).map_err(to_fault)? {
@@ -51,7 +57,7 @@ fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Faul
             let problem = board.problems.first().map(ToString::to_string);
             Err(environment_fault(problem.unwrap_or_else(|| format!("{board_path} cannot be read"))))
         }
-        None => Err(environment_fault(format!("{board_path} cannot be read"))),
+        None => Err(environment_fault(format!("{board_path} is gone, also on the branch {branch}"))),
     }
 }
 

@@ -98,6 +98,7 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
     let mut writer = match &request.place {
         StoryPlace::Workspace { workspace } => {
             let workspace = context.find_development_workspace(workspace)?;
+            discard_locks(&workspace, &request.story);
             // Agents may have moved any line of the board; only that of the story is moved, by us.
             if let Some(board_path) = &request.story.board {
                 restore_base_board(&workspace, board_path)?;
@@ -106,6 +107,9 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
         }
         StoryPlace::Checkout => StoryWriter::new(context.project.clone(), request),
     };
+    if let StoryPlace::Workspace { workspace } = &request.place {
+        writer.restore_others(&context.find_development_workspace(workspace)?, context)?;
+    }
     let is_checkout = request.place == StoryPlace::Checkout;
     if let Some(workspace_name) = &request.take_over_from {
         writer.take_over_story(context, &context.find_development_workspace(workspace_name)?)?;
@@ -130,6 +134,20 @@ pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreB
         }
     })
     .await
+}
+
+/// Removes locks of the board from a workspace: no other program edits it there, so a lock was left by a killed process, or by an
+/// agent.
+pub(super) fn discard_locks(workspace: &DevelopmentWorkspace, story: &StoryName) {
+    if workspace.is_in_place() {
+        return;
+    }
+    let shelf = ProjectDirectory::open_project(&Project::from_root(workspace.agent_dir()));
+    let story_file = story_facts::locate_story(&shelf, story).file.map(|story_file| story_file.path);
+    for path in story.board.iter().chain(&story_file) {
+        // What cannot be removed is reported by the edit itself.
+        let _ = fs::remove_file(workspace.agent_dir().join(format!("{path}.lock")));
+    }
 }
 
 /// Puts the board back to what it was when the work began. A board that git ignores is not in the commit, and stays.
@@ -188,6 +206,32 @@ impl<'r> StoryWriter<'r> {
             Err(EditFileError::Missing { .. }) => self.remarks.push(format!("{board_path} does not exist")),
             Err(EditFileError::Refused { why, .. }) => self.remarks.push(format!("{board_path}: {why}")),
             Err(cause) => return Err(write_fault(&cause)),
+        }
+        Ok(())
+    }
+
+    /// Puts back the files of other stories, and a ledger that has lost items: this story has no business with them, and what an agent
+    /// writes there would prepare their verification.
+    fn restore_others(&mut self, workspace: &DevelopmentWorkspace, context: &EffectContext) -> Result<(), Fault> {
+        let StateReading { state, .. } = workspace.read_state(&[], &context.masker)?;
+        let own_file = self.find_story_file();
+        let folder = config::read_config(&self.shelf).folders.implementation;
+        for change in state.changed {
+            let Some(base_bytes) = workspace.read_base_file(&change.path) else { continue };
+            let Ok(base_text) = String::from_utf8(base_bytes) else { continue };
+            let is_ledger = change.path.ends_with(deferred_work::LEDGER_FILE);
+            let is_inside = change.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
+            let is_other_story = is_inside
+                && Some(&change.path) != own_file.as_ref()
+                && story::key_from_path(&change.path).is_some_and(|key| key.as_str() != self.story.key);
+            let new_text = self.shelf.read_file(&change.path).ok().flatten().unwrap_or_default();
+            if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {
+                continue;
+            }
+            let restored =
+                edit_or_create_file(&self.project, &change.path, |_| Ok::<_, String>((base_text.clone(), ())));
+            restored.map_err(|cause| write_fault(&cause))?;
+            self.remarks.push(format!("{} was put back: an agent changed it, and it is not this story's", change.path));
         }
         Ok(())
     }
@@ -326,6 +370,13 @@ impl<'r> StoryWriter<'r> {
         self.paths.push(story_path);
         Ok(())
     }
+}
+
+/// Whether an agent has removed items of the ledger, or closed some.
+fn has_lost_items(base_text: &str, new_text: &str) -> bool {
+    let new_items = deferred_work::read_ledger(new_text).items;
+    let base_items = deferred_work::read_ledger(base_text).items;
+    base_items.iter().any(|item| !new_items.iter().any(|other| other.text == item.text && other.done == item.done))
 }
 
 /// What a story's file says about the ledger of deferred work.

@@ -32,7 +32,6 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
     let epics = bmad.read_epics();
     let (done, open): (Vec<_>, Vec<_>) =
         board.stories().partition(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over));
-    let all_keys: Vec<&StoryKey> = board.stories().map(|(key, _)| key).collect();
     let describe = |key: &StoryKey, entry: &BoardEntry| OpenStory {
         key: entry.raw_key.clone(),
         epic: entry.epic.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -42,12 +41,13 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
         },
         word: entry.raw_state.clone(),
         is_deferred: entry.state == Some(BoardEntryState::Parked(ParkedState::Deferred)),
-        depends_on: read_dependencies(bmad, &epics, key).map(|names| resolve_names(bmad, &all_keys, names)),
+        ..read_needs(bmad, board, &epics, key)
     };
     SprintFacts {
         open_count: open.len() as u32,
         done_count: done.len() as u32,
         open: open.iter().take(MAX_LISTED_STORIES).map(|(key, entry)| describe(key, entry)).collect(),
+        gone: Vec::new(),
         finished_epics: list_finished_epics(board),
         lessons: read_lessons(bmad),
     }
@@ -127,15 +127,35 @@ fn read_dependencies(bmad: &BmadProject, epics: &EpicsDocument, key: &StoryKey) 
     Some(stated).filter(|stated| !stated.is_empty())
 }
 
-/// Replaces what was written by the keys of the board. What is not on the board stays as it is: it is not open.
-fn resolve_names(bmad: &BmadProject, all_keys: &[&StoryKey], names: Vec<String>) -> Vec<String> {
-    let raw_key_of = |key: &StoryKey| {
-        let found = bmad.board.as_ref().and_then(|board| board.stories().find(|(board_key, _)| *board_key == key));
-        found.map_or_else(|| key.to_string(), |(_, entry)| entry.raw_key.clone())
-    };
-    let resolve = |name: String| match keys::match_stories(&name, all_keys.iter().copied()).as_slice() {
-        [key] => raw_key_of(key),
-        _ => name,
-    };
-    names.into_iter().map(resolve).collect()
+/// What a story needs, as keys of the board, and what of it is not on the board.
+fn read_needs(bmad: &BmadProject, board: &Board, epics: &EpicsDocument, key: &StoryKey) -> OpenStory {
+    let Some(stated) = read_dependencies(bmad, epics, key) else { return OpenStory::default() };
+    let (mut depends_on, mut unknown_needs) = (Vec::new(), Vec::new());
+    for name in stated.iter().flat_map(|stated| stated.split([',', ';'])).map(str::trim) {
+        let is_none = matches!(name.to_lowercase().as_str(), "" | "none" | "n/a" | "-" | "null");
+        match resolve_name(board, name) {
+            _ if is_none => {}
+            needed if needed.is_empty() => unknown_needs.push(name.to_string()),
+            needed => depends_on.extend(needed),
+        }
+    }
+    OpenStory { depends_on: Some(depends_on), unknown_needs, ..OpenStory::default() }
+}
+
+/// The keys on the board that a name stands for: a story by number, key or slug, or all stories of an epic.
+fn resolve_name(board: &Board, name: &str) -> Vec<String> {
+    let lower_name = name.to_lowercase();
+    let short_name = lower_name.strip_prefix("story").unwrap_or(&lower_name).trim_matches([' ', ':', '-', '#']);
+    let same_key = board.stories().find(|(_, entry)| entry.raw_key.to_lowercase() == short_name);
+    if let Some((_, entry)) = same_key {
+        return vec![entry.raw_key.clone()];
+    }
+    let all_keys: Vec<&StoryKey> = board.stories().map(|(key, _)| key).collect();
+    if let [key] = keys::match_stories(short_name, all_keys.iter().copied()).as_slice() {
+        let found = board.stories().find(|(board_key, _)| board_key == key);
+        return found.map(|(_, entry)| entry.raw_key.clone()).into_iter().collect();
+    }
+    let epic_name = short_name.strip_prefix("epic").unwrap_or(short_name).trim_matches([' ', ':', '-', '#']);
+    let epic = EpicId::parse(epic_name);
+    epic.iter().flat_map(|epic| board.stories_of(epic)).map(|(_, entry)| entry.raw_key.clone()).collect()
 }

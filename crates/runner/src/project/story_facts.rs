@@ -24,8 +24,8 @@ use crate::project::{Project, project_files::ProjectDirectory, subject::is_plain
 
 /// The longest test that is searched for the criteria that it names.
 const MAX_TEST_BYTES: u64 = 1 << 20;
-/// Files and directories that decide what hooks and pipelines run.
-const CONTROL_FILES: [&str; 16] = [
+/// Files and directories that decide what hooks, pipelines and agents run.
+const CONTROL_FILES: [&str; 31] = [
     ".github/workflows/",
     ".gitlab-ci.yml",
     ".circleci/",
@@ -42,6 +42,22 @@ const CONTROL_FILES: [&str; 16] = [
     "Taskfile.yml",
     "tox.ini",
     "noxfile.py",
+    // What later agents are told, and what Tribunal itself runs.
+    "tribunal.yaml",
+    "CLAUDE.md",
+    "AGENTS.md",
+    "GEMINI.md",
+    ".claude/",
+    ".codex/",
+    ".agents/",
+    ".cursor/",
+    ".gemini/",
+    ".opencode/",
+    ".github/copilot-instructions.md",
+    "_bmad/",
+    "bmad/",
+    ".gitattributes",
+    ".mcp.json",
 ];
 
 /// A tree of files in which a story was worked on.
@@ -89,6 +105,12 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
     {
         let base_story = story::read_story(&file.path, &String::from_utf8_lossy(&base_bytes));
         file.files_before = base_story.files.iter().map(|listed| normalize_path(&listed.text)).collect();
+        // Only the user can say that what was owed is done: an agent may have ticked or removed it.
+        for action in base_story.links.operator_actions {
+            if !file.owed.contains(&action) {
+                file.owed.push(action);
+            }
+        }
     }
     let changed_tests = list_tests(observed.root, &observed.work);
     let criteria = file.as_ref().map(|file| file.criteria.clone()).unwrap_or_default();

@@ -13,21 +13,22 @@ use tribunal_bmad::{
     story,
 };
 use tribunal_core::{
-    engine::{ids::CommitId, settings::Settings, tier::ProcessTier},
+    engine::{ids::CommitId, settings::Settings, tier::ProcessTier, view::RunView},
     sprint::facts::PlannedStory,
     story::{
         facts::StoryName,
-        order::{StoryFilePlan, StorySteps},
+        order::{StoryFilePlan, StoryOrder, StorySteps},
     },
     tasks::{
         client::ModelSize,
         instructions::{ClientCommand, TaskOpening},
     },
 };
+use tribunal_store::Store;
 
 use crate::{
     git::heads::{self, FileTracking},
-    project::bmad_project::BmadProject,
+    project::{Project, bmad_project::BmadProject},
 };
 
 /// Why a story cannot be run.
@@ -78,7 +79,7 @@ pub fn plan_story(
     let files = StoryFilePlan {
         board_is_ignored: board_path.as_deref().is_some_and(is_ignored),
         stories_are_ignored: is_ignored(&stories_path),
-        begun_at: find_earlier_work(&root, board_entry, baseline.as_deref()),
+        begun_at: find_earlier_work(&root, board_entry, &name.key, baseline.as_deref()),
         story_file,
     };
     let complexity = planned.and_then(|planned| planned.complexity);
@@ -95,11 +96,32 @@ pub fn find_retrospective(bmad: &BmadProject, settings: &Settings) -> Option<Tas
 }
 
 /// The commit with which the work of a story in review began, if its file names one that is a part of the history.
-fn find_earlier_work(root: &Path, board_entry: Option<&BoardEntry>, baseline: Option<&str>) -> Option<CommitId> {
-    let is_in_review =
-        board_entry.is_some_and(|entry| entry.state == Some(BoardEntryState::Story(StoryStatus::Review)));
-    let commit = heads::find_commit(root, baseline.filter(|_| is_in_review)?).ok().flatten()?;
+fn find_earlier_work(
+    root: &Path,
+    board_entry: Option<&BoardEntry>,
+    key: &str,
+    baseline: Option<&str>,
+) -> Option<CommitId> {
+    if board_entry?.state != Some(BoardEntryState::Story(StoryStatus::Review)) {
+        return None;
+    }
+    let named = baseline.and_then(|baseline| heads::find_commit(root, baseline).ok().flatten());
+    let commit = named.or_else(|| find_landed_base(root, key))?;
     heads::is_ancestor(root, &commit).then_some(commit)
+}
+
+/// The commit with which the last run over a story began, if its work has landed.
+fn find_landed_base(root: &Path, key: &str) -> Option<CommitId> {
+    let store = Store::open_read_only(&Project::from_root(root).home_dir()).ok()?;
+    let name_start = format!("{}-", StoryOrder::slug_of(key));
+    let runs = store.list_runs().ok()?.into_iter().filter(|run_id| run_id.as_str().starts_with(&name_start));
+    let bases = runs.filter_map(|run_id| {
+        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0).ok()?);
+        let view = run_view.as_story()?;
+        let is_same = view.order.as_ref().is_some_and(|order| order.story.key == key);
+        view.base.clone().filter(|_| is_same && view.summary.landed_on.is_some())
+    });
+    bases.last()
 }
 
 /// Finds the story in the epics, by its number.

@@ -13,7 +13,7 @@ use tribunal_core::engine::{
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
-    Project,
+    Project, Runner,
     git::heads::{self, FileTracking},
 };
 
@@ -211,6 +211,12 @@ pub(super) fn refuse_open_run(
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
         let is_open = !matches!(run_view.phase, RunPhase::Finished(_));
         if let Some(subject) = run_view.order.as_ref().filter(|_| is_open).and_then(&find_subject) {
+            if Runner::is_live(project, &run_id) {
+                return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} is working on {subject}"))
+                    .with_reason("Nothing was started.")
+                    .with_step(format!("see what it does: `{} status {run_id}`", context.program_name()))
+                    .with_step(format!("or stop it first: `{} stop {run_id}`", context.program_name())));
+            }
             return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} works on {subject} already"))
                 .with_reason("It has not ended, and its work is kept. Nothing was started.")
                 .with_step(format!("continue it: `{} resume {run_id}`", context.program_name()))

@@ -44,6 +44,12 @@ pub(super) fn run(
         return Err(UserError::usage("`--again` works with one story only")
             .with_step("name the story: `tribunal sprint STORY --again`"));
     }
+    if arguments.work.in_place {
+        return Err(UserError::usage("`--in-place` works with one story only")
+            .with_reason("What a story that fails leaves in your checkout would be in the way of the next one.")
+            .with_step("leave it out: each story then has a private clone")
+            .with_step("or name one story: `tribunal sprint STORY --in-place`"));
+    }
     let board = bmad.require_board()?;
     let raw_key_of = |key: &StoryKey| {
         let found = board.stories().find(|(board_key, _)| *board_key == key);

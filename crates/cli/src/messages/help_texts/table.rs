@@ -134,7 +134,7 @@ pub(super) const COMMAND_HELP: [CommandHelp; 47] = [
     command_row(
         "sprint",
         example("Show what would be done for a story, with the exact commands", "tribunal sprint 1.2 --dry-run"),
-        example("Develop three stories one after the other, in the background", "tribunal sprint 1-2..1-4 --detach"),
+        example("Develop all open stories of epic 2, in the background", "tribunal sprint --epic 2 --detach"),
         Run,
     ),
     command_row(

@@ -238,6 +238,11 @@ impl DevelopmentWorkspace {
         ControlGit::new(self.directory.join("control.git"), self.record.tree.clone())
     }
 
+    /// Whether it is the user's checkout.
+    pub fn is_in_place(&self) -> bool {
+        self.record.place == DevelopmentPlace::InPlace
+    }
+
     /// The commit with which the work began.
     pub fn base_commit(&self) -> &CommitId {
         &self.record.base
