@@ -76,12 +76,15 @@ impl LeftOut {
             LeftOutReason::UnknownNeed { name } => {
                 format!("{story} says that it depends on `{name}`, which is not on the board")
             }
+            LeftOutReason::Circle { story: needed } if needed == story => {
+                format!("{story} depends on itself, so it cannot be begun")
+            }
             LeftOutReason::Circle { story: needed } => {
                 format!("{story} depends on {needed}, which depends on {story}: neither can be begun")
             }
             LeftOutReason::State { word } => format!("{story} is `{word}` on the board"),
             LeftOutReason::Skipped => format!("{story} was skipped"),
-            LeftOutReason::MaxStories => format!("{story} would be one story too many"),
+            LeftOutReason::MaxStories => format!("{story} is left for later: --max-stories was reached"),
             LeftOutReason::Refused { detail } => format!("{story} cannot be started: {detail}"),
         }
     }
@@ -313,6 +316,9 @@ mod tests {
         board.open[0].depends_on = Some(vec!["2-1-b".into()]);
         board.open[1].depends_on = Some(vec!["1-1-a".into()]);
         board.open[2].unknown_needs = vec!["9-9".into()];
+        let mut own = facts(vec![story("4-1-d", "backlog")]);
+        own.open[0].depends_on = Some(vec!["4-1-d".into()]);
+        assert_eq!(next_of(&own, &whole, &[]), "4-1-d depends on itself, so it cannot be begun");
         let expected = "1-1-a depends on 2-1-b, which depends on 1-1-a: neither can be begun; \
                         2-1-b depends on 1-1-a, which depends on 2-1-b: neither can be begun; \
                         3-1-c says that it depends on `9-9`, which is not on the board";
@@ -338,6 +344,6 @@ mod tests {
         let named = SprintScope { stories: vec!["1-2-b".into()], ..SprintScope::default() };
         assert_eq!(next_of(&board, &named, &[]), "1-2-b depends on 1-1-a, which is not done");
         let few = SprintScope { max_stories: Some(0), ..SprintScope::default() };
-        assert!(next_of(&board, &few, &[]).starts_with("1-1-a would be one story too many; "));
+        assert!(next_of(&board, &few, &[]).starts_with("1-1-a is left for later: --max-stories was reached; "));
     }
 }

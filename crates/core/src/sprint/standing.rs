@@ -29,7 +29,7 @@ pub enum StoryStanding {
 words!(StoryStanding {
     Done = "done",
     Waiting = "waiting",
-    Answered = "answered",
+    Answered = "to be continued",
     Skipped = "skipped",
     Refused = "not started",
     Stopped = "stopped",

@@ -40,7 +40,12 @@ impl KindView<SprintOrder> for SprintView {
     fn apply_event(&mut self, event: &SprintEvent, _: Timestamp) {
         match event {
             SprintEvent::SprintBegun { open, done } => (self.open_at_start, self.done_at_start) = (*open, *done),
-            SprintEvent::SprintStoryTaken { story, .. } => self.current = Some(story.clone()),
+            SprintEvent::SprintStoryTaken { story, .. } => {
+                self.current = Some(story.clone());
+                // What is begun after all is not left out.
+                self.left_out.retain(|left_out| left_out.story != *story);
+                self.summary.left_out = self.left_out.len() as u32;
+            }
             SprintEvent::SprintRetrospective { lesson: Some(lesson), .. } => {
                 self.summary.retrospectives.push(lesson.describe());
             }

@@ -124,6 +124,7 @@ fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFact
             true => (StoryStanding::Skipped, "it is not on the board any more"),
             false => (StoryStanding::Done, "the board says that it is done"),
         };
+        state.done += u32::from(standing == StoryStanding::Done);
         host.note_event(SprintEvent::SprintStoryLeft { story, standing, detail: String::from(detail), child: None });
     }
 }

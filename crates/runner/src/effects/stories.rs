@@ -9,7 +9,7 @@ use tribunal_bmad::{
     },
     config,
     deferred_work::{self, LedgerClosing, NewDeferredItem},
-    keys::BoardKey,
+    keys::{BoardKey, StoryKey},
     layout::{self, Era},
     project_files::ProjectFiles,
     story::{
@@ -223,7 +223,7 @@ impl<'r> StoryWriter<'r> {
             let is_inside = change.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
             let is_other_story = is_inside
                 && Some(&change.path) != own_file.as_ref()
-                && story::key_from_path(&change.path).is_some_and(|key| key.as_str() != self.story.key);
+                && story::key_from_path(&change.path).is_some_and(|key| !self.is_own_key(&key));
             let new_text = self.shelf.read_file(&change.path).ok().flatten().unwrap_or_default();
             if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {
                 continue;
@@ -234,6 +234,13 @@ impl<'r> StoryWriter<'r> {
             self.remarks.push(format!("{} was put back: an agent changed it, and it is not this story's", change.path));
         }
         Ok(())
+    }
+
+    /// Whether a key is that of the story. The number counts: the file of a spec may have another title in its name.
+    fn is_own_key(&self, key: &StoryKey) -> bool {
+        let own_key = StoryKey::parse(&self.story.key);
+        let own_number = own_key.as_ref().and_then(StoryKey::story_number);
+        key.as_str() == self.story.key || own_number.is_some() && key.story_number() == own_number
     }
 
     fn find_story_file(&self) -> Option<String> {
