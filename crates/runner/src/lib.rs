@@ -18,7 +18,7 @@ pub mod session;
 mod workspaces;
 
 pub use engine::rate_limit::CallRate;
-pub use engine::run::{RunError, RunHold, Runner};
+pub use engine::run::{InspectedStory, RunError, RunHold, Runner, StoryInspection};
 pub use engine::run_names::new_batch_id;
 pub use engine::shared_state::SharedState;
 pub use engine::stop_level::StopLevel;

@@ -1,4 +1,4 @@
-//! `tribunal verify STORY`: makes the check that a run makes after a story was developed, from files and git alone.
+//! `tribunal verify STORY`: makes the check that a run makes after a story was developed: from files and git, and with the checks.
 
 use std::io::Write;
 
@@ -6,17 +6,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{keys::BoardKey, project_files::ProjectFiles, story};
 use tribunal_core::{
-    development::workspace::WorkspaceState,
-    engine::{kinds::RunOrder, view::RunView},
+    development::{
+        checks::{CheckResult, list_commands},
+        workspace::WorkspaceState,
+    },
+    engine::{
+        ids::{CommitId, RunId},
+        kinds::RunOrder,
+        view::RunView,
+    },
     story::{
         facts::{StoryFacts, StoryName, StoryStage},
-        verification::{StoryMilestone, StoryProblem, VerificationRules, verify_story},
+        order::StoryOrder,
+        verification::{StoryMilestone, StoryProblem, verify_story},
     },
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
-    Project,
+    InspectedStory, Project, StoryInspection,
     git::heads,
+    housekeeping::discarded_runs::{is_discarded, list_discarded},
     project::story_facts::{self, ObservedTree},
 };
 
@@ -25,10 +34,15 @@ use crate::{
     context::CommandContext,
     messages::{
         json_documents,
-        user_errors::{EXIT_NEGATIVE, UserError},
+        user_errors::{EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_NEGATIVE, UserError},
     },
-    settings::{SettingSources, gather_settings},
+    runs::engine::RunEngine,
+    settings::{ResolvedSettings, RunInputs, resolve_check_settings},
     terminal::wrapped_output::wrapped_stdout,
+    trust::{
+        self,
+        trust_item::{CommandPurpose, TrustItem},
+    },
 };
 
 #[derive(Debug, clap::Args)]
@@ -39,6 +53,9 @@ pub(crate) struct VerifyArguments {
     /// Commit with which the work began (default: that of its run, or the baseline in its file)
     #[arg(long, value_name = "COMMIT")]
     base: Option<String>,
+    /// Leave the checks out: only files and git are looked at
+    #[arg(long)]
+    skip_checks: bool,
 }
 
 /// The document of `tribunal verify`.
@@ -61,17 +78,58 @@ pub(crate) struct VerifyDocument {
     /// What does not, but should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
+    /// The checks that ran on the work.
+    checks: Vec<VerifyCheck>,
     /// The commit with which the work began.
     base: String,
-    /// The commit of the story, if it has landed; otherwise the checkout was looked at.
+    /// The commit of the story, if it has landed; otherwise the workspace of its run or the checkout was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
+    /// The workspace that was looked at, if a run waits with the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
 }
 
-/// The stretch of history in which a story was developed.
+/// A check that ran on the work.
+#[derive(Debug, Serialize, JsonSchema)]
+struct VerifyCheck {
+    command: String,
+    passed: bool,
+    /// How it ended, with the last line that it printed if it failed.
+    detail: String,
+    elapsed_ms: u64,
+}
+
+impl From<&CheckResult> for VerifyCheck {
+    fn from(result: &CheckResult) -> VerifyCheck {
+        VerifyCheck {
+            command: result.command.to_string(),
+            passed: result.status.is_passed(),
+            detail: result.describe(),
+            elapsed_ms: result.elapsed_ms,
+        }
+    }
+}
+
+/// Where the work on a story is, and where it began.
 struct StoryRange {
     base: String,
     commit: Option<String>,
+    /// The order of the last run, if that has a workspace or landed.
+    order: Option<Box<StoryOrder>>,
+    workspace: Option<RunWorkspace>,
+}
+
+impl StoryRange {
+    fn in_checkout(base: String) -> StoryRange {
+        StoryRange { base, commit: None, order: None, workspace: None }
+    }
+}
+
+/// The workspace of a run that waits.
+struct RunWorkspace {
+    run_id: RunId,
+    path: String,
 }
 
 pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -79,15 +137,33 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
     let bmad = BmadProject::read_project(&project);
     let name = find_name(&bmad, &arguments.story)?;
     let range = find_range(&project, &bmad, &name, arguments, context)?;
-    let facts = read_facts(&project, &name, &range)?;
-    let effective = gather_settings(project.root(), &SettingSources::from_environment())?;
-    let rules =
-        VerificationRules { tolerates_untested: effective.to_typed().development.story.rules.tolerates_untested };
+    let mut resolved = resolve_check_settings(project.root(), &RunInputs::from_environment(context))?;
+    let rules = resolved.plan.order.rules;
+    if arguments.skip_checks {
+        resolved.plan.settings.checks.clear();
+    }
+    resolved.plan.order = match &range.order {
+        Some(order) => (**order).clone(),
+        None => StoryOrder { story: name.clone(), ..resolved.plan.order },
+    };
+    let inspected = inspect_work(&project, resolved, &range, context)?;
+    let facts = match inspected.facts {
+        Some(facts) => *facts,
+        None => read_facts(&project, &name, &range)?,
+    };
+    if let Some(result) = inspected.checks.find_unrunnable() {
+        // A missing program says nothing about the work.
+        return Err(UserError::new(EXIT_ENVIRONMENT, result.describe())
+            .with_step("repair it, or leave the checks out: add `--skip-checks`"));
+    }
     let verdict = verify_story(&name, &facts, StoryMilestone::Developed, None, rules);
     let board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
     let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());
     let said_stage = if name.board.is_some() { board_stage } else { file_status.and_then(|fact| fact.stage) };
-    let is_verified = verdict.problems.is_empty();
+    let failed_checks = inspected.checks.counting_failures().map(CheckResult::describe);
+    let reasons: Vec<String> = verdict.problems.iter().map(StoryProblem::describe).chain(failed_checks).collect();
+    let warned_checks = inspected.checks.list_warnings().map(CheckResult::describe);
+    let is_verified = reasons.is_empty();
     let document = VerifyDocument {
         schema: "tribunal.verify/1",
         story: name.key.clone(),
@@ -95,10 +171,12 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
         sprint_status: facts.board.as_ref().map(ToString::to_string),
         story_file_status: file_status.map(ToString::to_string),
         done: is_verified && said_stage == Some(StoryStage::Done),
-        reasons: verdict.problems.iter().map(StoryProblem::describe).collect(),
-        remarks: verdict.remarks,
+        reasons,
+        remarks: verdict.remarks.into_iter().chain(warned_checks).chain(inspected.checks.remarks.clone()).collect(),
+        checks: inspected.checks.results.iter().map(VerifyCheck::from).collect(),
         base: range.base,
         commit: range.commit,
+        workspace: range.workspace.map(|workspace| workspace.path),
     };
     if context.wants_json {
         json_documents::print_document(&document)?;
@@ -106,6 +184,39 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
         print_document(&document)?;
     }
     Ok(if document.verified { 0 } else { EXIT_NEGATIVE })
+}
+
+/// Runs the checks where the work is, and reads what files and git say if that is in a workspace.
+fn inspect_work(
+    project: &Project,
+    resolved: ResolvedSettings<StoryOrder>,
+    range: &StoryRange,
+    context: &CommandContext,
+) -> Result<InspectedStory, UserError> {
+    let ResolvedSettings { plan, share, items, .. } = resolved;
+    // Agents and other commands are not started.
+    let needs_trust = |item: &TrustItem| match item {
+        TrustItem::Command { purpose, .. } => *purpose == CommandPurpose::Check && !plan.settings.checks.is_empty(),
+        TrustItem::Sandbox(_) => !plan.settings.checks.is_empty(),
+        _ => false,
+    };
+    let items: Vec<TrustItem> = items.into_iter().filter(needs_trust).collect();
+    trust::require_trust(context, project.root(), &items)?;
+    let checks = plan.settings.checks.clone();
+    if !checks.is_empty() {
+        let place = match &range.workspace {
+            Some(workspace) => workspace.path.as_str(),
+            None => "your checkout",
+        };
+        context.print_note(&format!("running {} in {place}", list_commands(&checks)))?;
+    }
+    let run_id = range.workspace.as_ref().map(|workspace| workspace.run_id.clone());
+    let inspection = StoryInspection { plan, run_id, checks };
+    let inspected = RunEngine::new(context, share)?
+        .block_on_all(async |run_engine| run_engine.inspect_story(context, project.clone(), inspection).await)?;
+    inspected.ok_or_else(|| {
+        UserError::new(EXIT_INTERRUPTED, "the checks were interrupted").with_reason("Nothing was verified.")
+    })
 }
 
 fn find_name(bmad: &BmadProject, typed_name: &str) -> Result<StoryName, UserError> {
@@ -147,14 +258,14 @@ fn find_range(
             .ok_or_else(|| UserError::usage(format!("`{commit_name}` is not a commit")))
     };
     if let Some(typed_base) = arguments.base.as_deref() {
-        return Ok(StoryRange { base: require_commit(typed_base)?, commit: None });
+        return Ok(StoryRange::in_checkout(require_commit(typed_base)?));
     }
     if let Some(range) = find_last_run(project, name, context)? {
         return Ok(range);
     }
     let file_baseline = read_baseline(bmad, name).filter(|baseline| baseline != "NO_VCS");
     match file_baseline {
-        Some(baseline) => Ok(StoryRange { base: require_commit(&baseline)?, commit: None }),
+        Some(baseline) => Ok(StoryRange::in_checkout(require_commit(&baseline)?)),
         None => Err(UserError::usage(format!("it is not known where the work on {} began", name.key))
             .with_reason("No run has developed it, and its file has no baseline.")
             .with_step("name the commit: `--base COMMIT`")),
@@ -167,20 +278,53 @@ fn find_last_run(
     context: &CommandContext,
 ) -> Result<Option<StoryRange>, UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(None) };
+    let discarded_runs = list_discarded(project);
     let mut last_range = None;
     for run_id in store.list_runs()? {
+        let start = RunView::from_entries(&store.last_entry_of(&run_id, &["run_started"])?);
+        if !matches!(&start.order, Some(RunOrder::Story(order)) if order.story.key == name.key)
+            || is_discarded(&discarded_runs, &run_id, &start)
+        {
+            continue;
+        }
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        let is_wanted = matches!(&run_view.order, Some(RunOrder::Story(order)) if order.story.key == name.key);
-        let Some(view) = run_view.as_story().filter(|_| is_wanted) else { continue };
+        let Some(view) = run_view.as_story() else { continue };
         if let Some(base) = &view.base {
-            let commit = view.summary.commit.as_ref().or(view.kept.as_ref());
-            last_range = Some(StoryRange {
-                base: base.as_str().to_string(),
-                commit: commit.map(|commit| commit.as_str().to_string()),
+            let landed = view.summary.commit.clone();
+            let has_workspace = landed.is_none() && !view.workspace_path.is_empty();
+            let path = view.workspace_path.clone();
+            last_range = Some(LastRun {
+                kept: view.kept.clone().filter(|_| landed.is_none() && !has_workspace),
+                range: StoryRange {
+                    base: base.as_str().to_string(),
+                    commit: landed.map(|commit| commit.as_str().to_string()),
+                    order: view.order.clone(),
+                    workspace: has_workspace.then_some(RunWorkspace { run_id, path }),
+                },
             });
         }
     }
-    Ok(last_range)
+    let Some(LastRun { range, kept }) = last_range else { return Ok(None) };
+    // Files are read from the checkout, which must have the work.
+    let work_commit = range.commit.clone().or_else(|| kept.map(|commit| commit.as_str().to_string()));
+    match work_commit {
+        Some(commit) if !heads::is_in_history(project.root(), &CommitId::new(commit.as_str())) => {
+            let short_commit: String = commit.chars().take(8).collect();
+            let short_base: String = range.base.chars().take(8).collect();
+            Err(UserError::usage(format!("the work on {} is not in your checkout", name.key))
+                .with_reason(format!("It is kept as commit {short_commit}."))
+                .with_step(format!("check that commit out: `git switch --detach {short_commit}`"))
+                .with_step(format!("then verify it: `tribunal verify {} --base {short_base}`", name.key)))
+        }
+        _ => Ok(Some(range)),
+    }
+}
+
+/// The last run over a story.
+struct LastRun {
+    range: StoryRange,
+    /// The commit that keeps its work, if it has neither landed nor a workspace.
+    kept: Option<CommitId>,
 }
 
 fn read_baseline(bmad: &BmadProject, name: &StoryName) -> Option<String> {
@@ -214,7 +358,13 @@ fn print_document(document: &VerifyDocument) -> Result<(), UserError> {
     let short = |commit: &str| commit.chars().take(8).collect::<String>();
     match &document.commit {
         Some(commit) => writeln!(output, "  changes     {}..{}", short(&document.base), short(commit))?,
-        None => writeln!(output, "  changes     since {}, in your checkout", short(&document.base))?,
+        None => {
+            let place = document.workspace.as_deref().unwrap_or("your checkout");
+            writeln!(output, "  changes     since {}, in {}", short(&document.base), escape_line(place))?;
+        }
+    }
+    for check in document.checks.iter().filter(|check| check.passed) {
+        writeln!(output, "  ✓ {}", escape_line(&check.detail))?;
     }
     for reason in &document.reasons {
         writeln!(output, "  ✗ {}", escape_line(reason))?;

@@ -433,6 +433,7 @@ impl From<RunError> for UserError {
                 )
                 .with_step("move it to an environment variable that the agent or the check reads itself"),
             RunError::Session(cause) => cause.into(),
+            RunError::Inspection { .. } => UserError::new(EXIT_ENVIRONMENT, message),
             // A run that lost its journal can go on once the environment is repaired.
             RunError::Host { cause: HostError::Store(cause), run: run_id } => with_resume_step(cause.into(), &run_id),
             RunError::Host { run: run_id, .. } => internal_run_error(message, &run_id),

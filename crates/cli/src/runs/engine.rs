@@ -16,7 +16,8 @@ use tribunal_core::{
 };
 use tribunal_report::DisplayMode;
 use tribunal_runner::{
-    CallRate, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, UpdateCallback, masking::Masker,
+    CallRate, InspectedStory, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, StoryInspection,
+    UpdateCallback, masking::Masker,
 };
 
 use crate::{
@@ -128,19 +129,7 @@ impl RunEngine {
             RunJob::InSession(bound_session, inner_job) => (Some(*bound_session), *inner_job),
             other_job => (None, other_job),
         };
-        let runner = Runner {
-            launch_env: command_context.launch_env(&project)?,
-            clones_root: crate::context::clones_root(),
-            project,
-            masker: self.masker.clone(),
-            build: format!("tribunal {VERSION}"),
-            keeper: tribunal_supervise::own_program(),
-            sandbox_support: tribunal_supervise::probe_sandbox(),
-            stop: self.stop_sender.subscribe(),
-            shared: self.shared_limits.clone(),
-            binding: session_binding,
-            batch_id,
-        };
+        let runner = Runner { binding: session_binding, batch_id, ..self.new_runner(command_context, project)? };
         let update_sink = UpdateCallback::new(|run_id: &RunId, run_update: RunUpdate<'_>| {
             observer(run_id, &run_update);
             progress_view.show_update(run_id, &run_update);
@@ -164,6 +153,32 @@ impl RunEngine {
         progress_view.close();
         let (run_id, ending) = final_result?;
         Ok(RunEnd { run_id, reason: ending.reason, display_mode: progress_view.current_mode() })
+    }
+
+    /// Checks the work on a story, as its run does. Returns `None` if the user ended the checks.
+    pub async fn inspect_story(
+        &self,
+        command_context: &CommandContext,
+        project: Project,
+        inspection: StoryInspection,
+    ) -> Result<Option<InspectedStory>, UserError> {
+        Ok(self.new_runner(command_context, project)?.inspect_story(inspection).await?)
+    }
+
+    fn new_runner(&self, command_context: &CommandContext, project: Project) -> Result<Runner, UserError> {
+        Ok(Runner {
+            launch_env: command_context.launch_env(&project)?,
+            clones_root: crate::context::clones_root(),
+            project,
+            masker: self.masker.clone(),
+            build: format!("tribunal {VERSION}"),
+            keeper: tribunal_supervise::own_program(),
+            sandbox_support: tribunal_supervise::probe_sandbox(),
+            stop: self.stop_sender.subscribe(),
+            shared: self.shared_limits.clone(),
+            binding: None,
+            batch_id: None,
+        })
     }
 
     /// Runs `work` to its end and shuts the runtime down.

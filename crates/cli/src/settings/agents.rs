@@ -39,7 +39,7 @@ fn defined_agents(effective: &EffectiveSettings) -> Vec<&str> {
 }
 
 /// The agents that take part, and their reserves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ChosenAgents {
     pub agents: Vec<AgentSpec>,
     pub reserves: Vec<AgentSpec>,

@@ -263,8 +263,29 @@ struct CommonSettings {
 fn resolve_common(project_root: &Path, inputs: &RunInputs) -> Result<CommonSettings, UserError> {
     let effective = layers::gather_settings(project_root, &inputs.sources)?;
     let typed_settings = effective.to_typed();
-    let ChosenAgents { agents, reserves, mut warnings, choice_note } =
-        choose_agents(&effective, &typed_settings, inputs, project_root)?;
+    let chosen_agents = choose_agents(&effective, &typed_settings, inputs, project_root)?;
+    resolve_with_agents(project_root, inputs, effective, chosen_agents)
+}
+
+/// Resolves the settings for checks of a story alone: they need no agent.
+pub(crate) fn resolve_check_settings(
+    project_root: &Path,
+    inputs: &RunInputs,
+) -> Result<ResolvedSettings<StoryOrder>, UserError> {
+    let effective = layers::gather_settings(project_root, &inputs.sources)?;
+    let CommonSettings { typed_settings, resolved, .. } =
+        resolve_with_agents(project_root, inputs, effective, ChosenAgents::default())?;
+    Ok(resolved.with_order(typed_settings.development.story))
+}
+
+fn resolve_with_agents(
+    project_root: &Path,
+    inputs: &RunInputs,
+    effective: EffectiveSettings,
+    chosen_agents: ChosenAgents,
+) -> Result<CommonSettings, UserError> {
+    let typed_settings = effective.to_typed();
+    let ChosenAgents { agents, reserves, mut warnings, choice_note } = chosen_agents;
     let roster = project_roster(project_root, &typed_settings);
     let mut settings = typed_settings.run.clone();
     settings.agents = agents;

@@ -64,6 +64,7 @@ mod stories;
 mod story_field_failures;
 mod story_runs;
 mod story_sandbox;
+mod story_verification;
 mod stray_edits_unsandboxed;
 mod terminal_escapes;
 mod terminal_questions;

@@ -36,6 +36,8 @@ use crate::{
 pub const DEFAULT_MAX_CYCLES: u32 = 5;
 /// The message of the commit, unless another one was chosen.
 pub const DEFAULT_MESSAGE: &str = "Story {key}: {title}";
+/// The name of the one workspace of a story.
+pub const WORKSPACE_NAME: &str = "story";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoryOrder {

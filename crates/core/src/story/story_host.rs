@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-pub(super) use crate::development::performing::{StageEnd, environment_ending};
-
-/// The name of the one workspace of a story.
-pub(super) const WORKSPACE_NAME: &str = "story";
+pub(super) use crate::{
+    development::performing::{StageEnd, environment_ending},
+    story::order::WORKSPACE_NAME,
+};
 
 /// The host of a story, with what was asked.
 #[derive(Clone, Copy)]

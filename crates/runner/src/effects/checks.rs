@@ -25,7 +25,7 @@ use crate::workspaces::{TaskWorkspace, WorkspaceSource, development::GuardedFile
 const MAX_DIFFERENCES: usize = 10;
 
 /// Runs the checks. Returns `None` if the user ended one of them.
-pub(super) async fn run_checks(
+pub(crate) async fn run_checks(
     context: Arc<EffectContext>,
     effect_key: Key,
     request: RunChecks,
@@ -56,6 +56,14 @@ pub(super) async fn run_checks(
             outcome
         }
     }
+}
+
+/// Runs the checks in the user's checkout, as the user asked for it. Returns `None` if the user ended one of them.
+pub(crate) async fn run_checks_in_checkout(
+    context: &EffectContext,
+    checks: &[CheckSpec],
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    run_all(context, checks, context.project.root()).await
 }
 
 /// Finds the directory in which checks run, and reads what they must not change in the user's checkout.

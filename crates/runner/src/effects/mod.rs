@@ -3,6 +3,7 @@
 //! A new effect needs a row in the table of effects in `core`, a module here, and an arm in [`perform_effect`].
 
 mod ask;
+mod base_files;
 mod change_diff;
 mod change_listing;
 mod checks;
@@ -63,11 +64,14 @@ use crate::{
 };
 
 pub(crate) use ask::RecentOutputs;
+pub(crate) use base_files::BaseFiles;
+pub(crate) use checks::{run_checks, run_checks_in_checkout};
 pub(crate) use decision_files::{
     answers_in_files, clear_page_answer, decision_page_path, find_retained_workspaces, read_trusted_answers,
     remove_decision_page, reword_page, unusable_answers,
 };
 pub(crate) use own_files::{put_back_files, read_tracker_edits};
+pub(crate) use stories::read_story;
 
 /// What every effect may use.
 #[derive(Debug)]
@@ -104,6 +108,7 @@ pub(crate) struct RunMemory {
     /// The workspaces of approved patches that were landed.
     pub landed_workspaces: Mutex<BTreeSet<PathBuf>>,
     pub spare_tmp: Arc<SpareTmp>,
+    pub base_files: BaseFiles,
 }
 
 /// What did not count as the user's word.

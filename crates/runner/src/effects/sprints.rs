@@ -19,6 +19,7 @@ use super::{EffectContext, environment_fault, run_blocking};
 use crate::{
     Runner,
     git::heads::{self, FileTracking},
+    housekeeping::discarded_runs::{is_discarded, list_discarded},
     project::{bmad_project::BmadProject, sprint_facts, story_plan},
 };
 
@@ -85,6 +86,7 @@ fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
     let store = Store::open_read_only(&context.project.home_dir()).ok()?;
     let name_start = format!("{}-", StoryOrder::slug_of(key));
     let candidates = store.list_runs().ok()?.into_iter().filter(|run_id| run_id.as_str().starts_with(&name_start));
+    let discarded_runs = list_discarded(&context.project);
     candidates.into_iter().find(|run_id| {
         let Ok(entries) = store.read_entries(run_id, 0) else { return false };
         let run_view = RunView::from_entries(&entries);
@@ -92,6 +94,7 @@ fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
         let is_own = run_view.parent.as_ref().is_some_and(|parent| parent.run == context.run_id);
         is_same
             && !is_own
+            && !is_discarded(&discarded_runs, run_id, &run_view)
             && match run_view.phase {
                 RunPhase::Finished(_) => false,
                 RunPhase::Parked(_) => true,

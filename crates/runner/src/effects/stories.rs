@@ -41,7 +41,7 @@ use crate::{
     workspaces::development::{DevelopmentWorkspace, contents::StateReading},
 };
 
-pub(super) async fn read_story(context: Arc<EffectContext>, request: ReadStory) -> StoryReading {
+pub(crate) async fn read_story(context: Arc<EffectContext>, request: ReadStory) -> StoryReading {
     run_blocking(move || match try_read(&context, &request) {
         Ok(reading) => reading,
         Err(fault) => fault.into(),
@@ -59,7 +59,8 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
         add_earlier_changes(context, &workspace, since, &mut work)?;
     }
     let tree = workspace.agent_dir();
-    let read_base = |path: &str| workspace.read_base_file(path);
+    let base = workspace.base_commit();
+    let read_base = |path: &str| context.memory.base_files.read_file(base, path, || workspace.read_base_file(path));
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
     let facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };

@@ -3,6 +3,7 @@
 mod child_runs;
 mod run_locks;
 mod start_check;
+mod story_inspection;
 
 use std::{
     collections::HashMap,
@@ -13,7 +14,10 @@ use std::{
 
 use futures_util::stream::FuturesUnordered;
 use tokio::{
-    sync::{mpsc::unbounded_channel, watch},
+    sync::{
+        mpsc::{UnboundedSender, unbounded_channel},
+        watch,
+    },
     task::JoinSet,
 };
 use tribunal_agents::driver::LaunchEnv;
@@ -24,11 +28,13 @@ use tribunal_core::{
         event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
         ids::{BatchId, DecisionId, Hash, RunId},
         plan::RunPlan,
+        progress::AgentProgress,
         reason::RunEnding,
         run_kind::RunDriver,
         view::{RunPhase, RunView},
     },
     session::SessionAssignment,
+    tasks::fault::Fault,
 };
 use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
@@ -56,6 +62,7 @@ use crate::{
 
 pub use run_locks::RunHold;
 pub(crate) use run_locks::{exclusive_lock_name, run_lock_name};
+pub use story_inspection::{InspectedStory, StoryInspection};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -93,6 +100,8 @@ pub enum RunError {
     SettingsDoNotFit { run: RunId, cause: HostError },
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error("{fault}")]
+    Inspection { fault: Fault },
     #[error("run {run}: {cause}")]
     Host { run: RunId, cause: HostError },
 }
@@ -125,6 +134,13 @@ struct RunStart {
     plan: RunPlan,
     /// The run that asks for it, if it is a child.
     parent: Option<ParentRun>,
+}
+
+/// How the processes of a run and their supervisor tell each other something.
+struct ProcessChannels {
+    progress: UnboundedSender<AgentProgress>,
+    /// Tells running processes to end now.
+    end_requested: watch::Receiver<bool>,
 }
 
 /// What earlier processes of a run have left.
@@ -291,31 +307,13 @@ impl Runner {
         let (progress_sender, progress_receiver) = unbounded_channel();
         let (ending_sender, end_requested) = watch::channel(false);
         let spare_keeper = order.repeats_one_agent().then(Arc::<SpareKeeper>::default);
-        let effect_context = EffectContext {
-            project: self.project.clone(),
-            run_id: run_id.clone(),
-            settings,
-            order,
-            masker: self.masker.clone(),
-            launch_env: self.launch_env.clone(),
-            clones_root: self.clones_root.clone(),
-            progress: progress_sender,
-            memory: RunMemory::default(),
-            shared: self.shared.clone(),
-            permit_lane: self.shared.agent_permits.open_lane(),
-            process_policy: ProcessPolicy {
-                keeper: self.keeper.clone().map(|program| KeeperSetup {
-                    program,
-                    held_locks: locks.iter().map(HeldLock::lock_file).collect(),
-                    spare: spare_keeper.clone(),
-                }),
-                sandbox_support: self.sandbox_support,
-                process_mark: self.run_mark(run_id),
-                stop_requests: self.stop.clone(),
-                end_requested,
-                started_count: AtomicU64::new(0),
-            },
-        };
+        let keeper = self.keeper.clone().map(|program| KeeperSetup {
+            program,
+            held_locks: locks.iter().map(HeldLock::lock_file).collect(),
+            spare: spare_keeper.clone(),
+        });
+        let channels = ProcessChannels { progress: progress_sender, end_requested };
+        let effect_context = self.build_context(run_id, RunPlan { settings, order }, keeper, channels);
         let is_watched = effect_context.order.works_in_place() || effect_context.sandbox_policy().can_write_project();
         if is_watched {
             effect_context.shared.user_words.watch_run(WatchStart {
@@ -353,6 +351,37 @@ impl Runner {
             let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
         }
         Ok(ending)
+    }
+
+    /// Collects what the effects of a run may use.
+    fn build_context(
+        &self,
+        run_id: &RunId,
+        plan: RunPlan,
+        keeper: Option<KeeperSetup>,
+        channels: ProcessChannels,
+    ) -> EffectContext {
+        EffectContext {
+            project: self.project.clone(),
+            run_id: run_id.clone(),
+            settings: plan.settings,
+            order: plan.order,
+            masker: self.masker.clone(),
+            launch_env: self.launch_env.clone(),
+            clones_root: self.clones_root.clone(),
+            progress: channels.progress,
+            memory: RunMemory::default(),
+            shared: self.shared.clone(),
+            permit_lane: self.shared.agent_permits.open_lane(),
+            process_policy: ProcessPolicy {
+                keeper,
+                sandbox_support: self.sandbox_support,
+                process_mark: self.run_mark(run_id),
+                stop_requests: self.stop.clone(),
+                end_requested: channels.end_requested,
+                started_count: AtomicU64::new(0),
+            },
+        }
     }
 
     /// Lists the decision files in which the user wrote something that is not a valid answer.

@@ -206,8 +206,14 @@ pub fn find_commit(project_root: &Path, commit_name: &str) -> Result<Option<Comm
 pub fn is_ancestor(project_root: &Path, commit: &CommitId) -> bool {
     let Ok(repository) = GitRepository::open_at(project_root) else { return false };
     let head = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD"]).ok().flatten();
+    head.as_deref() != Some(commit.as_str()) && is_in_history(project_root, commit)
+}
+
+/// Whether a commit is a part of the history of the checkout, or its last commit.
+pub fn is_in_history(project_root: &Path, commit: &CommitId) -> bool {
+    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
     let merge_base = query_text(&repository, &["merge-base", commit.as_str(), "HEAD"]).ok().flatten();
-    merge_base.as_deref() == Some(commit.as_str()) && head.as_deref() != Some(commit.as_str())
+    merge_base.as_deref() == Some(commit.as_str())
 }
 
 /// How git treats a file of the checkout.

@@ -53,6 +53,12 @@ pub fn list_discarded(project: &Project) -> BTreeMap<RunId, u64> {
     run_dirs.filter_map(read_marker).collect()
 }
 
+/// Whether a run is in the trash, by itself or with the run that it is a child of.
+pub fn is_discarded(discarded_runs: &BTreeMap<RunId, u64>, run_id: &RunId, run_view: &RunView) -> bool {
+    let parent_id = run_view.parent.as_ref().map(|parent| &parent.run);
+    [Some(run_id), parent_id].into_iter().flatten().any(|run_id| discarded_runs.contains_key(run_id))
+}
+
 /// Moves a run to the trash. Its changes to the project's files stay.
 pub fn discard_run(project: &Project, run_view: &RunView, now_ms: u64) -> Result<(), DiscardError> {
     let Some(run_id) = &run_view.run_id else { return Ok(()) };

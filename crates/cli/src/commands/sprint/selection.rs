@@ -15,6 +15,7 @@ use tribunal_report::escape_line;
 use tribunal_runner::{
     Project, Runner,
     git::heads::{self, FileTracking},
+    housekeeping::discarded_runs::{is_discarded, list_discarded},
 };
 
 use crate::{
@@ -207,10 +208,16 @@ pub(super) fn refuse_open_run(
     find_subject: impl Fn(&RunOrder) -> Option<String>,
 ) -> Result<(), UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(()) };
+    let discarded_runs = list_discarded(project);
     for run_id in store.list_runs()? {
+        // A project may have hundreds of runs; most are about something else.
+        let run_start = RunView::from_entries(&store.last_entry_of(&run_id, &["run_started"])?);
+        let Some(subject) = run_start.order.as_ref().and_then(&find_subject) else { continue };
+        if is_discarded(&discarded_runs, &run_id, &run_start) {
+            continue;
+        }
         let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        let is_open = !matches!(run_view.phase, RunPhase::Finished(_));
-        if let Some(subject) = run_view.order.as_ref().filter(|_| is_open).and_then(&find_subject) {
+        if !matches!(run_view.phase, RunPhase::Finished(_)) {
             if Runner::is_live(project, &run_id) {
                 return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} is working on {subject}"))
                     .with_reason("Nothing was started.")

@@ -70,25 +70,32 @@ impl Runner {
         update_sink: &dyn UpdateSink,
     ) -> Result<Vec<HeldLock>, RunError> {
         let locks = &self.project.locks_dir();
-        let project_error = |cause| RunError::Project { project: locks.clone(), cause };
         // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
-        let run_guard =
-            self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| match locked {
-                LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
-                LockFailure::IoFailed(cause) => project_error(cause),
-            })?;
-        let mut guards = vec![run_guard];
+        let mut guards = vec![self.take_run_lock(run_id, update_sink).await?];
         if let Some(lock_name) = exclusive_lock_name(order) {
             let subject_guard =
                 self.take_lock(locks, lock_name, run_id, update_sink).await.map_err(|locked| match locked {
                     LockFailure::HeldBy(holder) => {
                         RunError::SubjectLocked { subject: order.title(), by: holder.run_id }
                     }
-                    LockFailure::IoFailed(cause) => project_error(cause),
+                    LockFailure::IoFailed(cause) => RunError::Project { project: locks.clone(), cause },
                 })?;
             guards.push(subject_guard);
         }
         Ok(guards)
+    }
+
+    /// Takes the lock of the run alone.
+    pub(super) async fn take_run_lock(
+        &self,
+        run_id: &RunId,
+        update_sink: &dyn UpdateSink,
+    ) -> Result<HeldLock, RunError> {
+        let locks = &self.project.locks_dir();
+        self.take_lock(locks, run_lock_name(run_id), run_id, update_sink).await.map_err(|locked| match locked {
+            LockFailure::HeldBy(_) => RunError::RunLocked { run: run_id.clone() },
+            LockFailure::IoFailed(cause) => RunError::Project { project: locks.clone(), cause },
+        })
     }
 
     async fn take_lock(

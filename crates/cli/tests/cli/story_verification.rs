@@ -1,0 +1,98 @@
+//! `tribunal verify STORY`: the check of a run, made by hand, where the work is.
+
+use std::fs;
+
+use crate::{
+    common::{CommandOutput, Sandbox},
+    loop_sandbox::run_git,
+    story_sandbox::{STORY, story_sandbox},
+};
+
+fn assert_exit(output: &CommandOutput, exit_code: i32) {
+    assert_eq!(output.exit_code, Some(exit_code), "{}{}", output.stdout, output.stderr);
+}
+
+/// The output without the line that names commits and directories.
+fn shown_lines(output: &CommandOutput) -> String {
+    output.stdout.lines().filter(|line| !line.contains("changes")).map(|line| format!("{line}\n")).collect()
+}
+
+/// A story whose agent writes the code and the test, but claims to have ticked the tasks.
+fn waiting_story() -> Sandbox {
+    let sandbox = story_sandbox("develop\nsed -i 's/- \\[x\\] Write tests/- [ ] Write tests/' $story\n");
+    let output = sandbox.run_tribunal(&["sprint", "1.2", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    sandbox
+}
+
+#[test]
+fn the_checks_run_on_a_story_that_has_landed() {
+    let sandbox = story_sandbox("develop\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 0);
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 0);
+    insta::assert_snapshot!(shown_lines(&output), @"
+    1-2-sift: verified, and done
+      board       done
+      story file  done
+      ✓ `sh check.sh` passed
+    ");
+    sandbox.write_file("src/mill.sh", "broken\n");
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 3);
+    insta::assert_snapshot!(shown_lines(&output), @"
+    1-2-sift: not verified
+      board       done
+      story file  done
+      ✗ `sh check.sh` failed with exit code 1: src/mill.sh:1:broken
+    ");
+    assert_exit(&sandbox.run_tribunal(&["verify", "1.2", "--skip-checks"]), 0);
+    let document = sandbox.run_json(&["verify", "1.2"]);
+    assert_eq!((&document["checks"][0]["passed"], &document["done"]), (&false.into(), &false.into()), "{document}");
+}
+
+#[test]
+fn a_check_whose_program_is_missing_says_nothing_about_the_work() {
+    let sandbox = story_sandbox("develop\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 0);
+    let output = sandbox.run_tribunal(&["verify", "1.2", "--base", "HEAD^"]);
+    assert_exit(&output, 0);
+    sandbox.write_file("check.sh", "exec no-such-program-here\n");
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 5);
+    assert!(output.stderr.contains("add `--skip-checks`"), "{}", output.stderr);
+}
+
+#[test]
+fn a_story_that_waits_is_verified_in_its_clone() {
+    let sandbox = waiting_story();
+    let document = sandbox.run_json(&["verify", "1.2"]);
+    assert_eq!(document["reasons"][0], "1 task not ticked, the first: Write tests (AC: 1, 2)", "{document}");
+    let clone = document["workspace"].as_str().unwrap().to_string();
+    // The user finishes it there by hand.
+    let story_path = format!("{clone}/{STORY}");
+    fs::write(&story_path, fs::read_to_string(&story_path).unwrap().replace("- [ ]", "- [x]")).unwrap();
+    assert_exit(&sandbox.run_tribunal(&["verify", "1.2"]), 0);
+    fs::write(format!("{clone}/src/sift.sh"), "broken\n").unwrap();
+    assert_exit(&sandbox.run_tribunal(&["verify", "1.2"]), 3);
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_story_that_was_given_up_can_be_begun_anew() {
+    let sandbox = waiting_story();
+    let run_id = sandbox.run_json(&["runs"])["runs"][0]["run"].as_str().unwrap().to_string();
+    let again = sandbox.run_tribunal(&["sprint", "1.2"]);
+    assert!(again.stderr.contains(&format!("or give it up: `tribunal discard {run_id}`")), "{}", again.stderr);
+    assert_exit(&sandbox.run_tribunal(&["discard", &run_id]), 0);
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 2);
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2", "--set", "sprint.max_cycles=1"]), 3);
+    // A sprint takes it as well.
+    let run_id = sandbox.run_json(&["runs"])["runs"][0]["run"].as_str().unwrap().to_string();
+    assert_exit(&sandbox.run_tribunal(&["discard", &run_id]), 0);
+    crate::story_sandbox::write_story_agent(&sandbox, "develop\n");
+    let output = sandbox.run_tribunal(&["sprint", "--max-stories", "1"]);
+    assert_exit(&output, 0);
+    assert!(run_git(&sandbox, &["log", "--format=%s"]).contains("Story 1-2-sift"), "{}", output.stderr);
+}

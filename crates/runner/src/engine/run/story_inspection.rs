@@ -1,0 +1,113 @@
+//! Makes the check that a run makes after each session of a story, for a user who asks for it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc::unbounded_channel, watch};
+use tribunal_core::{
+    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    engine::{
+        ids::{Key, RunId},
+        kinds::RunOrder,
+        plan::RunPlan,
+    },
+    story::{
+        facts::{ReadStory, StoryFacts, StoryPlace, StoryReading},
+        order::{StoryOrder, WORKSPACE_NAME},
+    },
+};
+use tribunal_supervise::KeeperSetup;
+
+use super::{ProcessChannels, RunError, Runner};
+use crate::{
+    effects::{EffectContext, PerformedEffect, read_story, run_checks, run_checks_in_checkout},
+    engine::{
+        stop_level::StopLevel,
+        updates::{RunUpdate, UpdateCallback},
+    },
+};
+
+/// A story whose work is to be checked.
+#[derive(Debug)]
+pub struct StoryInspection {
+    pub plan: RunPlan<StoryOrder>,
+    /// The run in whose workspace the work is. Without one the checks run in the checkout.
+    pub run_id: Option<RunId>,
+    pub checks: Vec<CheckSpec>,
+}
+
+/// What was found out about the work on a story.
+#[derive(Debug)]
+pub struct InspectedStory {
+    /// What files and git say, if the work is in a workspace.
+    pub facts: Option<Box<StoryFacts>>,
+    pub checks: ChecksReport,
+}
+
+impl Runner {
+    /// Reads what files and git say about a story in the workspace of a run that waits, and runs the checks on its work. Returns `None`
+    /// if the user ended the checks.
+    pub async fn inspect_story(&self, inspection: StoryInspection) -> Result<Option<InspectedStory>, RunError> {
+        let StoryInspection { plan, run_id: workspace_run, checks } = inspection;
+        let has_workspace = workspace_run.is_some();
+        if !has_workspace && checks.is_empty() {
+            return Ok(Some(InspectedStory { facts: None, checks: ChecksReport::default() }));
+        }
+        self.prepare_locks_dir()?;
+        let own_id = || RunId::new(format!("verify-{}", std::process::id()));
+        let run_id = workspace_run.unwrap_or_else(own_id);
+        // Nothing may work in the workspace meanwhile, and processes of a run that no process holds would be taken for strays.
+        let no_updates = UpdateCallback::new(|_: &RunId, _: RunUpdate<'_>| {});
+        let lock = self.take_run_lock(&run_id, &no_updates).await?;
+        let (end_sender, end_requested) = watch::channel(false);
+        let channels = ProcessChannels { progress: unbounded_channel().0, end_requested };
+        let read_request = ReadStory {
+            place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
+            story: plan.order.story.clone(),
+            since: plan.order.files.begun_at.clone(),
+        };
+        let plan = RunPlan { settings: plan.settings, order: RunOrder::Story(plan.order) };
+        let keeper =
+            self.keeper.clone().map(|program| KeeperSetup { program, held_locks: vec![lock.lock_file()], spare: None });
+        let context = Arc::new(self.build_context(&run_id, plan, keeper, channels));
+        let facts = match has_workspace {
+            true => match read_story(context.clone(), read_request).await {
+                StoryReading::Read(facts) => Some(facts),
+                StoryReading::Failed { fault } => return Err(RunError::Inspection { fault }),
+            },
+            false => None,
+        };
+        let place = has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) });
+        let checks = match self.run_until_stopped(context, place, checks, end_sender).await {
+            None => return Ok(None),
+            Some(ChecksOutcome::Ran(report)) => report,
+            Some(ChecksOutcome::Failed { fault }) => return Err(RunError::Inspection { fault }),
+        };
+        Ok(Some(InspectedStory { facts, checks }))
+    }
+
+    async fn run_until_stopped(
+        &self,
+        context: Arc<EffectContext>,
+        place: Option<CheckPlace>,
+        checks: Vec<CheckSpec>,
+        end_sender: watch::Sender<bool>,
+    ) -> Option<ChecksOutcome> {
+        let running = async {
+            let performed = match place {
+                Some(place) => run_checks(context, Key::new("verify"), RunChecks { place, checks }).await?,
+                None => run_checks_in_checkout(&context, &checks).await?,
+            };
+            let PerformedEffect { reply, .. } = performed;
+            Some(reply)
+        };
+        let mut running = std::pin::pin!(running);
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            outcome = &mut running => return outcome,
+            Ok(_) = stop.wait_for(|stop| *stop > StopLevel::Continue) => {}
+        }
+        // The processes are ended, and awaited.
+        end_sender.send_replace(true);
+        running.await
+    }
+}
