@@ -11,6 +11,7 @@ mod active_work;
 pub mod calls;
 mod cause_advice;
 mod child_runs;
+mod development_lines;
 mod development_text;
 mod display_mode;
 mod entry_filter;

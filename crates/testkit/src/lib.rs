@@ -7,6 +7,7 @@
 mod append_line;
 mod challenged_round;
 pub mod court;
+mod development_replies;
 mod dice;
 mod landed_run;
 mod loop_world;
@@ -18,6 +19,7 @@ mod record_table;
 pub mod samples;
 mod scripted_world;
 mod session_stamp;
+mod simulated_user;
 mod sprint_world;
 mod story_world;
 pub mod trial;

@@ -1,41 +1,38 @@
 //! A world for headless loops: a workspace in memory, an agent that follows a script or the dice, checks, commits and a branch.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
-        user_request::UserRequest,
-    },
+    decisions::{decision::Decision, user_request::UserRequest},
     development::{
-        changes::ChangeOutcome,
         check_scripts::ChangedScript,
-        checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, RunChecks},
+        checks::RunChecks,
         commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome},
         notices::NotifyOutcome,
-        workspace::{CheckboxCounts, CloseOutcome, CollectedFile, OpenOutcome, OpenedWorkspace, WorkspaceState},
+        workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
     },
     engine::{
         children::{ChildOutcome, ChildReport, ReportedFinding},
-        effect::{AskOutcome, Effect, Elapsed, FailedTask, PostOutcome, Reply, Requests},
+        effect::{Effect, Elapsed, PostOutcome, Reply, Requests},
         ids::{CommitId, Hash, RunId},
-        limits::{AgentUsage, UsageTotals},
-        reason::{RunOutcome, RunReason},
+        reason::RunReason,
         replayer::PendingEffect,
     },
-    review::{
-        finding::Severity,
-        subject::{ChangedPath, CodeChange},
-    },
+    review::finding::Severity,
     tasks::{
-        brief::{AgentReply, AgentTask, AnswerContent},
+        brief::AgentTask,
         fault::{Fault, FaultKind},
         status_report::TurnReport,
     },
 };
 
 use crate::{
+    development_replies::{
+        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, refused_commit_reply,
+        turn_reply,
+    },
     dice::Dice,
     record_table::RecordTable,
     samples,
+    simulated_user::{answer_at_random, answer_by_script, end_wait},
     trial::{EffectResult, SimulatedWorld},
 };
 
@@ -185,19 +182,10 @@ impl LoopWorld {
             self.work.content -= 1;
         }
         self.work.ticked = (self.work.ticked + turn.ticks).min(self.script.plan_total);
-        let workspace = Some(Box::new(self.workspace_state(task.collect.as_deref().unwrap_or_default())));
-        let usage = AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() };
+        let workspace = self.workspace_state(task.collect.as_deref().unwrap_or_default());
         if turn.fails {
             let fault = Fault::new(FaultKind::Exited { code: 1 }, "agent `sample` failed");
-            return Reply::Ask(AskOutcome::Failed(FailedTask {
-                fault,
-                usage,
-                output: None,
-                prompt: None,
-                endpoint: None,
-                strayed: Vec::new(),
-                workspace,
-            }));
+            return failed_turn_reply(fault, workspace);
         }
         let report = TurnReport {
             length: turn.answer.len() as u64,
@@ -205,49 +193,20 @@ impl LoopWorld {
             text: turn.answer,
             ..TurnReport::default()
         };
-        Reply::Ask(AskOutcome::Answered(AgentReply {
-            content: AnswerContent::Turn(Box::new(report)),
-            remarks: Vec::new(),
-            usage,
-            patch: None,
-            minutes: Default::default(),
-            prompt: Hash::new("prompt"),
-            output: Hash::new(format!("output {}", self.prompts.len())),
-            endpoint: None,
-            repeats: None,
-            strayed: Vec::new(),
-            session: None,
-            workspace,
-        }))
+        turn_reply(report, workspace, self.prompts.len())
     }
 
     fn run_checks(&mut self, run_checks: &RunChecks) -> Reply {
         let scripted = nth_or_last(&self.script.checks, self.work.check_runs).copied();
         self.work.check_runs += 1;
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
-        let status = if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } };
-        let results = run_checks.checks.iter().map(|check| CheckResult {
-            command: check.command.clone(),
-            status,
-            on_failure: check.on_failure,
-            output: if passes { String::new() } else { "3 tests failed".into() },
-            log: None,
-            elapsed_ms: 5,
-        });
-        Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+        checks_reply(run_checks, passes)
     }
 
     fn commit_work(&mut self, run_hooks: bool) -> Reply {
         if run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
-            return Reply::Commit(CommitOutcome::Refused(CheckResult {
-                command: tribunal_core::development::checks::CommandLine::from_shell_line("pre-commit"),
-                status: CheckStatus::Failed { exit_code: 1 },
-                on_failure: Default::default(),
-                output: "trailing spaces".into(),
-                log: None,
-                elapsed_ms: 1,
-            }));
+            return refused_commit_reply();
         }
         if self.work.committed_content == self.work.content {
             return Reply::Commit(CommitOutcome::Unchanged {
@@ -301,31 +260,20 @@ impl LoopWorld {
             })
             .collect();
         Reply::RunChild(ChildOutcome::Ended(ChildReport {
-            run: RunId::new(name),
-            outcome: Some(RunOutcome::Waiting),
-            reason: RunReason::ReviewOnly,
             detail: "findings are open".into(),
-            used: UsageTotals { tokens: 50, uncosted_tokens: 50, ..UsageTotals::default() },
-            worked_ms: 10,
             open_count: open_findings.len() as u32,
-            deferred_findings: Vec::new(),
             open_findings,
+            ..child_report(RunId::new(name), RunReason::ReviewOnly, 50)
         }))
     }
 
     /// What the user sends: the next scripted answer, if a question is open.
     fn user_requests(&mut self) -> Vec<UserRequest> {
-        let Some(decision) = self.open_decision.clone() else { return Vec::new() };
-        let choice = match self.is_random() {
-            true if self.dice.roll_percent(50) => {
-                decision.choices[self.dice.roll(decision.choices.len())].key.as_str().to_string()
-            }
-            true => return Vec::new(),
-            false if self.script.answers.is_empty() => return Vec::new(),
-            false => self.script.answers.remove(0).to_string(),
+        let answer = match self.is_random() {
+            true => answer_at_random(&mut self.open_decision, &mut self.dice),
+            false => answer_by_script(&mut self.open_decision, &mut self.script.answers),
         };
-        self.open_decision = None;
-        vec![UserRequest::Answer { decision: decision.id, answer: DecisionAnswer { choice, note: String::new() } }]
+        answer.into_iter().collect()
     }
 }
 
@@ -334,13 +282,7 @@ impl SimulatedWorld for LoopWorld {
         let reply = match &ask.effect {
             Effect::OpenWorkspace(_) => {
                 self.opened += 1;
-                Reply::OpenWorkspace(OpenOutcome::Opened(OpenedWorkspace {
-                    path: "/workspace".into(),
-                    base: CommitId::new("base"),
-                    state: self.workspace_state(&[]),
-                    scratchpad: ".tribunal/scratch/loop.md".into(),
-                    remarks: Vec::new(),
-                }))
+                opened_reply(self.workspace_state(&[]), ".tribunal/scratch/loop.md")
             }
             Effect::CloseWorkspace(_) => {
                 self.closed += 1;
@@ -351,13 +293,7 @@ impl SimulatedWorld for LoopWorld {
             Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
             Effect::Integrate(request) => self.integrate_work(request),
             Effect::Rebase(_) => self.rebase_work(),
-            Effect::ReadChange(read_change) => {
-                let files = vec![ChangedPath { path: "a.rs".into(), from: None }];
-                let range = read_change.title.clone();
-                Reply::ReadChange(ChangeOutcome::Listed {
-                    change: Box::new(CodeChange { range, files, ..CodeChange::default() }),
-                })
-            }
+            Effect::ReadChange(read_change) => change_reply(read_change, "a.rs"),
             Effect::RunChild(run_child) => self.review_child(&run_child.name),
             Effect::Notify(_) => Reply::Notify(NotifyOutcome::Notified),
             Effect::Post(post) => {
@@ -369,23 +305,9 @@ impl SimulatedWorld for LoopWorld {
             Effect::ReadRecords(request) => self.records.read_records(request),
             Effect::WriteRecords(request) => self.records.write_records(request, "trial"),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
-            Effect::Wait(wait) => {
-                let mut requests = self.user_requests();
-                if ask.resumed {
-                    requests.push(UserRequest::Resume);
-                }
-                if requests.is_empty() {
-                    return EffectResult::Park(wait.ending.clone());
-                }
-                Reply::Wait(Requests { requests })
-            }
+            Effect::Wait(wait) => return end_wait(wait, self.user_requests(), ask.resumed),
             other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)
     }
-}
-
-/// Returns the element for this time; the last one is repeated.
-fn nth_or_last<T>(elements: &[T], index: usize) -> Option<&T> {
-    elements.get(index).or(elements.last())
 }

@@ -38,6 +38,7 @@ use crate::{
     random_checks::{random_landing_results, run_random_checks},
     record_table::RecordTable,
     samples,
+    simulated_user::end_wait,
     trial::{EffectResult, SimulatedWorld},
 };
 
@@ -481,16 +482,7 @@ impl SimulatedWorld for RandomWorld {
             Effect::ReadRecords(request) => self.records.read_records(request),
             Effect::WriteRecords(request) => self.records.write_records(request, "trial"),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
-            Effect::Wait(wait) => {
-                let mut requests = self.user_requests();
-                if ask.resumed {
-                    requests.push(UserRequest::Resume);
-                }
-                if requests.is_empty() {
-                    return EffectResult::Park(wait.ending.clone());
-                }
-                Reply::Wait(Requests { requests })
-            }
+            Effect::Wait(wait) => return end_wait(wait, self.user_requests(), ask.resumed),
             // There are no child runs in this world, and nothing else is developed.
             other => samples::failed_effect_reply(other.kind()),
         };

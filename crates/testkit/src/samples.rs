@@ -118,11 +118,17 @@ pub fn frozen_reply(text: &str) -> Reply {
     }))
 }
 
-fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
-    Reply::Ask(AskOutcome::Answered(AgentReply {
+/// What one agent call uses.
+pub(crate) fn sample_usage() -> AgentUsage {
+    AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() }
+}
+
+/// An answer of an agent that worked in no workspace for development.
+pub(crate) fn agent_answer(content: AnswerContent, patch: Option<Patch>) -> AgentReply {
+    AgentReply {
         content,
         remarks: Vec::new(),
-        usage: AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() },
+        usage: sample_usage(),
         patch,
         minutes: Default::default(),
         prompt: Hash::new("prompt"),
@@ -132,7 +138,11 @@ fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
         strayed: Vec::new(),
         session: None,
         workspace: None,
-    }))
+    }
+}
+
+fn agent_reply(content: AnswerContent, patch: Option<Patch>) -> Reply {
+    Reply::Ask(AskOutcome::Answered(agent_answer(content, patch)))
 }
 
 pub fn findings_reply(raised: Vec<RaisedFinding>) -> Reply {
@@ -240,9 +250,9 @@ pub fn taken_in_reply(old_files: &[FrozenFile], new_text: &str) -> Reply {
     Reply::TakeIn(LandOutcome::Landed(LandedChange { hunks, text, hash, files, checks: Vec::new() }))
 }
 
-pub fn failed_task_reply(kind: FaultKind) -> Reply {
-    let fault = Fault::new(kind, "agent `sample` failed");
-    Reply::Ask(AskOutcome::Failed(FailedTask {
+/// A task that failed before anything was used or printed.
+pub(crate) fn failed_task(fault: Fault) -> FailedTask {
+    FailedTask {
         fault,
         usage: AgentUsage::default(),
         output: None,
@@ -250,7 +260,11 @@ pub fn failed_task_reply(kind: FaultKind) -> Reply {
         endpoint: None,
         strayed: Vec::new(),
         workspace: None,
-    }))
+    }
+}
+
+pub fn failed_task_reply(kind: FaultKind) -> Reply {
+    Reply::Ask(AskOutcome::Failed(failed_task(Fault::new(kind, "agent `sample` failed"))))
 }
 
 /// The reply of an effect of this kind that failed. It panics for a kind that cannot fail.

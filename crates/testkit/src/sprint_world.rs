@@ -9,16 +9,15 @@ use std::{
 
 use tribunal_core::{
     decisions::{
-        decision::{Decision, DecisionAnswer},
+        decision::Decision,
         user_request::{UserRemark, UserRequest},
     },
     development::notices::NotifyOutcome,
     engine::{
-        children::{ChildOutcome, ChildReport, FailedChild, RunChild},
+        children::{ChildOutcome, FailedChild, RunChild},
         effect::{Effect, PostOutcome, Reply, Requests},
         ids::{Key, RunId},
         kinds::RunOrder,
-        limits::UsageTotals,
         reason::{RunOutcome, RunReason},
         replayer::PendingEffect,
     },
@@ -34,8 +33,10 @@ use tribunal_core::{
 };
 
 use crate::{
+    development_replies::{child_report, uncosted_usage},
     dice::Dice,
     samples,
+    simulated_user::{answer_at_random, end_wait},
     trial::{EffectResult, SimulatedWorld},
 };
 
@@ -278,11 +279,11 @@ impl SprintWorld {
         let used = self.used.entry(story.key.clone()).or_default();
         let run = RunId::new(format!("story-{}-0000", story.key));
         if *used >= token_limit {
-            return ChildOutcome::Waiting(make_report(run, RunReason::Tokens, *used));
+            return ChildOutcome::Waiting(child_report(run, RunReason::Tokens, *used));
         }
         *used += STORY_TOKENS;
         let is_first = self.worked_on.insert(story.key.clone());
-        let report = |reason: RunReason| make_report(run.clone(), reason, *used);
+        let report = |reason: RunReason| child_report(run.clone(), reason, *used);
         match story.end {
             StoryEnd::Asks | StoryEnd::Abandoned if is_first => ChildOutcome::Waiting(report(RunReason::Blocked)),
             StoryEnd::Abandoned => ChildOutcome::Ended(report(RunReason::Abandoned)),
@@ -291,7 +292,7 @@ impl SprintWorld {
             StoryEnd::CrashesOnce if is_first => ChildOutcome::Failed(FailedChild {
                 run: Some(run.clone()),
                 fault: Fault::new(FaultKind::World, "the disk is gone"),
-                used: make_usage(*used),
+                used: uncosted_usage(*used),
             }),
             StoryEnd::LandsElsewhere => ChildOutcome::Ended(report(RunReason::GoalMet)),
             _ => {
@@ -330,11 +331,7 @@ impl SprintWorld {
             requests.push(UserRequest::Say(UserRemark::new(self.remarks.remove(0))));
         }
         let Some(dice) = &mut self.dice else { return requests };
-        if let Some(decision) = self.open_decision.take_if(|_| dice.roll_percent(50)) {
-            let choice = decision.choices[dice.roll(decision.choices.len())].key.as_str().to_string();
-            let answer = DecisionAnswer { choice, note: String::new() };
-            requests.push(UserRequest::Answer { decision: decision.id, answer });
-        }
+        requests.extend(answer_at_random(&mut self.open_decision, dice));
         for story in &mut self.stories {
             if !story.is_done && self.waiting.contains(&story.key) && dice.roll_percent(40) {
                 requests.push(UserRequest::ContinueChild { child: format!("story-{}", story.key) });
@@ -361,24 +358,6 @@ fn is_resolved(outcome: &ChildOutcome) -> bool {
     matches!(outcome, ChildOutcome::Ended(report) if report.outcome == Some(RunOutcome::Resolved))
 }
 
-fn make_usage(tokens: u64) -> UsageTotals {
-    UsageTotals { tokens, uncosted_tokens: tokens, ..UsageTotals::default() }
-}
-
-fn make_report(run: RunId, reason: RunReason, tokens: u64) -> ChildReport {
-    ChildReport {
-        run,
-        outcome: reason.outcome(),
-        reason,
-        detail: "as the script says".into(),
-        used: make_usage(tokens),
-        worked_ms: 10,
-        open_count: 0,
-        open_findings: Vec::new(),
-        deferred_findings: Vec::new(),
-    }
-}
-
 impl SimulatedWorld for SprintWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
@@ -394,16 +373,7 @@ impl SimulatedWorld for SprintWorld {
                 Reply::Post(PostOutcome::Posted)
             }
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.take_requests(ask.resumed) }),
-            Effect::Wait(wait) => {
-                let mut requests = self.take_requests(ask.resumed);
-                if ask.resumed {
-                    requests.push(UserRequest::Resume);
-                }
-                if requests.is_empty() {
-                    return EffectResult::Park(wait.ending.clone());
-                }
-                Reply::Wait(Requests { requests })
-            }
+            Effect::Wait(wait) => return end_wait(wait, self.take_requests(ask.resumed), ask.resumed),
             other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)

@@ -2,42 +2,39 @@
 //! panics if work lands that is not done.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
-        user_request::UserRequest,
-    },
+    decisions::{decision::Decision, user_request::UserRequest},
     development::{
-        changes::ChangeOutcome,
-        checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, RunChecks},
+        checks::RunChecks,
         commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseOutcome},
         notices::NotifyOutcome,
-        workspace::{CloseOutcome, OpenOutcome, OpenedWorkspace, PathChange, WorkspaceChange, WorkspaceState},
+        workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
     },
     engine::{
         children::{ChildOutcome, ChildReport, ReportedFinding},
-        effect::{AskOutcome, Effect, Elapsed, FailedTask, PostOutcome, Reply, Requests},
+        effect::{Effect, Elapsed, PostOutcome, Reply, Requests},
         ids::{CommitId, Hash, RunId},
-        limits::{AgentUsage, UsageTotals},
         reason::RunReason,
         replayer::PendingEffect,
     },
-    review::{
-        finding::Severity,
-        subject::{ChangedPath, CodeChange},
-    },
+    review::finding::Severity,
     story::facts::{
         StageFact, StoryFacts, StoryFileFacts, StoryReading, StoryStage, StoryWriting, TaskFact, WriteStory,
     },
     tasks::{
-        brief::{AgentReply, AgentTask, AnswerContent, TaskBrief},
+        brief::{AgentTask, TaskBrief},
         fault::{Fault, FaultKind},
         status_report::TurnReport,
     },
 };
 
 use crate::{
+    development_replies::{
+        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, refused_commit_reply,
+        turn_reply,
+    },
     dice::Dice,
     samples,
+    simulated_user::{answer_at_random, answer_by_script, end_wait},
     trial::{EffectResult, SimulatedWorld},
 };
 
@@ -249,7 +246,6 @@ impl StoryWorld {
         let deed = self.next_deed();
         let writes_story = brief.title.starts_with("create");
         self.apply_deed(deed, writes_story);
-        let usage = AgentUsage { input_tokens: 100, output_tokens: 20, ..AgentUsage::default() };
         let fault_kind = match deed {
             SessionDeed::Crashes | SessionDeed::FinishesAndCrashes => Some(FaultKind::Exited { code: 1 }),
             SessionDeed::GoesSilent => Some(FaultKind::Silent),
@@ -257,33 +253,12 @@ impl StoryWorld {
             SessionDeed::NeverActs => Some(FaultKind::NeverActive),
             _ => None,
         };
-        let workspace = Some(Box::new(self.workspace_state()));
+        let workspace = self.workspace_state();
         if let Some(fault_kind) = fault_kind {
-            return Reply::Ask(AskOutcome::Failed(FailedTask {
-                fault: Fault::new(fault_kind, "the agent failed"),
-                usage,
-                output: None,
-                prompt: None,
-                endpoint: None,
-                strayed: Vec::new(),
-                workspace,
-            }));
+            return failed_turn_reply(Fault::new(fault_kind, "the agent failed"), workspace);
         }
         let report = TurnReport { text: "Everything is done.".into(), ..TurnReport::default() };
-        Reply::Ask(AskOutcome::Answered(AgentReply {
-            content: AnswerContent::Turn(Box::new(report)),
-            remarks: Vec::new(),
-            usage,
-            patch: None,
-            minutes: Default::default(),
-            prompt: Hash::new("prompt"),
-            output: Hash::new(format!("output {}", self.prompts.len())),
-            endpoint: None,
-            repeats: None,
-            strayed: Vec::new(),
-            session: None,
-            workspace,
-        }))
+        turn_reply(report, workspace, self.prompts.len())
     }
 
     fn apply_deed(&mut self, deed: SessionDeed, writes_story: bool) {
@@ -310,28 +285,13 @@ impl StoryWorld {
         self.work.check_runs += 1;
         let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
         self.work.last_check_passed = passes;
-        let results = run_checks.checks.iter().map(|check| CheckResult {
-            command: check.command.clone(),
-            status: if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } },
-            on_failure: check.on_failure,
-            output: if passes { String::new() } else { "3 tests failed".into() },
-            log: None,
-            elapsed_ms: 5,
-        });
-        Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+        checks_reply(run_checks, passes)
     }
 
     fn commit_work(&mut self, run_hooks: bool) -> Reply {
         if run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
-            return Reply::Commit(CommitOutcome::Refused(CheckResult {
-                command: tribunal_core::development::checks::CommandLine::from_shell_line("pre-commit"),
-                status: CheckStatus::Failed { exit_code: 1 },
-                on_failure: Default::default(),
-                output: "trailing spaces".into(),
-                log: None,
-                elapsed_ms: 1,
-            }));
+            return refused_commit_reply();
         }
         if self.work.committed == self.work.content && !run_hooks {
             let tip = CommitId::new(format!("commit{}", self.work.commits));
@@ -375,15 +335,10 @@ impl StoryWorld {
             }
         };
         let report = ChildReport {
-            run: RunId::new(name),
-            outcome: reason.outcome(),
-            reason,
-            detail: "as the script says".into(),
-            used: UsageTotals { tokens: 50, uncosted_tokens: 50, ..UsageTotals::default() },
-            worked_ms: 10,
             open_count: open_findings.len() as u32,
             open_findings,
             deferred_findings,
+            ..child_report(RunId::new(name), reason, 50)
         };
         Reply::RunChild(match end {
             ReviewEnd::Clean | ReviewEnd::Deferred => ChildOutcome::Ended(report),
@@ -415,30 +370,18 @@ impl StoryWorld {
         if let Some(child) = self.work.waiting_child.take_if(|_| self.open_decision.is_none()) {
             return vec![UserRequest::ContinueChild { child }];
         }
-        let Some(decision) = self.open_decision.clone() else { return Vec::new() };
-        let choice = match self.is_random() {
-            true if self.dice.roll_percent(50) => {
-                decision.choices[self.dice.roll(decision.choices.len())].key.as_str().to_string()
-            }
-            true => return Vec::new(),
-            false if self.script.answers.is_empty() => return Vec::new(),
-            false => self.script.answers.remove(0).to_string(),
+        let answer = match self.is_random() {
+            true => answer_at_random(&mut self.open_decision, &mut self.dice),
+            false => answer_by_script(&mut self.open_decision, &mut self.script.answers),
         };
-        self.open_decision = None;
-        vec![UserRequest::Answer { decision: decision.id, answer: DecisionAnswer { choice, note: String::new() } }]
+        answer.into_iter().collect()
     }
 }
 
 impl SimulatedWorld for StoryWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
-            Effect::OpenWorkspace(_) => Reply::OpenWorkspace(OpenOutcome::Opened(OpenedWorkspace {
-                path: "/workspace".into(),
-                base: CommitId::new("base"),
-                state: self.workspace_state(),
-                scratchpad: ".tribunal/scratch/story.md".into(),
-                remarks: Vec::new(),
-            })),
+            Effect::OpenWorkspace(_) => opened_reply(self.workspace_state(), ".tribunal/scratch/story.md"),
             Effect::CloseWorkspace(_) => {
                 self.closed += 1;
                 Reply::CloseWorkspace(CloseOutcome::Closed)
@@ -461,12 +404,7 @@ impl SimulatedWorld for StoryWorld {
                 true => RebaseOutcome::Conflict { paths: vec!["a.txt".into()] },
                 false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
             }),
-            Effect::ReadChange(read_change) => {
-                let files = vec![ChangedPath { path: "src/a.rs".into(), from: None }];
-                let range = read_change.title.clone();
-                let change = CodeChange { range, files, ..CodeChange::default() };
-                Reply::ReadChange(ChangeOutcome::Listed { change: Box::new(change) })
-            }
+            Effect::ReadChange(read_change) => change_reply(read_change, "src/a.rs"),
             Effect::RunChild(run_child) => self.review_child(&run_child.name),
             Effect::Notify(_) => Reply::Notify(NotifyOutcome::Notified),
             Effect::Post(post) => {
@@ -476,23 +414,9 @@ impl SimulatedWorld for StoryWorld {
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
             Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
-            Effect::Wait(wait) => {
-                let mut requests = self.user_requests();
-                if ask.resumed {
-                    requests.push(UserRequest::Resume);
-                }
-                if requests.is_empty() {
-                    return EffectResult::Park(wait.ending.clone());
-                }
-                Reply::Wait(Requests { requests })
-            }
+            Effect::Wait(wait) => return end_wait(wait, self.user_requests(), ask.resumed),
             other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)
     }
-}
-
-/// Returns the element for this time; the last one is repeated.
-fn nth_or_last<T>(elements: &[T], index: usize) -> Option<&T> {
-    elements.get(index).or(elements.last())
 }

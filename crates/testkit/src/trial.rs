@@ -1,7 +1,7 @@
 //! A host without real effects: it drives a workflow over the real replayer, with a journal in memory and a chosen moment of
 //! death.
 
-use std::{future::Future, pin::Pin};
+use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use serde_json::Value;
 
@@ -131,6 +131,28 @@ impl<W: SimulatedWorld> TrialRun<W> {
                 },
             }
         }
+    }
+
+    /// Executes the workflow of the order until it has ended, at most `max_lives` times. The dice kill some of these executions, and
+    /// half an hour passes whenever the run waits for the user. Returns the reasons why it waited and ended, or what went wrong.
+    pub fn run_random_lives(&mut self, dice: &mut Dice, max_lives: u32) -> Result<BTreeSet<&'static str>, String> {
+        let mut reasons = BTreeSet::new();
+        for life in 0..max_lives {
+            let kill_at = dice.roll_percent(40).then(|| dice.roll(60));
+            match self.run_workflow(ordered_workflow, kill_at) {
+                TrialOutcome::Done(ending) => {
+                    reasons.insert(ending.reason.code());
+                    return Ok(reasons);
+                }
+                TrialOutcome::Parked(ending) => {
+                    reasons.insert(ending.reason.code());
+                    self.waited_ms += 31 * 60_000;
+                }
+                TrialOutcome::Killed => {}
+                unexpected => return Err(format!("life {life}: {unexpected:?}")),
+            }
+        }
+        Err(format!("it has not ended after {max_lives} lives"))
     }
 
     /// The number of writes of all executions so far.

@@ -231,14 +231,7 @@ fn apply_pending_requests(store: &Store, shown_run: &mut ShownRun) -> Result<(),
     for stored_request in store.pending_requests(&run_id)? {
         match stored_request.request {
             UserRequest::Answer { decision: decision_id, answer } => {
-                let open_decision = shown_run
-                    .run_view
-                    .decisions
-                    .iter_mut()
-                    .find(|known_decision| known_decision.id == decision_id && known_decision.answer.is_none());
-                if let Some(open_decision) = open_decision {
-                    open_decision.answer = Some(answer);
-                }
+                shown_run.run_view.apply_pending_answer(&decision_id, answer);
             }
             UserRequest::Say(message) => shown_run.details.undelivered.push(message),
             UserRequest::Resume

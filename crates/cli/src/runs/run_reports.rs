@@ -42,10 +42,8 @@ pub(crate) fn read_report(
 fn read_view(store: &Store, run_id: &RunId) -> Result<RunView, UserError> {
     let mut run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
     for stored_request in store.pending_requests(run_id)? {
-        let UserRequest::Answer { decision: decision_id, answer } = stored_request.request else { continue };
-        let mut open_decisions = run_view.decisions.iter_mut().filter(|decision| decision.answer.is_none());
-        if let Some(open_decision) = open_decisions.find(|decision| decision.id == decision_id) {
-            open_decision.answer = Some(answer);
+        if let UserRequest::Answer { decision: decision_id, answer } = stored_request.request {
+            run_view.apply_pending_answer(&decision_id, answer);
         }
     }
     Ok(run_view)

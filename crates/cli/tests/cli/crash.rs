@@ -3,10 +3,7 @@
 //! whose reply was recorded, and must not leave a half-written file. It is also killed inside effects, around every rename. A
 //! sample of the points is tried here; `cargo xtask crash` tries all.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    os::unix::process::ExitStatusExt,
-};
+use std::{collections::BTreeSet, os::unix::process::ExitStatusExt};
 
 use serde_json::Value;
 
@@ -14,6 +11,7 @@ use crate::{
     common::{PRD, Sandbox},
     crash_damage::KilledKind,
     fault_points::{Coverage, try_fault_points},
+    loop_sandbox::count_calls,
 };
 
 /// What the tests of damaged journals need to know about reviews.
@@ -71,15 +69,6 @@ fn collect_result(sandbox: &Sandbox) -> ReviewResult {
     }
 }
 
-/// Returns the number of agent calls so far, by task.
-fn calls_by_task(sandbox: &Sandbox) -> BTreeMap<String, usize> {
-    let mut call_counts = BTreeMap::new();
-    for task in std::fs::read_to_string(sandbox.path_of("../calls")).unwrap_or_default().lines() {
-        *call_counts.entry(task.to_string()).or_default() += 1;
-    }
-    call_counts
-}
-
 /// Returns the tasks whose reply is in the journal.
 fn recorded_tasks(sandbox: &Sandbox) -> BTreeSet<String> {
     let Some(run_id) = sandbox.run_ids().pop() else { return BTreeSet::new() };
@@ -102,7 +91,7 @@ fn survives_kill(fault_point: &str, reference: &ReviewResult) -> bool {
     let was_killed = output.status.signal() == Some(9);
     assert!(was_killed || output.status.success(), "{fault_point}: {output:?}");
     if was_killed {
-        let (calls_before, recorded_keys) = (calls_by_task(&sandbox), recorded_tasks(&sandbox));
+        let (calls_before, recorded_keys) = (count_calls(&sandbox), recorded_tasks(&sandbox));
         let resume_args: &[&str] =
             if sandbox.run_ids().is_empty() { &["review", PRD, "--json"] } else { &["resume", "--json"] };
         // A run that was killed after its last commit has ended, so there is nothing to resume.
@@ -110,7 +99,7 @@ fn survives_kill(fault_point: &str, reference: &ReviewResult) -> bool {
             let output = run_with_fault(&sandbox, resume_args, "");
             assert!(output.status.success(), "{fault_point}: {output:?}");
         }
-        let calls_after = calls_by_task(&sandbox);
+        let calls_after = count_calls(&sandbox);
         for task in recorded_keys {
             assert_eq!(
                 calls_before.get(&task),

@@ -12,7 +12,10 @@ use std::{
 use serde_json::Value;
 use tribunal_testkit::Dice;
 
-use crate::common::{CommandOutput, Sandbox, scripted_agent_path};
+use crate::{
+    common::{CommandOutput, Sandbox, scripted_agent_path},
+    loop_sandbox::count_calls,
+};
 
 const FILE_COUNT: usize = 40;
 const FLAWS_PER_FILE: usize = 5;
@@ -130,15 +133,6 @@ fn user_files(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     files_by_name
 }
 
-/// Returns the number of agent calls so far, by task.
-fn calls_by_task(sandbox: &Sandbox) -> BTreeMap<String, usize> {
-    let mut call_counts = BTreeMap::new();
-    for task in fs::read_to_string(sandbox.path_of("../calls")).unwrap_or_default().lines() {
-        *call_counts.entry(task.to_string()).or_default() += 1;
-    }
-    call_counts
-}
-
 fn counting_command(sandbox: &Sandbox, args: &[&str]) -> Command {
     let mut command = sandbox.tribunal_command(args);
     command.env("TRIBUNAL_CALLS", sandbox.path_of("../calls"));
@@ -231,7 +225,7 @@ fn kill_repeatedly(kill_count: usize) {
     for kill in 0..kill_count {
         let recorded_events = journal_events(&sandbox);
         let recorded_ids: BTreeSet<&str> = recorded_events.iter().filter_map(|event| event["id"].as_str()).collect();
-        let call_counts = calls_by_task(&sandbox);
+        let call_counts = count_calls(&sandbox);
         for event in &recorded_events {
             if event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered" {
                 let task = event["key"].as_str().unwrap();
@@ -252,7 +246,7 @@ fn kill_repeatedly(kill_count: usize) {
     }
     assert!(!run_until_killed(&sandbox, &["resume", "--json"], "", usize::MAX));
     assert!(paid_calls.len() > 10, "the journal's answers were looked at: {paid_calls:?}");
-    let call_counts = calls_by_task(&sandbox);
+    let call_counts = count_calls(&sandbox);
     for (task, call_count) in paid_calls {
         assert_eq!(call_counts[&task], call_count, "{task} was recorded and asked again");
     }

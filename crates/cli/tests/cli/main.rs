@@ -16,6 +16,7 @@ mod crash;
 mod crash_change;
 mod crash_children;
 mod crash_damage;
+mod crash_harness;
 mod crash_loop;
 mod crash_sprint;
 mod crash_story;

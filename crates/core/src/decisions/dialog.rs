@@ -35,6 +35,14 @@ pub struct UserDialog {
     pub strays: StrayEdits,
 }
 
+/// An answer of the user that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedAnswer {
+    /// What was asked.
+    pub topic: DecisionTopic,
+    pub choice: ChoiceKey,
+}
+
 impl UserDialog {
     /// The id of the next question to the user.
     pub fn next_decision_id(&self) -> DecisionId {
@@ -91,6 +99,21 @@ impl UserDialog {
             self.remember_remark(host, UserRemark::new(user_answer.note.clone()));
         }
         Some(topic)
+    }
+
+    /// Takes in a remark or an answer; all other requests are up to the kind of run. Returns the answer if it counts.
+    pub fn take_request(&mut self, host: &dyn Host, request: UserRequest) -> Option<CountedAnswer> {
+        match request {
+            UserRequest::Say(remark) => {
+                self.remember_remark(host, remark);
+                None
+            }
+            UserRequest::Answer { decision, answer } => {
+                let topic = self.record_answer(host, &decision, &answer)?;
+                Some(CountedAnswer { topic, choice: answer.choice_key()? })
+            }
+            _ => None,
+        }
     }
 
     /// Withdraws the open questions that `is_settled` selects.

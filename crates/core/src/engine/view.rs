@@ -3,12 +3,12 @@
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::Decision,
+    decisions::decision::{Decision, DecisionAnswer},
     engine::{
         children::ChildStanding,
         effect::{AskOutcome, AwaitReset, Effect, Reply, WaitCause},
         event::{JournalEntry, ParentRun, RunEvent, RunSummary},
-        ids::{AgentName, FindingId, RunId},
+        ids::{AgentName, DecisionId, FindingId, RunId},
         kind_view::{KindView, ViewedKind},
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         limits::RunUsage,
@@ -334,6 +334,14 @@ impl RunView {
     /// Returns the decisions without an answer.
     pub fn open_decisions(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.answer.is_none())
+    }
+
+    /// Takes over an answer that the run has not read yet. The first answer to a decision counts.
+    pub fn apply_pending_answer(&mut self, decision_id: &DecisionId, answer: DecisionAnswer) {
+        let mut open_decisions = self.decisions.iter_mut().filter(|decision| decision.answer.is_none());
+        if let Some(open_decision) = open_decisions.find(|decision| decision.id == *decision_id) {
+            open_decision.answer = Some(answer);
+        }
     }
 }
 /// Says in the question about a session why it was released. The workflow posted it when it began to wait for the session.

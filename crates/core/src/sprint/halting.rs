@@ -108,21 +108,17 @@ pub(super) fn apply_requests(
                     state.standings.insert(key, StoryStanding::Answered);
                 }
             }
-            UserRequest::Answer { decision, answer } => {
-                let topic = state.dialog.record_answer(host.host, &decision, &answer);
-                match (topic, answer.choice_key()) {
-                    (Some(_), Some(ChoiceKey::More)) => {
-                        state.spent.grants += 1;
-                        state.spent.failures_in_a_row = 0;
-                    }
-                    (Some(_), Some(ChoiceKey::Skip)) => {
-                        let detail = format!("{} done before you ended the sprint", state.done);
-                        return Some(RunEnding::new(RunReason::Abandoned, detail));
-                    }
-                    _ => {}
+            request => match state.dialog.take_request(host.host, request).map(|answered| answered.choice) {
+                Some(ChoiceKey::More) => {
+                    state.spent.grants += 1;
+                    state.spent.failures_in_a_row = 0;
                 }
-            }
-            _ => {}
+                Some(ChoiceKey::Skip) => {
+                    let detail = format!("{} done before you ended the sprint", state.done);
+                    return Some(RunEnding::new(RunReason::Abandoned, detail));
+                }
+                _ => {}
+            },
         }
     }
     None

@@ -137,20 +137,10 @@ pub(super) fn apply_requests(
     state: &mut StoryState,
     requests: Vec<UserRequest>,
 ) -> Option<RunEnding> {
-    for request in requests {
-        match request {
-            UserRequest::Say(remark) => state.dialog.remember_remark(host.host, remark),
-            UserRequest::Answer { decision, answer } => {
-                let topic = state.dialog.record_answer(host.host, &decision, &answer);
-                let Some(choice) = answer.choice_key() else { continue };
-                if let Some(ending) = topic.and_then(|topic| apply_answer(host, state, &topic, choice)) {
-                    return Some(ending);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    requests.into_iter().find_map(|request| {
+        let answered = state.dialog.take_request(host.host, request)?;
+        apply_answer(host, state, &answered.topic, answered.choice)
+    })
 }
 
 fn apply_answer(

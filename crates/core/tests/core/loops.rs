@@ -394,7 +394,7 @@ fn count_answers(trial: &TrialRun<LoopWorld>) -> usize {
 
 #[test]
 fn every_loop_ends_within_its_limits_in_random_worlds() {
-    let mut outcomes = BTreeSet::new();
+    let mut outcomes: BTreeSet<&str> = BTreeSet::new();
     for seed in 0..150 {
         let mut dice = Dice::new(seed);
         let mut plan = sample_plan();
@@ -405,24 +405,8 @@ fn every_loop_ends_within_its_limits_in_random_worlds() {
         let max_iterations = plan.order.pacing.max_iterations;
         let mut trial =
             TrialRun::new(plan, LoopWorld::new(LoopScript { plan_total: 4, ..LoopScript::default() }, seed), seed);
-        let mut ended = false;
-        for life in 0..60 {
-            let kill_at = dice.roll_percent(40).then(|| dice.roll(60));
-            match trial.run_workflow(ordered_workflow, kill_at) {
-                TrialOutcome::Done(ending) => {
-                    outcomes.insert(ending.reason.code());
-                    ended = true;
-                    break;
-                }
-                TrialOutcome::Parked(ending) => {
-                    outcomes.insert(ending.reason.code());
-                    trial.waited_ms += 31 * 60_000;
-                }
-                TrialOutcome::Killed => {}
-                unexpected => panic!("seed {seed}, life {life}: {unexpected:?}"),
-            }
-        }
-        assert!(ended, "seed {seed} has not ended");
+        let reasons = trial.run_random_lives(&mut dice, 60);
+        outcomes.extend(reasons.unwrap_or_else(|problem| panic!("seed {seed}: {problem}")));
         let is_grant =
             |event: &RunEvent| matches!(event, RunEvent::DecisionAnswered { answer, .. } if answer.choice == "more");
         let grants = trial.journal.iter().filter(|entry| is_grant(&entry.event)).count() as u32;

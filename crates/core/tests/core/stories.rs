@@ -302,7 +302,7 @@ fn killed_at_every_write_a_story_comes_to_the_same_end() {
 /// The world panics if work lands that is not done, not checked or not reviewed.
 #[test]
 fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverified() {
-    let mut outcomes = BTreeSet::new();
+    let mut outcomes: BTreeSet<&str> = BTreeSet::new();
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
         let mut plan = sample_plan();
@@ -315,24 +315,8 @@ fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverifie
         }
         let script = StoryScript { lacks_file, ..StoryScript::default() };
         let mut trial = TrialRun::new(plan, StoryWorld::new(script, seed), seed);
-        let mut ended = false;
-        for life in 0..120 {
-            let kill_at = dice.roll_percent(40).then(|| dice.roll(60));
-            match trial.run_workflow(ordered_workflow, kill_at) {
-                TrialOutcome::Done(ending) => {
-                    outcomes.insert(ending.reason.code());
-                    ended = true;
-                    break;
-                }
-                TrialOutcome::Parked(ending) => {
-                    outcomes.insert(ending.reason.code());
-                    trial.waited_ms += 31 * 60_000;
-                }
-                TrialOutcome::Killed => {}
-                unexpected => panic!("seed {seed}, life {life}: {unexpected:?}"),
-            }
-        }
-        assert!(ended, "seed {seed} has not ended");
+        let reasons = trial.run_random_lives(&mut dice, 120);
+        outcomes.extend(reasons.unwrap_or_else(|problem| panic!("seed {seed}: {problem}")));
     }
     for expected in ["goal_met", "blocked", "abandoned", "environment", "baseline", "tokens"] {
         assert!(outcomes.contains(expected), "{expected} is missing in {outcomes:?}");

@@ -11,14 +11,12 @@ use tribunal_core::{
 
 use super::{LoopReporter, describe_iteration};
 use crate::{
+    development_lines::{LandedPlace, write_baseline, write_landed, write_prepared},
     kind_reporter::KindLines,
     line_buffer::LineBuffer,
-    phrases::{self, format_count},
+    phrases::format_count,
     style::{LineMark, TextStyle},
 };
-
-/// The most lines that are shown of the output of a check.
-const MAX_OUTPUT_LINES: usize = 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopLines;
@@ -26,30 +24,8 @@ pub(crate) struct LoopLines;
 impl KindLines<LoopReporter> for LoopLines {
     fn write_event(&mut self, event: &LoopEvent, _: &RunView, lines: &mut LineBuffer) {
         match event {
-            LoopEvent::LoopPrepared { path, base, remarks } => {
-                let line_text = format!("workspace: {path} at {}", base.short_hex());
-                lines.write_wrapped(0, TextStyle::Plain, &line_text);
-                for remark in remarks {
-                    lines.write_marked(2, LineMark::WARNING, remark);
-                }
-            }
-            LoopEvent::LoopBaseline { results, .. } => {
-                let elapsed_ms: u64 = results.iter().map(|result| result.elapsed_ms).sum();
-                for result in results.iter().filter(|result| !result.status.is_passed()) {
-                    lines.write_marked(2, LineMark::FAILED, &format!("`{}` {}", result.command, result.status));
-                    for output_line in last_lines(&result.output) {
-                        lines.write_wrapped(4, TextStyle::Dim, output_line);
-                    }
-                }
-                if results.iter().all(|result| result.status.is_passed()) {
-                    let line_text = format!(
-                        "checks pass on the untouched workspace ({}, {})",
-                        format_count(results.len() as u32, "check"),
-                        phrases::format_duration(elapsed_ms)
-                    );
-                    lines.write_marked(2, LineMark::DONE, &line_text);
-                }
-            }
+            LoopEvent::LoopPrepared { path, base, remarks } => write_prepared(path, base, remarks, lines),
+            LoopEvent::LoopBaseline { results, .. } => write_baseline(results, lines),
             LoopEvent::IterationEnded { iteration, report } => {
                 let line_text = format!("iteration {iteration}: {}", describe_iteration(report));
                 lines.write_marked(2, iteration_mark(report), &line_text);
@@ -76,16 +52,8 @@ impl KindLines<LoopReporter> for LoopLines {
             // The ending, which follows, says what was kept.
             LoopEvent::LoopClosed { .. } => {}
             LoopEvent::LoopLanded { commit, branch, checkout_moved, in_the_way } => {
-                let checkout_text = if *checkout_moved { ", and your checkout with it" } else { "" };
-                let line_text = match in_the_way.is_empty() {
-                    true => format!("{branch} is at {} now{checkout_text}", commit.short_hex()),
-                    false => format!(
-                        "the work is on {branch} at {}: your uncommitted changes of {} were in the way",
-                        commit.short_hex(),
-                        in_the_way.join(", ")
-                    ),
-                };
-                lines.write_marked(2, LineMark::DONE, &line_text);
+                let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
+                write_landed("work", &landed, lines);
             }
         }
     }
@@ -104,12 +72,6 @@ impl KindLines<LoopReporter> for LoopLines {
     fn name_retried_worker(&self, _: &Key, _: &AgentTask) -> String {
         "agent".into()
     }
-}
-
-/// Returns the end of an output, where tools say what failed.
-fn last_lines(output: &str) -> Vec<&str> {
-    let filled_lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    filled_lines[filled_lines.len().saturating_sub(MAX_OUTPUT_LINES)..].to_vec()
 }
 
 fn iteration_mark(report: &IterationReport) -> LineMark {

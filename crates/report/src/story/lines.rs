@@ -13,14 +13,12 @@ use tribunal_core::{
 
 use super::{StoryReporter, describe_review, describe_session};
 use crate::{
+    development_lines::{LandedPlace, write_baseline, write_landed, write_prepared},
     kind_reporter::KindLines,
     line_buffer::LineBuffer,
-    phrases::{self, format_count},
+    phrases::format_count,
     style::{LineMark, TextStyle},
 };
-
-/// The most lines that are shown of the output of a check.
-const MAX_OUTPUT_LINES: usize = 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoryLines;
@@ -28,30 +26,8 @@ pub(crate) struct StoryLines;
 impl KindLines<StoryReporter> for StoryLines {
     fn write_event(&mut self, event: &StoryEvent, _: &RunView, lines: &mut LineBuffer) {
         match event {
-            StoryEvent::StoryPrepared { path, base, remarks } => {
-                let line_text = format!("workspace: {path} at {}", base.short_hex());
-                lines.write_wrapped(0, TextStyle::Plain, &line_text);
-                for remark in remarks {
-                    lines.write_marked(2, LineMark::WARNING, remark);
-                }
-            }
-            StoryEvent::StoryBaseline { results } => {
-                let elapsed_ms: u64 = results.iter().map(|result| result.elapsed_ms).sum();
-                for result in results.iter().filter(|result| !result.status.is_passed()) {
-                    lines.write_marked(2, LineMark::FAILED, &format!("`{}` {}", result.command, result.status));
-                    for output_line in last_lines(&result.output) {
-                        lines.write_wrapped(4, TextStyle::Dim, output_line);
-                    }
-                }
-                if results.iter().all(|result| result.status.is_passed()) {
-                    let line_text = format!(
-                        "checks pass on the untouched workspace ({}, {})",
-                        format_count(results.len() as u32, "check"),
-                        phrases::format_duration(elapsed_ms)
-                    );
-                    lines.write_marked(2, LineMark::DONE, &line_text);
-                }
-            }
+            StoryEvent::StoryPrepared { path, base, remarks } => write_prepared(path, base, remarks, lines),
+            StoryEvent::StoryBaseline { results } => write_baseline(results, lines),
             StoryEvent::StorySession { session, step, report } => write_session(*session, *step, report, lines),
             // What was done says the line of its session; the landing says it by itself.
             StoryEvent::StoryStepDone { .. } | StoryEvent::StoryClosed { .. } => {}
@@ -67,16 +43,8 @@ impl KindLines<StoryReporter> for StoryLines {
                 lines.write_wrapped(4, TextStyle::Dim, &format!("work so far kept as commit {}", commit.short_hex()));
             }
             StoryEvent::StoryLanded { commit, branch, checkout_moved, in_the_way, changed_controls } => {
-                let checkout_text = if *checkout_moved { ", and your checkout with it" } else { "" };
-                let line_text = match in_the_way.is_empty() {
-                    true => format!("{branch} is at {} now{checkout_text}", commit.short_hex()),
-                    false => format!(
-                        "the story is on {branch} at {}: your uncommitted changes of {} were in the way",
-                        commit.short_hex(),
-                        in_the_way.join(", ")
-                    ),
-                };
-                lines.write_marked(2, LineMark::DONE, &line_text);
+                let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
+                write_landed("story", &landed, lines);
                 if !changed_controls.is_empty() {
                     let line_text =
                         format!("it changes what checks, hooks or pipelines run: {}", changed_controls.join(", "));
@@ -131,10 +99,4 @@ fn write_session(session: u32, step: StoryStepName, report: &SessionReport, line
     for remark in &report.remarks {
         lines.write_marked(4, LineMark::WARNING, remark);
     }
-}
-
-/// Returns the end of an output, where tools say what failed.
-fn last_lines(output: &str) -> Vec<&str> {
-    let filled_lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    filled_lines[filled_lines.len().saturating_sub(MAX_OUTPUT_LINES)..].to_vec()
 }

@@ -11,7 +11,6 @@ use tribunal_core::{
         limits::{Cost, LimitShare, UsageTotals},
         reason::RunReason,
         settings::Settings,
-        timestamp::Timestamp,
         view::RunView,
     },
     session::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally, order::SessionSummary},
@@ -25,18 +24,7 @@ use tribunal_report::{
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
-/// Makes a journal of these events, a second apart.
-fn journal_of(run_id: &str, events: Vec<RunEvent>) -> Vec<JournalEntry> {
-    let make_entry = |(index, event): (usize, RunEvent)| JournalEntry {
-        v: 1,
-        run: RunId::new(run_id),
-        seq: index as u64 + 1,
-        id: format!("e{index}"),
-        at: Timestamp { wall_ms: 1_794_754_020_000 + index as u64 * 1_000, awake_ms: index as u64 * 1_000 },
-        event,
-    };
-    events.into_iter().enumerate().map(make_entry).collect()
-}
+use crate::journals::{journal_of, run_started};
 
 fn draw_lines(journal: &[JournalEntry], mode: DisplayMode) -> String {
     let mut written = Vec::new();
@@ -60,14 +48,7 @@ fn assignment() -> SessionAssignment {
 }
 
 fn started(order: impl Into<RunOrder>, parent: Option<ParentRun>) -> RunEvent {
-    RunEvent::RunStarted {
-        version: 1,
-        build: "tribunal 0.1.0".into(),
-        settings: Settings::default(),
-        order: order.into(),
-        parent,
-        batch: None,
-    }
+    run_started(Settings::default(), order, parent)
 }
 
 fn loop_journal() -> Vec<JournalEntry> {

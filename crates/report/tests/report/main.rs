@@ -10,6 +10,7 @@ mod events;
 mod export;
 mod hostile;
 mod inert;
+mod journals;
 mod kept_dismissals;
 mod kinds;
 mod limits;

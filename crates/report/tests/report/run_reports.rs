@@ -9,13 +9,12 @@ use tribunal_core::{
         workspace::TargetBranch,
     },
     engine::{
-        event::{JournalEntry, ParentRun, RunEvent, RunSummary},
+        event::{ParentRun, RunEvent, RunSummary},
         ids::{AgentName, CommitId, DecisionId, Key, RunId},
         kinds::{RunOrder, WorkflowSummary},
         limits::{Cost, LimitShare},
         reason::RunReason,
         settings::Settings,
-        timestamp::Timestamp,
         view::RunView,
     },
     review::{
@@ -43,42 +42,26 @@ use tribunal_report::{
 };
 use tribunal_testkit::samples;
 
+use crate::journals::{journal_of, run_started};
+
 const SPRINT: &str = "sprint-k3f9";
 const MERGED: &str = "story-1-2-sift-a1";
 const WAITING: &str = "story-1-3-pack-b1";
 const REVIEW: &str = "change-c1";
-
-/// Makes a journal of these events, a second apart.
-fn journal_of(run_id: &str, events: Vec<RunEvent>) -> Vec<JournalEntry> {
-    let make_entry = |(index, event): (usize, RunEvent)| JournalEntry {
-        v: 1,
-        run: RunId::new(run_id),
-        seq: index as u64 + 1,
-        id: format!("e{index}"),
-        at: Timestamp { wall_ms: 1_794_754_020_000 + index as u64 * 1_000, awake_ms: index as u64 * 1_000 },
-        event,
-    };
-    events.into_iter().enumerate().map(make_entry).collect()
-}
 
 fn checks() -> Vec<CheckSpec> {
     vec![CheckSpec::new(CommandLine::from_shell_line("make test"))]
 }
 
 fn started(order: impl Into<RunOrder>, parent: Option<(&str, &str)>) -> RunEvent {
-    RunEvent::RunStarted {
-        version: 1,
-        build: "tribunal 0.1.0".into(),
-        settings: Settings { checks: checks(), ..Settings::default() },
-        order: order.into(),
-        parent: parent.map(|(run, name)| ParentRun {
-            run: RunId::new(run),
-            root: RunId::new(SPRINT),
-            name: name.into(),
-            depth: 1,
-        }),
-        batch: None,
-    }
+    let settings = Settings { checks: checks(), ..Settings::default() };
+    let parent = parent.map(|(run, name)| ParentRun {
+        run: RunId::new(run),
+        root: RunId::new(SPRINT),
+        name: name.into(),
+        depth: 1,
+    });
+    run_started(settings, order, parent)
 }
 
 /// What a run used.

@@ -1,0 +1,111 @@
+//! Replies to the effects of runs that develop, which the worlds of such runs have in common.
+
+use tribunal_core::{
+    development::{
+        changes::{ChangeOutcome, ReadChange},
+        checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks},
+        commits::CommitOutcome,
+        workspace::{OpenOutcome, OpenedWorkspace, WorkspaceState},
+    },
+    engine::{
+        children::ChildReport,
+        effect::{AskOutcome, FailedTask, Reply},
+        ids::{CommitId, Hash, RunId},
+        limits::UsageTotals,
+        reason::RunReason,
+    },
+    review::subject::{ChangedPath, CodeChange},
+    tasks::{
+        brief::{AgentReply, AnswerContent},
+        fault::Fault,
+        status_report::TurnReport,
+    },
+};
+
+use crate::samples;
+
+/// Returns the element for this time; the last one is repeated.
+pub(crate) fn nth_or_last<T>(elements: &[T], index: usize) -> Option<&T> {
+    elements.get(index).or(elements.last())
+}
+
+/// The reply to the opening of a workspace in which agents keep their notes in `scratchpad`.
+pub(crate) fn opened_reply(state: WorkspaceState, scratchpad: &str) -> Reply {
+    Reply::OpenWorkspace(OpenOutcome::Opened(OpenedWorkspace {
+        path: "/workspace".into(),
+        base: CommitId::new("base"),
+        state,
+        scratchpad: scratchpad.into(),
+        remarks: Vec::new(),
+    }))
+}
+
+/// The answer of an agent that leaves the workspace like this. No two turns have the same output.
+pub(crate) fn turn_reply(report: TurnReport, workspace: WorkspaceState, turn_number: usize) -> Reply {
+    Reply::Ask(AskOutcome::Answered(AgentReply {
+        output: Hash::new(format!("output {turn_number}")),
+        workspace: Some(Box::new(workspace)),
+        ..samples::agent_answer(AnswerContent::Turn(Box::new(report)), None)
+    }))
+}
+
+/// The failure of an agent that leaves the workspace like this.
+pub(crate) fn failed_turn_reply(fault: Fault, workspace: WorkspaceState) -> Reply {
+    Reply::Ask(AskOutcome::Failed(FailedTask {
+        usage: samples::sample_usage(),
+        workspace: Some(Box::new(workspace)),
+        ..samples::failed_task(fault)
+    }))
+}
+
+/// The reply to checks that all pass, or all fail.
+pub(crate) fn checks_reply(run_checks: &RunChecks, passes: bool) -> Reply {
+    let results = run_checks.checks.iter().map(|check| CheckResult {
+        command: check.command.clone(),
+        status: if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } },
+        on_failure: check.on_failure,
+        output: if passes { String::new() } else { "3 tests failed".into() },
+        log: None,
+        elapsed_ms: 5,
+    });
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+}
+
+/// The reply to a commit that the user's hook refuses.
+pub(crate) fn refused_commit_reply() -> Reply {
+    Reply::Commit(CommitOutcome::Refused(CheckResult {
+        command: CommandLine::from_shell_line("pre-commit"),
+        status: CheckStatus::Failed { exit_code: 1 },
+        on_failure: Default::default(),
+        output: "trailing spaces".into(),
+        log: None,
+        elapsed_ms: 1,
+    }))
+}
+
+/// The change that consists of this file.
+pub(crate) fn change_reply(read_change: &ReadChange, path: &str) -> Reply {
+    let files = vec![ChangedPath { path: path.into(), from: None }];
+    let change = CodeChange { range: read_change.title.clone(), files, ..CodeChange::default() };
+    Reply::ReadChange(ChangeOutcome::Listed { change: Box::new(change) })
+}
+
+/// What a child run has used without a known price.
+pub(crate) fn uncosted_usage(tokens: u64) -> UsageTotals {
+    UsageTotals { tokens, uncosted_tokens: tokens, ..UsageTotals::default() }
+}
+
+/// The report of a child run without findings.
+pub(crate) fn child_report(run: RunId, reason: RunReason, tokens: u64) -> ChildReport {
+    ChildReport {
+        run,
+        outcome: reason.outcome(),
+        reason,
+        detail: "as the script says".into(),
+        used: uncosted_usage(tokens),
+        worked_ms: 10,
+        open_count: 0,
+        open_findings: Vec::new(),
+        deferred_findings: Vec::new(),
+    }
+}
