@@ -201,7 +201,8 @@ fn inspect_work(
         _ => false,
     };
     let items: Vec<TrustItem> = items.into_iter().filter(needs_trust).collect();
-    trust::require_trust(context, project.root(), &items)?;
+    trust::require_trust(context, project.root(), &items)
+        .map_err(|untrusted| untrusted.with_step("or leave the checks out: `--skip-checks`"))?;
     let checks = plan.settings.checks.clone();
     if !checks.is_empty() {
         let place = match &range.workspace {

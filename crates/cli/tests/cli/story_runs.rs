@@ -289,7 +289,11 @@ fn a_dry_run_prints_the_commands_and_writes_nothing() {
 fn verify_says_what_is_missing() {
     let sandbox = story_sandbox("develop\n");
     sandbox.write_file(STORY, &sandbox.read_file(STORY).replace("- [ ]", "- [x]").replace("ready-for-dev", "done"));
-    let output = sandbox.run_tribunal(&["verify", "1.2", "--base", "HEAD"]);
+    // The checks came with the project.
+    let untrusted = sandbox.run_tribunal(&["verify", "1.2", "--base", "HEAD"]);
+    assert_exit(&untrusted, 2);
+    assert!(untrusted.stderr.contains("or leave the checks out: `--skip-checks`"), "{}", untrusted.stderr);
+    let output = sandbox.run_tribunal(&["verify", "1.2", "--base", "HEAD", "--skip-checks"]);
     assert_exit(&output, 3);
     insta::assert_snapshot!(output.stdout.lines().filter(|line| !line.contains("changes")).collect::<Vec<_>>().join("\n"), @"
     1-2-sift: not verified
