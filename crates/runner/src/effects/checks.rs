@@ -19,7 +19,10 @@ use super::{
     environment_fault,
     land::run_file_work,
 };
-use crate::workspaces::{TaskWorkspace, WorkspaceSource, development::GuardedFiles};
+use crate::workspaces::{
+    TaskWorkspace, WorkspaceSource,
+    development::{GuardedFiles, read_guarded_checkout},
+};
 
 /// The most names of missing files that are reported.
 const MAX_DIFFERENCES: usize = 10;
@@ -60,10 +63,22 @@ pub(crate) async fn run_checks(
 
 /// Runs the checks in the user's checkout, as the user asked for it. Returns `None` if the user ended one of them.
 pub(crate) async fn run_checks_in_checkout(
-    context: &EffectContext,
+    context: &Arc<EffectContext>,
     checks: &[CheckSpec],
 ) -> Option<PerformedEffect<ChecksOutcome>> {
-    run_all(context, checks, context.project.root()).await
+    let guard_context = context.clone();
+    let guard = move || read_guarded_checkout(&guard_context.project, &guard_context.run_id).map_err(io::Error::other);
+    let guarded_files = match run_file_work(guard).await {
+        Ok(guarded_files) => guarded_files,
+        Err(cause) => return Some(failed_outcome(&format!("could not read git's settings: {cause}"))),
+    };
+    let mut outcome = run_all(context, checks, context.project.root()).await;
+    // Checks run code that agents have changed.
+    let remarks = put_back_guarded(Some(guarded_files)).await;
+    if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
+        report.remarks = remarks;
+    }
+    outcome
 }
 
 /// Finds the directory in which checks run, and reads what they must not change in the user's checkout.

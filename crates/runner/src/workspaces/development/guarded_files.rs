@@ -14,7 +14,7 @@ use std::{
 
 use tribunal_core::engine::ids::RunId;
 
-use super::{DevelopmentWorkspace, WorkspaceError};
+use super::WorkspaceError;
 use crate::{
     landing::parked_files::park_file,
     project::{Project, atomic_files},
@@ -67,10 +67,13 @@ enum GuardedContent {
 }
 
 impl GuardedFiles {
-    /// Reads the files of the checkout in which an agent is about to work.
-    pub fn read_from(workspace: &DevelopmentWorkspace, git_dirs: &[PathBuf]) -> Result<GuardedFiles, WorkspaceError> {
-        let record = &workspace.record;
-        let project = Project::from_root(&record.project_root);
+    /// Reads the files of the checkout in which something is about to work for a run. `own_branch` may move meanwhile.
+    pub fn read_from(
+        project: Project,
+        run_id: &RunId,
+        own_branch: String,
+        git_dirs: &[PathBuf],
+    ) -> Result<GuardedFiles, WorkspaceError> {
         let git_paths = git_dirs.iter().flat_map(|git_dir| GIT_PATHS.iter().map(move |name| git_dir.join(name)));
         let own_dir = project.root().join(".tribunal");
         let guarded_paths: Vec<PathBuf> = git_paths.chain(OWN_PATHS.iter().map(|name| own_dir.join(name))).collect();
@@ -85,13 +88,13 @@ impl GuardedFiles {
         }
         Ok(GuardedFiles {
             project,
-            run_id: record.run.clone(),
+            run_id: run_id.clone(),
             files,
             guarded_dirs: git_dirs.iter().cloned().chain([own_dir]).collect(),
             guarded_paths,
             refs: read_refs(&refs_dir),
             refs_dir,
-            own_branch: format!("refs/heads/{}", record.branch),
+            own_branch,
         })
     }
 

@@ -262,10 +262,10 @@ impl DevelopmentWorkspace {
         if self.record.place != DevelopmentPlace::InPlace {
             return Ok(None);
         }
-        let layout = UserRepository::open_around(&self.record.project_root)?.layout;
-        let mut git_dirs = vec![layout.git_dir, layout.common_dir];
-        git_dirs.dedup();
-        GuardedFiles::read_from(self, &git_dirs).map(Some)
+        let record = &self.record;
+        let project = Project::from_root(&record.project_root);
+        let git_dirs = UserRepository::open_around(project.root())?.git_dirs();
+        GuardedFiles::read_from(project, &record.run, format!("refs/heads/{}", record.branch), &git_dirs).map(Some)
     }
 
     /// Reads a file of the project as it was in the commit that the work began with; `None` if that has none.
@@ -297,6 +297,12 @@ impl DevelopmentWorkspace {
         }
         "../".repeat(self.record.prefix.matches('/').count()) + &tree_path
     }
+}
+
+/// Reads what checks must not change in the user's checkout, if they run there without a workspace.
+pub(crate) fn read_guarded_checkout(project: &Project, run_id: &RunId) -> Result<GuardedFiles, WorkspaceError> {
+    let git_dirs = UserRepository::open_around(project.root())?.git_dirs();
+    GuardedFiles::read_from(project.clone(), run_id, String::new(), &git_dirs)
 }
 
 /// Removes a workspace's directory, even if an agent changed permissions in it. Nothing happens if there is none.

@@ -41,6 +41,13 @@ pub(super) struct UserRepository {
 }
 
 impl UserRepository {
+    /// Returns the directory of the checkout's own git files, and that of the whole repository if it is another one.
+    pub fn git_dirs(&self) -> Vec<PathBuf> {
+        let mut git_dirs = vec![self.layout.git_dir.clone(), self.layout.common_dir.clone()];
+        git_dirs.dedup();
+        git_dirs
+    }
+
     /// Opens the repository around a project. The errors say what the user can do.
     pub fn open_around(project_root: &Path) -> Result<UserRepository, WorkspaceError> {
         let refuse = |message: String, command| Err(WorkspaceError::Refused { message, command });
