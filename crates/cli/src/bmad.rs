@@ -1,6 +1,7 @@
 //! A project's BMAD files as commands need them: what the user types is found on the board, or the error says what to do.
 
 pub(crate) mod sprint;
+mod sprint_forecast;
 
 use tribunal_bmad::{
     board::{self, Board},

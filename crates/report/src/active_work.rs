@@ -74,6 +74,7 @@ impl ActiveWork {
             | Effect::Checks(_)
             | Effect::Commit(_)
             | Effect::Rebase(_)
+            | Effect::ParkWork(_)
             | Effect::Integrate(_)
             | Effect::ReadChange(_)
             | Effect::ReadStory(_)

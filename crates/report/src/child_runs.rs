@@ -1,15 +1,12 @@
 //! Texts about the child runs of a run: how they ended, and what they used.
 
 use tribunal_core::engine::{
-    children::{ChildOutcome, ChildReport, ChildStanding, MAX_DEPTH},
-    ids::RunId,
+    children::{ChildOutcome, ChildReport, ChildStanding},
     reason::{RunOutcome, RunReason},
-    view::RunView,
 };
 
 use crate::{
     phrases::{describe_reason, describe_usage, format_duration, join_parts},
-    run_standing::RunStanding,
     style::LineMark,
 };
 
@@ -51,34 +48,8 @@ impl ChildResult {
     }
 }
 
-/// Lists the child runs of a run and theirs, one line each, as a tree. `read_child` reads the view of a child.
-pub fn list_child_lines(run_standing: &RunStanding<'_>, read_child: &dyn Fn(&RunId) -> Option<RunView>) -> Vec<String> {
-    let mut lines = Vec::new();
-    add_child_lines(&mut lines, run_standing, read_child, 0);
-    lines
-}
-
-fn add_child_lines(
-    lines: &mut Vec<String>,
-    run_standing: &RunStanding<'_>,
-    read_child: &dyn Fn(&RunId) -> Option<RunView>,
-    depth: usize,
-) {
-    for (child_name, standing) in &run_standing.run_view.children {
-        lines.push("  ".repeat(depth) + &describe_standing(child_name, standing, run_standing.is_live));
-        // A journal that came from elsewhere could name a run as its own child.
-        if depth < MAX_DEPTH as usize
-            && let Some(child_view) = read_child(&standing.run)
-        {
-            // A child runs in the process of its parent.
-            let child_standing = RunStanding { run_view: &child_view, is_live: run_standing.is_live };
-            add_child_lines(lines, &child_standing, read_child, depth + 1);
-        }
-    }
-}
-
 /// Describes a child run for `tribunal status`: `child run docs: prd-k3f9 · resolved: goal met · …`.
-fn describe_standing(child_name: &str, standing: &ChildStanding, is_live: bool) -> String {
+pub(crate) fn describe_standing(child_name: &str, standing: &ChildStanding, is_live: bool) -> String {
     let result_text = match (&standing.outcome, is_live) {
         (Some(outcome), _) => ChildResult::from_outcome(outcome).text,
         (None, true) => "running".to_string(),

@@ -61,7 +61,7 @@ pub(crate) fn write_landed(work_word: &str, landed: &LandedPlace<'_>, lines: &mu
         true => format!("{branch} is at {commit} now{checkout_text}"),
         false => format!(
             "the {work_word} is on {branch} at {commit}: your uncommitted changes of {} were in the way",
-            landed.in_the_way.join(", ")
+            phrases::list_names(landed.in_the_way)
         ),
     };
     lines.write_marked(2, LineMark::DONE, &line_text);

@@ -6,6 +6,7 @@ use tribunal_core::{
         check_scripts::describe_changed_scripts,
         checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
+        parking::{ParkMode, ParkOutcome, name_files},
         workspace::OpenOutcome,
     },
     engine::effect::{Effect, Reply},
@@ -23,6 +24,10 @@ pub(crate) fn describe_work(effect: &Effect) -> Option<String> {
         Effect::Checks(run_checks) => Some(format!("running checks: {}", list_commands(&run_checks.checks))),
         Effect::Commit(_) => Some("committing the work".into()),
         Effect::Rebase(rebase) => Some(format!("rebasing the work onto {}", rebase.onto.short_hex())),
+        Effect::ParkWork(park) => Some(match park.mode {
+            ParkMode::Park => "taking the work out of the checkout".into(),
+            ParkMode::Return | ParkMode::TakeCheckout => "putting the work into the checkout".into(),
+        }),
         Effect::Integrate(integrate) => Some(format!("moving {} to the work", integrate.branch.name)),
         _ => None,
     }
@@ -46,6 +51,11 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
             format!("commit {}: {}", commit.workspace, commit.message.lines().next().unwrap_or_default())
         }
         Effect::Rebase(rebase) => format!("rebase {} onto {}", rebase.workspace, rebase.onto.short_hex()),
+        Effect::ParkWork(park) => match park.mode {
+            ParkMode::Park => format!("park the work of {}", park.workspace),
+            ParkMode::Return => format!("put the work of {} into the checkout", park.workspace),
+            ParkMode::TakeCheckout => format!("take the checkout as the work of {}", park.workspace),
+        },
         Effect::Integrate(integrate) => {
             format!("move {} to {}", integrate.branch.name, integrate.commit.short_hex())
         }
@@ -75,7 +85,11 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::Commit(CommitOutcome::Unchanged { .. }) => "nothing to commit".into(),
         Reply::Commit(CommitOutcome::Refused(result)) => format!("refused by a hook: {}", result.describe()),
         Reply::Rebase(RebaseOutcome::Rebased { commit }) => commit.short_hex().to_string(),
-        Reply::Rebase(RebaseOutcome::Conflict { paths }) => format!("conflicts in {}", paths.join(", ")),
+        Reply::Rebase(RebaseOutcome::Conflict(conflict)) => format!("conflicts in {}", conflict.paths.join(", ")),
+        Reply::ParkWork(ParkOutcome::Parked { commit, .. }) => format!("parked as {}", commit.short_hex()),
+        Reply::ParkWork(ParkOutcome::Returned { commit, .. }) => commit.short_hex().to_string(),
+        Reply::ParkWork(ParkOutcome::InTheWay { paths }) => format!("stopped by {}", name_files(paths)),
+        Reply::ParkWork(ParkOutcome::Conflict { paths }) => format!("conflicts in {}", name_files(paths)),
         Reply::Integrate(IntegrateOutcome::Integrated { .. }) => "moved".into(),
         Reply::Integrate(IntegrateOutcome::Waits { branch, .. }) => format!("waits on {branch}"),
         Reply::Integrate(IntegrateOutcome::ChecksChanged { scripts }) => {

@@ -61,9 +61,18 @@ pub(crate) trait KindReporter: Sized {
     /// Whether it is known what such a run uses. A total of zero is shown only then.
     const COUNTS_USAGE: bool = true;
 
+    /// Whose limits they are, for runs of which one works for the other: `story`, as in `story cost limit reached`. Empty if
+    /// there is nothing to mix up.
+    const LIMIT_OWNER: &'static str = "";
+
     /// Lists the limits that only this kind has, for the header.
     fn list_limits(_: &Self::Kind) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Describes the limits of each child run, with their owner, for the header; `None` if children have no limits of their own.
+    fn describe_child_limits(_: &Self::Kind) -> Option<String> {
+        None
     }
 
     /// Lists what else the header says about the order.
@@ -272,16 +281,20 @@ pub(crate) struct StageDescription {
     pub short_place: String,
 }
 
-/// What the frame shows of a kind of run. Each line is a list of forms, from the fullest to the shortest, of which the first
-/// that fits is drawn; without a form there is no line.
+/// What the frame shows of a kind of run. Position, settled and score are one line each, as a list of forms, from the fullest
+/// to the shortest, of which the first that fits is drawn; without a form there is no line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LiveProgress {
     /// Where the run is; drawn below the title.
     pub position: Vec<String>,
+    /// What is done, one line each, the latest last; drawn above the position as far as there is room.
+    pub items: Vec<String>,
     /// What is settled; drawn above the budget.
     pub settled: Vec<String>,
     /// How good the result is; drawn between the two.
     pub score: Vec<String>,
+    /// Whether its child runs have limits of their own, which are drawn above those of the run.
+    pub shows_child_limits: bool,
     /// What the symbols in these lines mean, for the help.
     pub legend: &'static str,
 }

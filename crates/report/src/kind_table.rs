@@ -40,6 +40,16 @@ macro_rules! kind_reporters {
             match order { $($(#[$attribute])* RunOrder::$kind(order) => <$reporter>::list_limits(order),)* }
         }
 
+        /// Describes the limits of each child run: `story limits: …`.
+        pub(crate) fn describe_child_limits(order: &RunOrder) -> Option<String> {
+            match order { $($(#[$attribute])* RunOrder::$kind(order) => <$reporter>::describe_child_limits(order),)* }
+        }
+
+        /// Whose limits a run with this result has: `story`, or nothing if that needs no word.
+        pub(crate) fn limit_owner(result: &WorkflowSummary) -> &'static str {
+            match result { $($(#[$attribute])* WorkflowSummary::$kind(_) => <$reporter>::LIMIT_OWNER,)* }
+        }
+
         pub(crate) fn list_order_facts(order: &RunOrder) -> Vec<String> {
             match order { $($(#[$attribute])* RunOrder::$kind(order) => <$reporter>::list_order_facts(order),)* }
         }

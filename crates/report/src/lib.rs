@@ -11,6 +11,7 @@ mod active_work;
 pub mod calls;
 mod cause_advice;
 mod child_runs;
+mod child_tree;
 mod development_lines;
 mod development_text;
 mod display_mode;
@@ -44,7 +45,7 @@ mod user_messages;
 mod verbose;
 
 pub use active_work::{ActiveWork, list_active_work};
-pub use child_runs::list_child_lines;
+pub use child_tree::list_child_lines;
 pub use display_mode::DisplayMode;
 pub use entry_filter::{EntryFilter, LogQuery};
 pub use json::JsonReporter;

@@ -34,7 +34,7 @@ use crate::{
     multi_run::describe_outcome,
     next_steps::collect_next_steps,
     phrases,
-    run_text::{describe_run, describe_totals},
+    run_text::{describe_ending, describe_run, describe_totals},
     session::describe_session_event,
     step_list::render_next_steps,
     style::{LineMark, Screen, TextStyle},
@@ -149,7 +149,16 @@ impl<W: Write> LineReporter<W> {
             return;
         }
         let limits_text = phrases::describe_limits(&kind_table::list_limits(order), &settings.limits);
-        self.lines.write_wrapped(0, TextStyle::Dim, &format!("limits: {limits_text}"));
+        let child_limits = kind_table::describe_child_limits(order);
+        // Where several limits hold at once, each line says whose they are.
+        let limits_label = match settings.limits.share.is_some() || child_limits.is_some() {
+            true => format!("{} limits", kind_table::kind_word(order)),
+            false => "limits".to_string(),
+        };
+        self.lines.write_wrapped(0, TextStyle::Dim, &format!("{limits_label}: {limits_text}"));
+        if let Some(child_limits) = child_limits {
+            self.lines.write_wrapped(0, TextStyle::Dim, &child_limits);
+        }
         let join_names =
             |agents: &[AgentSpec]| agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
         let mut agent_parts = vec![format!("agents: {}", join_names(&settings.agents))];
@@ -178,7 +187,7 @@ impl<W: Write> LineReporter<W> {
     /// Draws the ending: outcome, result, what is left of the limits, open decisions and suggested commands.
     fn draw_ending(&mut self, summary: &RunSummary) {
         let (outcome_style, outcome_word) = describe_outcome(summary.outcome);
-        let ending_text = format!("{outcome_word}: {}", phrases::describe_ending(summary));
+        let ending_text = format!("{outcome_word}: {}", describe_ending(summary));
         // The text is wrapped before its first word is painted, because colour codes have no width. Further lines are
         // indented more than the counts below.
         let wrapped_text = self.lines.screen.wrap_hanging(0, 4, &ending_text);
@@ -207,8 +216,8 @@ impl<W: Write> LineReporter<W> {
 
     /// Draws a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
     fn draw_wait(&mut self, wait_text: &str) {
-        // The remaining time in parentheses differs from task to task, so it is not compared.
-        let wait_subject = wait_text.split(" (").next().unwrap_or(wait_text).to_string();
+        // The remaining time in the last parentheses differs from task to task, so it is not compared.
+        let wait_subject = wait_text.rsplit_once(" (").map_or(wait_text, |(subject, _)| subject).to_string();
         if self.last_wait.as_ref() != Some(&wait_subject) {
             self.last_wait = Some(wait_subject);
             self.lines.write_marked(2, LineMark::WARNING, wait_text);

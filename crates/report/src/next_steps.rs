@@ -15,11 +15,7 @@ use crate::{
 
 /// Suggests the commands that the user is likely to type next, each with its explanation in parentheses.
 pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<String> {
-    let format_step = |next_step: NextStep| match next_step.explanation.as_str() {
-        "" => next_step.command,
-        explanation => format!("{}    ({explanation})", next_step.command),
-    };
-    collect_standing_steps(run_standing, program_name).into_iter().map(format_step).collect()
+    collect_standing_steps(run_standing, program_name).iter().map(NextStep::to_line).collect()
 }
 
 /// Collects the commands that follow from the journal, and those that follow from whether a process works on the run.

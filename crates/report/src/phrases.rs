@@ -86,13 +86,16 @@ pub(crate) fn describe_limits(own_limits: &[String], limits: &RunLimits) -> Stri
     let mut limit_texts = own_limits.to_vec();
     limit_texts.push(format!("{} in a row", format_count(limits.failures, "failure")));
     // What its parent lends a child is never more than what the child's own limits allow.
-    let LimitShare { runtime_ms, cost, tokens } = limits.share.unwrap_or_else(|| limits.as_share());
-    // The limit is stored in milliseconds; a part of a minute is not shown.
-    limit_texts.push(format!("{} min", runtime_ms / 60_000));
+    limit_texts.push(describe_share(&limits.share.unwrap_or_else(|| limits.as_share())));
+    limit_texts.join(", ")
+}
+
+/// Describes what may be used: `240 min, $10.00 (or 2M tokens if no cost is reported)`.
+pub(crate) fn describe_share(share: &LimitShare) -> String {
+    let LimitShare { runtime_ms, cost, tokens } = *share;
     let token_text = format!("or {} tokens if no cost is reported", abbreviate_count(tokens));
-    limit_texts.push(format!("{} ({token_text})", format_cost(cost)));
-    let share_text = if limits.share.is_some() { " of its parent's" } else { "" };
-    limit_texts.join(", ") + share_text
+    // The limit is stored in milliseconds; a part of a minute is not shown.
+    format!("{} min, {} ({token_text})", runtime_ms / 60_000, format_cost(cost))
 }
 
 /// Formats a duration as a clock does: `0:14`, `12:05`, `2:00:00`.
@@ -153,6 +156,19 @@ pub(crate) fn describe_spending(effort: &str, summary: &RunSummary) -> String {
 /// Joins the parts of a line that are not empty: `2 rounds · 31k tokens`.
 pub(crate) fn join_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// The most names that are listed in a line.
+pub(crate) const MAX_LISTED_NAMES: usize = 8;
+
+/// Lists names: `a, b, c`. Of a long list the first ones are named and the others counted.
+pub(crate) fn list_names(names: &[String]) -> String {
+    match names.split_at_checked(MAX_LISTED_NAMES) {
+        Some((first_names, others)) if !others.is_empty() => {
+            format!("{} and {} more", first_names.join(", "), others.len())
+        }
+        _ => names.join(", "),
+    }
 }
 
 /// Describes the money: `$0.16`, or the list price where a subscription paid. `None` if no agent reported a cost.
@@ -238,6 +254,15 @@ pub(crate) fn format_time_left(remaining_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_list_the_first_names_are_listed() {
+        let names: Vec<String> = (1..=11).map(|number| format!("f{number}")).collect();
+        assert_eq!(list_names(&names[..2]), "f1, f2");
+        assert_eq!(list_names(&names[..8]), "f1, f2, f3, f4, f5, f6, f7, f8");
+        assert_eq!(list_names(&names), "f1, f2, f3, f4, f5, f6, f7, f8 and 3 more");
+        assert_eq!(list_names(&[]), "");
+    }
 
     #[test]
     fn counts_are_rounded_to_what_a_glance_can_take_in() {

@@ -1,12 +1,28 @@
 //! Texts about a run that are composed of what every run has and what only its kind has.
 
-use tribunal_core::engine::{event::RunSummary, kinds::RunOrder, view::RunView};
+use tribunal_core::engine::{event::RunSummary, kinds::RunOrder, reason::RunReason, view::RunView};
 
-use crate::{kind_table, phrases};
+use crate::{kind_table, phrases, terminal_text::truncate_path};
 
-/// Names a run by its kind and its title: `review of docs/prd.md`.
+/// Titles of stories and lists of their keys can be of any length; more than this says no more.
+const MAX_TITLE_COLUMNS: usize = 160;
+
+/// Names a run by its kind and its title: `review of docs/prd.md`. A very long title is cut.
 pub(crate) fn describe_run(order: &RunOrder) -> String {
-    format!("{} of {}", kind_table::kind_word(order), order.title())
+    format!("{} of {}", kind_table::kind_word(order), truncate_path(&order.title(), MAX_TITLE_COLUMNS))
+}
+
+/// Describes why a run ended or stopped, without its outcome. A run that works for another one says whose limit was reached:
+/// `story cost limit reached ($10.00 of $10.00 spent)`.
+pub(crate) fn describe_ending(summary: &RunSummary) -> String {
+    let ending_text = phrases::describe_ending(summary);
+    match (kind_table::limit_owner(&summary.result), summary.reason) {
+        ("", _) => ending_text,
+        (limit_owner, RunReason::Runtime | RunReason::Cost | RunReason::Tokens) => {
+            format!("{limit_owner} {ending_text}")
+        }
+        _ => ending_text,
+    }
 }
 
 /// Describes what a run has spent when it ends: `2 rounds · 31k tokens · $0.31 · 0:14`.

@@ -21,6 +21,14 @@ impl NextStep {
     pub(crate) fn new(command: String, explanation: impl Into<String>) -> NextStep {
         NextStep { command, explanation: explanation.into() }
     }
+
+    /// The command with its explanation in parentheses, for programs and documents.
+    pub(crate) fn to_line(&self) -> String {
+        match self.explanation.as_str() {
+            "" => self.command.clone(),
+            explanation => format!("{}    ({explanation})", self.command),
+        }
+    }
 }
 
 /// The command with which the user answers: `tribunal decisions RUN.D1 ANSWER`, with the possible answers.

@@ -15,7 +15,7 @@ use crate::{
     kind_table,
     next_steps::collect_standing_steps,
     phrases,
-    run_text::{describe_run, describe_run_usage, describe_totals, describe_totals_so_far},
+    run_text::{describe_ending, describe_run, describe_run_usage, describe_totals, describe_totals_so_far},
     step_list::render_next_steps,
     style::{Screen, TextStyle},
     terminal_text::display_width,
@@ -154,7 +154,7 @@ fn write_wrapped(rendered: &mut String, line_text: &str, screen: &Screen) {
 fn write_run_totals(rendered: &mut String, run_view: &RunView, screen: &Screen) {
     match run_view.run_summary() {
         Some(summary) => {
-            write_wrapped(rendered, &phrases::describe_ending(summary), screen);
+            write_wrapped(rendered, &describe_ending(summary), screen);
             write_wrapped(rendered, &describe_totals(summary), screen);
         }
         None => write_wrapped(rendered, &describe_totals_so_far(run_view), screen),

@@ -27,7 +27,7 @@ use crate::{
     Reporter,
     child_runs::ChildResult,
     clean_block, development_text, kind_table, phrases,
-    run_text::{describe_run, describe_spending},
+    run_text::{describe_ending, describe_run, describe_spending},
     session::describe_session_event,
     style::{Screen, TextStyle},
 };
@@ -131,7 +131,7 @@ fn describe_event(run_event: &RunEvent) -> String {
         RunEvent::EffectStarted { effect, .. } => describe_effect(effect),
         RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => {
             let outcome_word = summary.outcome.map_or("stopped", |outcome| outcome.as_str());
-            format!("{outcome_word}, {} · {}", phrases::describe_ending(summary), describe_spending(summary))
+            format!("{outcome_word}, {} · {}", describe_ending(summary), describe_spending(summary))
         }
         RunEvent::ChildStarted { name, child, .. } => format!("{name}, run {child}"),
         RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),

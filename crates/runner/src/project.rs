@@ -11,6 +11,7 @@ pub mod sprint_facts;
 pub mod story_facts;
 pub mod story_plan;
 pub mod subject;
+pub(crate) mod trash_marks;
 
 use std::{
     fs, io,

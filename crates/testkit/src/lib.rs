@@ -12,6 +12,7 @@ mod dice;
 mod landed_run;
 mod loop_world;
 pub mod model;
+mod parked_work;
 mod random_checks;
 mod random_tree;
 mod random_world;

@@ -5,7 +5,7 @@ use tribunal_core::{
     development::{
         check_scripts::ChangedScript,
         checks::RunChecks,
-        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome},
+        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
     },
@@ -243,7 +243,7 @@ impl LoopWorld {
         let conflicts = self.is_random() && self.dice.roll_percent(30);
         Reply::Rebase(match &self.script.rebase {
             Some(outcome) => outcome.clone(),
-            None if conflicts => RebaseOutcome::Conflict { paths: vec!["a.txt".into()] },
+            None if conflicts => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
             None => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
         })
     }

@@ -221,7 +221,10 @@ impl SprintWorld {
             .collect();
         let open_count = open.len() as u32;
         let done_count = self.stories.len() as u32 - open_count;
-        SprintFacts { open, open_count, done_count, ..SprintFacts::default() }
+        let is_finished = |epic: &str| self.stories.iter().all(|story| story.is_done || story.epic() != epic);
+        let epics: BTreeSet<&str> = self.stories.iter().map(BoardStory::epic).collect();
+        let finished_epics = epics.into_iter().filter(|epic| is_finished(epic)).map(String::from).collect();
+        SprintFacts { open, open_count, done_count, finished_epics, ..SprintFacts::default() }
     }
 
     fn plan_story(&mut self, key: &str) -> StoryPlanning {

@@ -5,8 +5,9 @@ use tribunal_core::{
     decisions::{decision::Decision, user_request::UserRequest},
     development::{
         checks::RunChecks,
-        commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseOutcome},
+        commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
+        parking::ParkOutcome,
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
     },
     engine::{
@@ -33,6 +34,7 @@ use crate::{
         turn_reply,
     },
     dice::Dice,
+    parked_work::ParkedWork,
     samples,
     simulated_user::{answer_at_random, answer_by_script, end_wait},
     trial::{EffectResult, SimulatedWorld},
@@ -94,6 +96,8 @@ pub struct StoryScript {
     pub owed: Vec<&'static str>,
     /// Whether the work was done before the run began.
     pub is_developed: bool,
+    /// What comes of attempts to put parked work back. Empty: it is put back.
+    pub returns: Vec<ParkOutcome>,
 }
 
 /// A workspace with a story in it.
@@ -127,6 +131,7 @@ struct StoryDeeds {
     is_reviewed: bool,
     integrations: usize,
     waiting_child: Option<String>,
+    parked: ParkedWork,
 }
 
 /// The parts of a story that are there.
@@ -380,6 +385,7 @@ impl StoryWorld {
 
 impl SimulatedWorld for StoryWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
+        self.work.parked.check_effect(&ask.effect);
         let reply = match &ask.effect {
             Effect::OpenWorkspace(_) => opened_reply(self.workspace_state(), ".tribunal/scratch/story.md"),
             Effect::CloseWorkspace(_) => {
@@ -401,9 +407,10 @@ impl SimulatedWorld for StoryWorld {
             Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
             Effect::Integrate(_) => self.integrate_work(),
             Effect::Rebase(_) => Reply::Rebase(match self.is_random() && self.dice.roll_percent(30) {
-                true => RebaseOutcome::Conflict { paths: vec!["a.txt".into()] },
+                true => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
                 false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
             }),
+            Effect::ParkWork(park) => self.work.parked.move_work(park, &mut self.script, &mut self.dice),
             Effect::ReadChange(read_change) => change_reply(read_change, "src/a.rs"),
             Effect::RunChild(run_child) => self.review_child(&run_child.name),
             Effect::Notify(_) => Reply::Notify(NotifyOutcome::Notified),

@@ -81,6 +81,8 @@ pub struct BoardEntry {
     /// The epic that it belongs to: the one in its number, or the one above it.
     pub epic: Option<EpicId>,
     pub line: usize,
+    /// Another line with the same key and another state: then neither of them holds.
+    pub twin_line: Option<usize>,
 }
 
 /// A state, by the kind of entry that has it.
@@ -215,7 +217,7 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree
     let mut board = Board { path: board_path.to_string(), ..Board::default() };
     let empty_tree = BoardTree { root_node: YamlNode::from_content(YamlContent::Null), state_spots: Vec::new() };
     // A merge conflict breaks the YAML, too, but then the advice is another one, and no line of it holds.
-    if let Some(conflict) = find_merge_conflict(board_path, board_text) {
+    if let Some(conflict) = tolerant::find_merge_conflict(board_path, board_text) {
         board.problems.push(conflict);
         return (board, empty_tree);
     }
@@ -277,6 +279,7 @@ fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
         problem.weight = match (omitted_line.error.kind, twin) {
             (yaml::YamlErrorKind::DuplicateKey, Some(twin)) if twin.raw_state != written_state => {
                 twin.state = None;
+                twin.twin_line = Some(omitted_line.line);
                 ProblemWeight::Error
             }
             // The line of an entry is missed: a run would not know its story.
@@ -289,14 +292,6 @@ fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
         };
         board.problems.push(problem);
     }
-}
-
-/// The problem of a merge conflict, which git leaves when two changes touch the same lines.
-fn find_merge_conflict(board_path: &str, board_text: &str) -> Option<FileProblem> {
-    let line_number = 1 + board_text.lines().position(|line_number| line_number.starts_with("<<<<<<< "))?;
-    let problem =
-        FileProblem::error("board-conflict", board_path, "unresolved merge conflict").at_line(line_number).at_column(1);
-    Some(problem.with_advice("resolve the conflict (Tribunal did not change the file)"))
 }
 
 /// The problem of a board that is not valid YAML. A duplicate key gets its own rule, since only the user can resolve it.
@@ -452,7 +447,15 @@ fn add_entry(board: &mut Board, board_key: BoardKey, epic: Option<EpicId>, raw_e
         ),
         Some(_) => {}
     }
-    board.entries.push(BoardEntry { key: board_key, raw_key: key_text, state, raw_state: state_text, epic, line });
+    board.entries.push(BoardEntry {
+        key: board_key,
+        raw_key: key_text,
+        state,
+        raw_state: state_text,
+        epic,
+        line,
+        twin_line: None,
+    });
 }
 
 fn read_action_items(board: &mut Board, list_node: Option<&YamlNode>) {

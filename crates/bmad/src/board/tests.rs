@@ -92,6 +92,10 @@ fn every_mistake_is_reported_with_its_place() {
     ] {
         assert_eq!(render_problems(board_text), expected, "{board_text:?}");
     }
+    let twins = read_board("b.yaml", "development_status:\n  1-1-a: done\n  1-1-a: backlog\n").entries;
+    assert_eq!((twins[0].line, twins[0].twin_line, twins[0].state), (2, Some(3), None));
+    let same_twins = read_board("b.yaml", "development_status:\n  1-1-a: done\n  1-1-a: done\n").entries;
+    assert_eq!((same_twins[0].twin_line, same_twins[0].state.is_some()), (None, true));
     let conflicted_board = "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
     assert_eq!(render_problems(conflicted_board), "b.yaml:2:1: unresolved merge conflict\n");
     for broken_board in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {

@@ -5,7 +5,10 @@
 //! place, and it is reported.
 
 use super::Board;
-use crate::yaml::{self, YamlError, YamlErrorKind, YamlNode};
+use crate::{
+    problem::FileProblem,
+    yaml::{self, YamlError, YamlErrorKind, YamlNode},
+};
 
 /// A board that needs more lines left out than this is broken.
 const MAX_OMITTED_LINES: usize = 20;
@@ -32,6 +35,14 @@ impl OmittedLine {
         let first_entry = board.entries.first().map_or(usize::MAX, |entry| entry.line);
         self.line >= first_entry && self.text.starts_with([' ', '\t'])
     }
+}
+
+/// The problem of a merge conflict, which git leaves when two changes touch the same lines.
+pub(super) fn find_merge_conflict(board_path: &str, board_text: &str) -> Option<FileProblem> {
+    let line_number = 1 + board_text.lines().position(|line_number| line_number.starts_with("<<<<<<< "))?;
+    let problem =
+        FileProblem::error("board-conflict", board_path, "unresolved merge conflict").at_line(line_number).at_column(1);
+    Some(problem.with_advice("resolve the conflict (Tribunal did not change the file)"))
 }
 
 /// Parses a board and leaves out the lines that keep it from being read. Returns the first error if that does not help.

@@ -63,6 +63,11 @@ impl ItemFingerprint {
     fn from_texts(source: &str, summary: &str) -> ItemFingerprint {
         ItemFingerprint { source: normalize_source(source), summary: normalize_summary(summary) }
     }
+
+    fn from_located(located_item: &LocatedItem) -> ItemFingerprint {
+        let item = &located_item.item;
+        ItemFingerprint::from_texts(item.source.as_deref().unwrap_or_default(), &item.text)
+    }
 }
 
 fn normalize_source(source: &str) -> String {
@@ -185,12 +190,7 @@ fn find_highest_number(markdown: &MarkdownPage<'_>) -> u64 {
 pub fn add_items(ledger_text: &str, items: &[NewDeferredItem]) -> String {
     let markdown = MarkdownPage::parse(ledger_text);
     let located_items = locate_items(&markdown);
-    let mut known_items: BTreeSet<ItemFingerprint> = located_items
-        .iter()
-        .map(|LocatedItem { item, .. }| {
-            ItemFingerprint::from_texts(item.source.as_deref().unwrap_or_default(), &item.text)
-        })
-        .collect();
+    let mut known_items: BTreeSet<ItemFingerprint> = located_items.iter().map(ItemFingerprint::from_located).collect();
     let mut dialect = LedgerDialect::detect(&markdown, &located_items);
     // New items by the place where they are written: below the heading of their story, or at the end.
     let mut lines_by_place: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -289,6 +289,20 @@ pub fn close_items(ledger_text: &str, ids: &[String], closing: &LedgerClosing) -
     }
     edits.sort_by_key(|(range, _)| range.start);
     ClosedLedger { ledger_text: apply_edits(ledger_text, &edits), closed, unknown }
+}
+
+/// The ids among these that the ledger has not given to one of `new_items`. What is left by the work that closes `ids` is new: its id
+/// can only be named by accident.
+#[must_use]
+pub fn ids_of_others(ledger_text: &str, ids: &[String], new_items: &[NewDeferredItem]) -> Vec<String> {
+    let new_items: BTreeSet<ItemFingerprint> =
+        new_items.iter().map(|item| ItemFingerprint::from_texts(&item.source, &item.summary)).collect();
+    let located_items = locate_items(&MarkdownPage::parse(ledger_text));
+    let is_new = |located_item: &&LocatedItem| new_items.contains(&ItemFingerprint::from_located(located_item));
+    let new_ids = located_items.iter().filter(is_new).filter_map(|located_item| located_item.item.id.as_deref());
+    let new_numbers: BTreeSet<String> = new_ids.filter_map(normalize_id).collect();
+    let is_other = |id: &&String| normalize_id(id).is_none_or(|item_number| !new_numbers.contains(&item_number));
+    ids.iter().filter(is_other).cloned().collect()
 }
 
 /// The digits of an id without leading zeros; `None` if the text is not an id.

@@ -7,7 +7,7 @@ mod edit;
 
 use serde::Serialize;
 
-pub use edit::{ClosedLedger, LedgerClosing, NewDeferredItem, add_items, close_items};
+pub use edit::{ClosedLedger, LedgerClosing, NewDeferredItem, add_items, close_items, ids_of_others};
 
 use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};
 

@@ -182,6 +182,17 @@ fn close_ids(ledger_text: &str, ids: &[&str]) -> ClosedLedger {
 }
 
 #[test]
+fn an_id_that_a_new_item_got_is_not_one_to_close() {
+    let ids = ["DW-5", "dw-06", "7"].map(str::to_string);
+    let ledger_text = "### DW-5: A\norigin: x.md\nstatus: open\n";
+    let new_items = [new_item("out/1-2-x.md", "Slow.")];
+    assert_eq!(ids_of_others(ledger_text, &ids, &new_items), ids, "it has no id yet");
+    let ledger_text = add_items(ledger_text, &new_items);
+    assert_eq!(ids_of_others(&ledger_text, &ids, &new_items), ["DW-5", "7"]);
+    assert_eq!(ids_of_others(&ledger_text, &ids, &[new_item("out/1-3-y.md", "Slow.")]), ids);
+}
+
+#[test]
 fn a_numbered_item_is_closed_in_its_own_form() {
     for (ledger_text, expected) in [
         (

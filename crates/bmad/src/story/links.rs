@@ -2,7 +2,7 @@
 //! what only the operator can do for it. All of it stands in the front matter; operator actions may also be boxes under a
 //! heading `Operator Actions`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,13 @@ pub struct StoryLinks {
     pub operator_actions: Vec<String>,
     /// What the work on the story left for later, from `deferred:` in the front matter.
     pub deferred: Vec<String>,
+    /// The severities that items of `deferred` name, by the texts of the items.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub deferred_severities: BTreeMap<String, String>,
 }
+
+/// The keys that name what an item of `deferred` is about, the best one first.
+const DEFERRED_TEXT_KEYS: [&str; 5] = ["summary", "title", "text", "description", "what"];
 
 /// The heading above boxes with operator actions.
 const ACTIONS_TITLE: &str = "operator actions";
@@ -36,10 +42,21 @@ pub(super) fn read_links(markdown: &MarkdownPage<'_>, front_matter: Option<&Yaml
         depends_on: find_field("depends_on").map(scalar_texts).unwrap_or_default(),
         closes_deferred: find_field("closes_deferred").map(scalar_texts).unwrap_or_default(),
         operator_actions: read_operator_actions(markdown, find_field("operator_actions")),
-        deferred: find_field("deferred")
-            .map(|node| read_texts(node, &["summary", "title", "text", "description", "what"]))
-            .unwrap_or_default(),
+        deferred: find_field("deferred").map(|node| read_texts(node, &DEFERRED_TEXT_KEYS)).unwrap_or_default(),
+        deferred_severities: find_field("deferred").map(read_severities).unwrap_or_default(),
     }
+}
+
+/// The severities of the items of a list, by their texts. Of several items with one text the first counts.
+fn read_severities(node: &YamlNode) -> BTreeMap<String, String> {
+    let mut severities = BTreeMap::new();
+    for list_item in list_items(node) {
+        let severity = list_item.get("severity").map(join_scalars).filter(|severity| is_named(severity));
+        if let Some(severity) = severity {
+            severities.entry(read_item_text(list_item, &DEFERRED_TEXT_KEYS)).or_insert(severity);
+        }
+    }
+    severities
 }
 
 /// The actions of the front matter and of the boxes. An action that is ticked in either section is not owed any more.
@@ -105,21 +122,28 @@ fn is_named(item_text: &str) -> bool {
 
 /// The texts of a list, or of a single value. Of a mapping, the first of these keys that it has is taken.
 fn read_texts(node: &YamlNode, text_keys: &[&str]) -> Vec<String> {
-    let list_items = match &node.content {
-        YamlContent::Sequence(list_items) => list_items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
     let mut texts: Vec<String> = Vec::new();
-    for list_item in list_items {
-        let mut named_texts = text_keys.iter().filter_map(|text_key| list_item.get(text_key)).map(join_scalars);
-        // An item in another form is kept with everything that it says.
-        let item_text =
-            named_texts.find(|named_text| !named_text.is_empty()).unwrap_or_else(|| join_scalars(list_item));
+    for list_item in list_items(node) {
+        let item_text = read_item_text(list_item, text_keys);
         if is_named(&item_text) && !texts.contains(&item_text) {
             texts.push(item_text);
         }
     }
     texts
+}
+
+/// The items of a list, or a single value as the only one.
+fn list_items(node: &YamlNode) -> &[YamlNode] {
+    match &node.content {
+        YamlContent::Sequence(list_items) => list_items.as_slice(),
+        _ => std::slice::from_ref(node),
+    }
+}
+
+fn read_item_text(list_item: &YamlNode, text_keys: &[&str]) -> String {
+    let mut named_texts = text_keys.iter().filter_map(|text_key| list_item.get(text_key)).map(join_scalars);
+    // An item in another form is kept with everything that it says.
+    named_texts.find(|named_text| !named_text.is_empty()).unwrap_or_else(|| join_scalars(list_item))
 }
 
 /// All scalars of a value on one line, with the keys of mappings: `- Cache: never cleared` is a mapping, and meant as a text.
@@ -175,6 +199,20 @@ mod tests {
         [] ["The cache is slow"]
         [] ["Two lines", "a, b, c", "Cache: never cleared", "x"]
         [] ["severity: low, place: a.rs, b.rs"]
+        "#);
+    }
+
+    #[test]
+    fn the_severity_of_what_is_left_is_kept() {
+        let front_matter = "deferred:\n  - summary: The cache is slow\n    severity: medium (unverified)\n  - a\n\
+                            \x20 - {title: No log, severity: none}\n  - {what: No retry, severity: High}\n";
+        let links = read_story("1-2-x.md", &format!("---\n{front_matter}---\n# A\n")).links;
+        assert_eq!(links.deferred, ["The cache is slow", "a", "No log", "No retry"]);
+        insta::assert_debug_snapshot!(links.deferred_severities, @r#"
+        {
+            "No retry": "High",
+            "The cache is slow": "medium (unverified)",
+        }
         "#);
     }
 

@@ -174,7 +174,11 @@ fn read_front_matter(
     markdown: &MarkdownPage<'_>,
     problems: &mut Vec<FileProblem>,
 ) -> Option<yaml::YamlNode> {
-    match yaml::parse_yaml(markdown.front_matter()?) {
+    let Some(front_text) = markdown.front_matter() else {
+        problems.extend(find_unclosed_front_matter(story_path, markdown));
+        return None;
+    };
+    match yaml::parse_yaml(front_text) {
         Ok(front_node) => Some(front_node),
         Err(parse_error) => {
             let problem = FileProblem::warning(
@@ -190,6 +194,24 @@ fn read_front_matter(
             None
         }
     }
+}
+
+/// The problem of front matter without an end. A rule above a text is no front matter: a field has to follow it.
+fn find_unclosed_front_matter(story_path: &str, markdown: &MarkdownPage<'_>) -> Option<FileProblem> {
+    let (first_line, later_lines) = markdown.lines.split_first()?;
+    let next_text = later_lines.iter().find(|line| !line.is_blank())?.text;
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || "_-".contains(character))
+    };
+    let has_field = next_text
+        .split_once(':')
+        .is_some_and(|(name, value)| is_name(name) && (value.trim().is_empty() || value.starts_with([' ', '\t'])));
+    (first_line.text.trim_end() == "---" && has_field).then(|| {
+        FileProblem::warning("front-matter-broken", story_path, "the front matter has no second `---`")
+            .at_line(first_line.number)
+            .with_reason("Tribunal ignores what it says.")
+            .with_advice("close it with a line `---`")
+    })
 }
 
 /// The first heading of the first level, otherwise the title in the front matter.

@@ -48,6 +48,24 @@ fn render_story(story: &Story) -> String {
     rendered.join("\n")
 }
 
+#[test]
+fn front_matter_that_cannot_be_read_is_a_problem() {
+    let first_problem = |story_text: &str| {
+        let problems = read_story("1-2-x.md", story_text).problems;
+        problems.iter().find(|problem| problem.rule == "front-matter-broken").map(ToString::to_string)
+    };
+    let unclosed = Some("1-2-x.md:1: the front matter has no second `---`".to_string());
+    assert_eq!(first_problem("---\ndepends_on: [1.1]\n\n# A\n"), unclosed);
+    assert_eq!(first_problem("---\n\ndepends_on:\n  - 1.1\n# A\n"), unclosed);
+    assert!(first_problem("---\ndepends_on: [1.1\n---\n# A\n").is_some_and(|text| text.starts_with("1-2-x.md:")));
+    // A rule above a text is no front matter.
+    for story_text in
+        ["---\n# A\n", "---\nSee also: this\n", "---\nhttps://x.y\n", "---\na: 1\n---\n# A\n", "---\n", ""]
+    {
+        assert_eq!(first_problem(story_text), None, "{story_text:?}");
+    }
+}
+
 const STORY: &str = "---
 baseline_commit: abc123
 depends_on: [1-1-sign-up]

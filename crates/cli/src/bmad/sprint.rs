@@ -23,21 +23,16 @@ use tribunal_bmad::{
 use tribunal_core::{
     engine::{ids::RunId, view::RunView},
     review::subject::Subject,
-    sprint::{
-        scope::SprintScope,
-        selection::{SprintForecast, plan_sprint},
-    },
+    sprint::selection::SprintForecast,
     text::format_count,
 };
 use tribunal_report::{Screen, TextStyle, escape_line};
-use tribunal_runner::project::sprint_facts;
 
+use super::sprint_forecast::{describe_forecast, forecast_sprint};
 use crate::bmad::{self, BmadProject};
 
 /// How many problems are shown one by one.
 const MAX_SHOWN_PROBLEMS: usize = 3;
-/// How many of the stories after the next one are named.
-const MAX_SHOWN_STORIES: usize = 4;
 
 /// The board with what is known about every story.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -115,8 +110,13 @@ pub(crate) struct SprintNextStep {
     pub instead: Option<String>,
 }
 
-/// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first.
-pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) -> Option<SprintTree> {
+/// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first; `claims` are the stories that
+/// runs work on or wait with.
+pub(crate) fn read_sprint(
+    bmad_project: &BmadProject,
+    run_views: &[&RunView],
+    claims: &BTreeMap<String, RunId>,
+) -> Option<SprintTree> {
     let misplaced_problems: Vec<FileProblem> = bmad_project.misplaced_folders().cloned().collect();
     // BMAD then keeps its board elsewhere; one in the default directory is not what agents work on.
     if !misplaced_problems.is_empty() {
@@ -164,13 +164,8 @@ pub(crate) fn read_sprint(bmad_project: &BmadProject, run_views: &[&RunView]) ->
         done: done_stories,
         epics: epic_rows,
         action_items: board.open_action_items().cloned().collect(),
-        next: find_next_step(bmad_project, board),
-        forecast: Some(plan_sprint(
-            &sprint_facts::read_sprint(bmad_project),
-            &SprintScope::default(),
-            &BTreeMap::new(),
-        ))
-        .filter(|forecast| !forecast.stories.is_empty()),
+        next: find_next_step(bmad_project, board).map(|next_step| name_claimant(next_step, board, claims)),
+        forecast: forecast_sprint(bmad_project, claims),
         problems: board.problems.clone(),
     })
 }
@@ -334,6 +329,15 @@ fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNex
     })
 }
 
+/// Adds to the reason of a step which run works on its story already.
+fn name_claimant(mut next_step: SprintNextStep, board: &Board, claims: &BTreeMap<String, RunId>) -> SprintNextStep {
+    let board_entry = board.find_entry(&next_step.key);
+    if let Some(claimant) = board_entry.and_then(|board_entry| claims.get(&board_entry.raw_key)) {
+        next_step.reason = format!("{}; run {claimant} works on it", next_step.reason);
+    }
+    next_step
+}
+
 /// Draws the sprint for users.
 pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
     let mut rendered = String::new();
@@ -430,21 +434,6 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
     if let Some(forecast_line) = sprint.forecast.as_ref().and_then(describe_forecast) {
         let _ = writeln!(rendered, "{}", screen.wrap_text(6, &escape_line(&forecast_line)));
     }
-}
-
-/// Says which stories `tribunal sprint` would develop.
-fn describe_forecast(forecast: &SprintForecast) -> Option<String> {
-    let (first, later) = forecast.stories.split_first()?;
-    let later_keys: Vec<&str> = later.iter().take(MAX_SHOWN_STORIES).map(|later| later.story.as_str()).collect();
-    let more_text = match later.len().saturating_sub(MAX_SHOWN_STORIES) {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    let later_text = match later_keys.is_empty() {
-        true => String::new(),
-        false => format!("; then {}{more_text}", later_keys.join(", ")),
-    };
-    Some(format!("`tribunal sprint` would begin with {} ({}){later_text}", first.story, first.reason))
 }
 
 /// Draws the line of one story.

@@ -1,16 +1,18 @@
 //! `tribunal status [RUN]`: shows where runs stand, what to type next, and the sprint.
 
 use std::{
+    collections::BTreeMap,
     io::{Write, stdout},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use tribunal_core::{
     decisions::user_request::UserRequest,
-    engine::{ids::RunId, reason::RunOutcome, view::RunView},
+    engine::{children::MAX_DEPTH, event::JournalEntry, ids::RunId, reason::RunOutcome, view::RunView},
+    sprint::claims::list_claims,
 };
 use tribunal_report::{
-    escape_line, list_active_work, list_child_lines, list_unheard_messages,
+    ActiveWork, escape_line, list_active_work, list_child_lines, list_unheard_messages,
     tables::{self, RunDetails, RunStanding, RunState},
 };
 use tribunal_runner::{Project, session::loop_runs::is_run_active};
@@ -109,7 +111,7 @@ impl ShownRun {
         let details = RunDetails {
             child_lines: list_child_lines(&RunStanding { run_view: &run_view, is_live }, &read_child),
             // What a crashed run had begun is not under way any more.
-            active_work: if is_live { list_active_work(&entries) } else { Vec::new() },
+            active_work: if is_live { read_active_work(store, &run_view, &entries, 0) } else { Vec::new() },
             undelivered: list_unheard_messages(&entries),
             now_ms: wall_clock_ms(),
         };
@@ -128,6 +130,22 @@ impl ShownRun {
     fn standing(&self) -> RunStanding<'_> {
         RunStanding { run_view: &self.run_view, is_live: self.is_live }
     }
+}
+
+/// Lists what a run works on, followed by what its child runs under way work on: their agents are the ones that move it.
+fn read_active_work(store: &Store, run_view: &RunView, entries: &[JournalEntry], depth: u32) -> Vec<ActiveWork> {
+    let mut active_work = list_active_work(entries);
+    // A journal that came from elsewhere could name a run as its own child.
+    if depth >= MAX_DEPTH {
+        return active_work;
+    }
+    for standing in run_view.children.values().filter(|standing| standing.outcome.is_none()) {
+        // A child that was named but never started has no journal.
+        let Ok(child_entries) = store.read_entries(&standing.run, 0) else { continue };
+        let child_view = RunView::from_entries(&child_entries);
+        active_work.extend(read_active_work(store, &child_view, &child_entries, depth + 1));
+    }
+    active_work
 }
 
 fn wall_clock_ms() -> u64 {
@@ -152,9 +170,11 @@ fn collect_overview(
         }
         (Some(store), None) => {
             let listed_runs = runs::list_runs(store, project)?;
+            let claims = list_claims(listed_runs.iter().map(|(run_view, is_live)| (run_view, *is_live)));
             let sprint_tree = sprint::read_sprint(
                 &BmadProject::read_project(project),
                 &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
+                &claims,
             );
             let (mut listed_runs, superseded_runs) = split_superseded(listed_runs);
             // Child runs are shown with the run that started them.
@@ -170,7 +190,7 @@ fn collect_overview(
         (None, None) => Ok(StatusOverview {
             shown_runs: Vec::new(),
             superseded_runs: Vec::new(),
-            sprint_tree: sprint::read_sprint(&BmadProject::read_project(project), &[]),
+            sprint_tree: sprint::read_sprint(&BmadProject::read_project(project), &[], &BTreeMap::new()),
         }),
     }
 }

@@ -15,7 +15,10 @@ use tribunal_report::{
     run_report::{ReportSources, RunReport, build_report},
     tables::RunStanding,
 };
-use tribunal_runner::{Project, git::heads, project::report_files, session::loop_runs::is_run_active};
+use tribunal_runner::{
+    Project, git::heads, housekeeping::discarded_runs::list_discarded, project::report_files,
+    session::loop_runs::is_run_active,
+};
 use tribunal_store::Store;
 
 use crate::{context::CommandContext, messages::user_errors::UserError};
@@ -34,6 +37,7 @@ pub(crate) fn read_report(
         read_run: &|child_id: &RunId| read_view(store, child_id).ok(),
         read_change_size: &|commit: &CommitId| heads::read_change_size(project.root(), commit),
         program_name,
+        is_discarded: list_discarded(project).contains_key(run_id),
     };
     Ok(build_report(&RunStanding { run_view: &run_view, is_live }, &sources))
 }

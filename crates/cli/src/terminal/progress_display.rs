@@ -192,8 +192,17 @@ impl ProgressView {
         }
     }
 
-    /// Draws an update of a child run: its lines, behind the name that its parent gave it.
+    /// Draws an update of a child run: its lines, behind the name that its parent gave it, and its part of the live region.
     fn draw_child_update(&self, child_id: &RunId, run_update: &RunUpdate<'_>) -> io::Result<()> {
+        if let RunDisplay::Live(live_reporter) = &mut *self.display.borrow_mut() {
+            match run_update {
+                RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) => {
+                    live_reporter.track_child_entry(journal_entry);
+                }
+                RunUpdate::Progress(progress) => live_reporter.note_child_progress(child_id, progress),
+                _ => {}
+            }
+        }
         let mut child_reporters = self.child_reporters.borrow_mut();
         if let RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) = run_update
             && let RunEvent::RunStarted { parent: Some(parent), .. } = &journal_entry.event
@@ -209,7 +218,7 @@ impl ProgressView {
         match run_update {
             RunUpdate::ReplayedEntry(journal_entry) => reporter.note_past_entry(journal_entry),
             RunUpdate::NewEntry(journal_entry) => reporter.report_entry(journal_entry)?,
-            // What an agent does right now is shown for the run itself; here it would only repeat.
+            // What an agent does right now is shown in the region of a terminal; as lines it would be too much.
             _ => {
                 if let Some(notice_text) = describe_notice(run_update) {
                     reporter.write_notice(&notice_text)?;

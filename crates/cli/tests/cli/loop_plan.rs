@@ -313,6 +313,30 @@ fn the_board_alone_is_enough_for_a_plan_and_parked_stories_are_left_out() {
 }
 
 #[test]
+fn the_commit_that_comes_next_has_every_changed_file_that_a_loop_needs() {
+    let sandbox = loop_sandbox("true\n");
+    write_project(&sandbox);
+    commit_all(&sandbox, "Plan the project");
+    run_plan(&sandbox, &[]);
+    commit_all(&sandbox, "Update the plan");
+    assert!(run_plan(&sandbox, &[]).stdout.ends_with("\nnext: tribunal loop run\n"));
+    edit_plan(&sandbox, "- [ ] Story 1.2", "- [x] Story 1.2");
+    let epics_path = format!("{PLANNING_DIR}/epics.md");
+    sandbox.write_file(&epics_path, &EPICS_TEXT.replace("It has all rows.", "It has all columns."));
+    let paths = [".ralph", epics_path.as_str(), STORY, BOARD];
+    let expected = format!("\nnext: git add {} && git commit -m \"Update the plan\"\n", paths.join(" "));
+    let output = run_plan(&sandbox, &[]);
+    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+    // What was not committed is still missing in a clone, although there is nothing more to write.
+    let output = run_plan(&sandbox, &[]);
+    assert!(output.stdout.starts_with("nothing to write") && output.stdout.contains(&expected), "{}", output.stdout);
+    run_git(&sandbox, &[&["add"], &paths[..]].concat());
+    run_git(&sandbox, &["commit", "-q", "-m", "Update the plan"]);
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain", "--", ".ralph", "_bmad-output"]), "");
+    assert!(run_plan(&sandbox, &[]).stdout.ends_with("\nnext: tribunal loop run\n"));
+}
+
+#[test]
 fn a_loop_works_on_the_plan_and_moves_the_board_when_it_has_landed() {
     let sandbox = loop_sandbox("sed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n");
     write_project(&sandbox);

@@ -33,6 +33,7 @@ mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
 mod in_place_attacks;
+mod in_place_stories;
 mod init;
 mod inside_agents;
 mod kernel_sandbox;

@@ -90,6 +90,22 @@ fn a_sprint_has_one_report_about_all_of_its_stories() {
 }
 
 #[test]
+fn the_report_of_a_discarded_run_says_so() {
+    let sandbox = story_sandbox("echo 'I cannot.'\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2", "--set", "sprint.max_cycles=1"]), 3);
+    let run_id = find_run(&sandbox, "story-");
+    assert_eq!(sandbox.run_json(&["report", &run_id])["discarded"], false);
+    assert_exit(&sandbox.run_tribunal(&["discard", &run_id]), 0);
+    let json = sandbox.run_json(&["report", &run_id]);
+    assert_eq!((&json["discarded"], json["waiting"].as_array().map(Vec::len)), (&true.into(), Some(0)), "{json}");
+    let report = sandbox.run_tribunal(&["report", &run_id]);
+    assert!(report.stdout.starts_with(&format!("{run_id} waiting, discarded · ")), "{}", report.stdout);
+    assert!(report.stdout.contains(&format!("next: tribunal discard --restore {run_id}")), "{}", report.stdout);
+    assert_exit(&sandbox.run_tribunal(&["discard", "--restore", &run_id]), 0);
+    assert_eq!(sandbox.run_json(&["report", &run_id])["discarded"], false);
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_a_warning() {
     let sandbox = story_sandbox("develop\n");
     sandbox.write_file(".tribunal/reports", "not a folder\n");

@@ -3,7 +3,7 @@
 use crate::{
     common::Sandbox,
     loop_sandbox::{commit_all, run_git},
-    sprint_runs::{ARTIFACTS, assert_exit, landed_stories, sprint_run, sprint_sandbox},
+    sprint_runs::{ARTIFACTS, assert_exit, join_lines, landed_stories, sprint_run, sprint_sandbox},
     story_sandbox::{BOARD, STORY, session_prompt},
 };
 
@@ -65,6 +65,24 @@ fn a_story_closes_deferred_work_with_its_commit_and_leaves_new_work() {
 }
 
 #[test]
+fn what_a_story_leaves_is_not_closed_by_it_and_keeps_its_severity() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let ledger_path = format!("{ARTIFACTS}/deferred-work.md");
+    sandbox.write_file(&ledger_path, "# Deferred Work\n\n### DW-1: Dull sieve\n\nstatus: open\n");
+    let story = sandbox.read_file(STORY);
+    // There is no DW-2 yet; what the story leaves gets this id.
+    let header = "---\ncloses_deferred: [DW-2]\ndeferred:\n  - summary: no handle\n    severity: high\n---\n\n";
+    sandbox.write_file(STORY, &format!("{header}{story}"));
+    commit_all(&sandbox, "Plan");
+    let output = sandbox.run_tribunal(&["sprint", "1-2"]);
+    assert_exit(&output, 0);
+    let ledger = run_git(&sandbox, &["show", &format!("HEAD:{ledger_path}")]);
+    let new_item = ledger.split("### DW-2: no handle").nth(1).unwrap_or_default();
+    assert!(new_item.contains("severity: high") && new_item.contains("status: open"), "{ledger}");
+    assert!(output.stderr.contains("has no DW-2, which the story says it closes"), "{}", output.stderr);
+}
+
+#[test]
 fn a_retrospective_is_held_at_the_end_of_an_epic_and_its_lessons_are_passed_on() {
     let sandbox = sprint_sandbox("develop_any\n");
     sandbox.write_file(".claude/skills/bmad-retrospective/SKILL.md", "---\nname: x\n---\nDo it.\n");
@@ -78,6 +96,10 @@ fn a_retrospective_is_held_at_the_end_of_an_epic_and_its_lessons_are_passed_on()
     )
     .unwrap();
     commit_all(&sandbox, "Add a skill");
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    let expected =
+        "2. 1-3-pack: it follows in the order of the board\n   retrospective of epic 1 after 1-3-pack\n3. 2-1-sell";
+    assert!(plan.stdout.contains(expected), "{}", plan.stdout);
     let output = sandbox.run_tribunal(&["sprint"]);
     assert_exit(&output, 0);
     let subjects = run_git(&sandbox, &["log", "--reverse", "--format=%s"]);
@@ -122,6 +144,16 @@ fn a_retrospective_that_changes_code_is_not_taken() {
     );
     assert!(!sandbox.path_of("src/evil.sh").exists());
     assert!(sandbox.read_file(BOARD).contains("epic-1-retrospective: optional"));
+    // The next sprint tries it again, and a plan says so; who names stories gets just these.
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    let expected = "   retrospective of epic 1 at the beginning: an earlier sprint could not hold it\n1. 2-1-sell";
+    assert!(plan.stdout.starts_with(expected), "{}", plan.stdout);
+    let named = sandbox.run_tribunal(&["sprint", "2-1", "2-2", "--dry-run"]);
+    assert!(!named.stdout.contains("retrospective"), "{}", named.stdout);
+    let again = sandbox.run_tribunal(&["sprint"]);
+    assert_exit(&again, 0);
+    assert!(again.stderr.contains("no retrospective of epic 1: rejected"), "{}", again.stderr);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack", "2-1-sell", "2-2-bill"]);
 }
 
 #[test]
@@ -129,11 +161,24 @@ fn a_story_that_another_run_waits_with_is_passed_over() {
     let sandbox = sprint_sandbox("case $key in 1-2-sift) echo 'I cannot.' ;; *) develop_any ;; esac\n");
     assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--set", "sprint.max_cycles=1"]), 3);
     let waiting_run = story_run(&sandbox, "1-2");
+    let claim = format!("1-2-sift is worked on by run {waiting_run}");
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    assert!(plan.stdout.contains(&format!("left out: {claim}")), "{}", plan.stdout);
+    assert!(plan.stdout.contains("1. 2-1-sell"), "{}", plan.stdout);
+    let status = join_lines(&sandbox.run_tribunal(&["status"]).stdout);
+    assert!(status.contains("`tribunal sprint` would begin with 2-1-sell"), "{status}");
+    assert!(status.contains(&claim), "{status}");
     let output = sandbox.run_tribunal(&["sprint"]);
     assert_exit(&output, 3);
     let expected = format!("story 1-2-sift: worked on elsewhere (run {waiting_run} works on it)");
     assert!(output.stderr.contains(&expected), "{}", output.stderr);
     assert_eq!(landed_stories(&sandbox), ["2-1-sell", "2-2-bill"]);
+    // A run in the trash has no claim any more.
+    assert_exit(&sandbox.run_tribunal(&["discard", &waiting_run]), 0);
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    assert!(plan.stdout.contains("1. 1-2-sift"), "{}", plan.stdout);
+    let again = sandbox.run_tribunal(&["sprint", "1-2", "--set", "sprint.max_cycles=1"]);
+    assert!(!again.stderr.contains("works on 1-2-sift already"), "{}", again.stderr);
 }
 
 #[test]
@@ -168,8 +213,9 @@ fn requests_are_confirmed_and_the_plan_is_compared_with_the_last_one() {
     assert!(said.stdout.contains("as a request: 1-3 will be skipped"), "{}", said.stdout);
     let stopped = sandbox.run_tribunal(&["stop", &run_id, "--after-story"]);
     assert!(stopped.stdout.contains("no further story will be begun"), "{}{}", stopped.stdout, stopped.stderr);
-    let status = sandbox.run_tribunal(&["status"]);
-    assert!(status.stdout.contains("`tribunal sprint` would begin with 1-2-sift"), "{}", status.stdout);
+    // The story of this sprint waits, so another sprint would leave it alone.
+    let status = join_lines(&sandbox.run_tribunal(&["status"]).stdout);
+    assert!(status.contains("`tribunal sprint` would begin with 2-1-sell"), "{status}");
     sandbox.write_file(
         "_bmad-output/planning-artifacts/epics.md",
         "# Epics\n\n## Epic 1: Mill\n\n### Story 1.2: Sift\n\nText.\n\n### Story 1.3: Pack\n\nText.\n",
@@ -226,7 +272,30 @@ fn requests_that_cannot_be_carried_out_are_refused() {
     let unknown = sandbox.run_tribunal(&["say", &sprint_run(&sandbox), "skip 9-9"]);
     assert_exit(&unknown, 2);
     assert!(unknown.stderr.contains("no story `9-9` on"), "{}", unknown.stderr);
-    let in_place = sandbox.run_tribunal(&["sprint", "--in-place"]);
-    assert_exit(&in_place, 2);
-    assert!(in_place.stderr.contains("`--in-place` works with one story only"), "{}", in_place.stderr);
+}
+
+#[test]
+fn an_uncommitted_edit_of_the_board_is_kept_and_stories_land_all_the_same() {
+    let sandbox = sprint_sandbox("case $key-$n in 1-2-sift-1) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.max_cycles=1"]), 3);
+    // While the sprint waits, the user plans ahead: at the top of the board, and right below the last story that is to land.
+    let board = sandbox.read_file(BOARD).replace("# keep this comment\n", "# keep this comment, and this one\n");
+    sandbox.write_file(BOARD, &board.replace("  epic-2: backlog\n", "  epic-2: backlog # next week\n"));
+    let changed_lines = || -> Vec<String> {
+        let diff = run_git(&sandbox, &["diff", "-U0"]);
+        let is_changed =
+            |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("+++") && !line.starts_with("---");
+        diff.lines().filter(is_changed).map(String::from).collect()
+    };
+    let edits = changed_lines();
+    assert_eq!(edits.len(), 4, "{edits:?}");
+    assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{}.D1", story_run(&sandbox, "1-2")), "agent"]), 0);
+    let resumed = sandbox.run_tribunal(&["resume", &sprint_run(&sandbox)]);
+    assert_exit(&resumed, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack"]);
+    let board = sandbox.read_file(BOARD);
+    assert!(board.contains("  1-2-sift: done\n  1-3-pack: done\n  epic-2: backlog # next week\n"), "{board}");
+    assert_eq!(changed_lines(), edits);
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), format!(" M {BOARD}\n"));
+    assert_eq!(run_git(&sandbox, &["branch", "--format=%(refname:short)"]), "main\n");
 }

@@ -115,6 +115,60 @@ fn the_scope_is_limited_by_names_epics_and_numbers() {
     assert!(unknown.stderr.contains("has no epic `7`"), "{}", unknown.stderr);
 }
 
+/// The text in one line: notes are wrapped.
+pub(crate) fn join_lines(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_story_that_stands_twice_on_the_board_is_left_out_with_its_lines() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let board = sandbox.read_file(BOARD).replace("  2-1-sell", "  1-3-pack: backlog\n  2-1-sell");
+    sandbox.write_file(BOARD, &board);
+    commit_all(&sandbox, "Write a line twice");
+    let lines: Vec<String> = board
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains("1-3-pack"))
+        .map(|(index, _)| (index + 1).to_string())
+        .collect();
+    let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    assert_exit(&output, 0);
+    let expected = format!("left out: 1-3-pack: its key stands twice on the board, lines {}", lines.join(" and "));
+    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+}
+
+#[test]
+fn front_matter_that_cannot_be_read_is_named() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let story = sandbox.read_file(STORY);
+    for header in ["---\ndepends_on: [1-1\n---\n\n", "---\ndepends_on: [1-1]\n\n"] {
+        sandbox.write_file(STORY, &format!("{header}{story}"));
+        commit_all(&sandbox, "Break it");
+        let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+        assert_exit(&output, 0);
+        let expected =
+            format!("the front matter of a story could not be read, so its `depends_on` is not known: {STORY}:");
+        assert!(join_lines(&output.stderr).contains(&expected), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn work_that_landed_on_another_branch_is_named_before_its_story_is_taken_again() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1", "--branch", "night"]), 0);
+    let story_run = sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
+    let expected = format!(
+        "note: 1-2-sift was done by run {story_run} on the branch `night`; it is taken again, since it is not on main. To take that \
+         work over instead: `git merge night`"
+    );
+    let output = sandbox.run_tribunal(&["sprint", "--max-stories", "1"]);
+    assert_exit(&output, 0);
+    assert!(join_lines(&output.stderr).contains(&expected), "{}", output.stderr);
+    let other_branch = sandbox.run_tribunal(&["sprint", "--dry-run", "--branch", "night"]);
+    assert!(!join_lines(&other_branch.stderr).contains("is taken again"), "{}", other_branch.stderr);
+}
+
 #[test]
 fn a_dry_run_shows_the_whole_plan_and_writes_nothing() {
     let sandbox = sprint_sandbox("develop_any\n");

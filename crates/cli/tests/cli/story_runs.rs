@@ -223,6 +223,42 @@ fn somebody_who_moves_another_story_on_the_branch_meanwhile_is_not_overruled() {
 }
 
 #[test]
+fn a_conflict_with_the_branch_shows_both_sides_and_can_be_solved_by_hand() {
+    let sandbox = story_sandbox("");
+    let meanwhile = format!(
+        "develop\ncd '{}'\necho 'sift() {{ cat; }}' > src/sift.sh\ngit add src\ngit commit -q -m Meanwhile\n",
+        sandbox.root_dir().display()
+    );
+    write_story_agent(&sandbox, &meanwhile);
+    // The agent could have made that commit, so the user is asked first.
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 3);
+    let output = answer_question(&sandbox, "D1", "keep");
+    assert_exit(&output, 3);
+    for expected in [
+        "the work of the story conflicts with it in src/sift.sh",
+        r#"src/sift.sh:1: main has "sift() { cat; }\n", and the work has "sift() { tr -d b; }\n"."#,
+        "The work is in ",
+    ] {
+        assert!(output.stderr.contains(expected), "{expected}: {}", output.stderr);
+    }
+    let question = sandbox.run_tribunal(&["decisions", &format!("{}.D2", root_of(&sandbox))]).stdout;
+    let (_, after_command) = question.split_once("run `git merge ").unwrap();
+    let (commit, _) = after_command.split_once('`').unwrap();
+    // The solution is neither of the two sides, so a rebase would conflict with it as well.
+    run_git(&sandbox, &["merge", "-q", "--no-edit", "-X", "theirs", commit]);
+    let solution = "sift() { tr -d b | cat; }\n";
+    sandbox.write_file("src/sift.sh", solution);
+    run_git(&sandbox, &["commit", "-q", "-a", "--amend", "--no-edit"]);
+    assert_exit(&answer_question(&sandbox, "D2", "hand"), 0);
+    assert_eq!(sandbox.read_file("src/sift.sh"), solution);
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    let subjects = run_git(&sandbox, &["log", "--first-parent", "--format=%s", "-1"]);
+    assert_eq!(subjects, "Story 1-2-sift: Sift the flour\n");
+    assert_eq!(run_git(&sandbox, &["diff", "--name-only", "HEAD^", "HEAD"]), format!("{BOARD}\n"));
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
+}
+
+#[test]
 fn what_cannot_be_developed_is_refused_before_anything_starts() {
     let sandbox = story_sandbox("develop\n");
     for (story, expected) in [

@@ -66,6 +66,10 @@ pub struct Integrate {
     /// The checks whose own scripts must not have changed; none if the user agreed to that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged_checks: Vec<CommandLine>,
+    /// Files of bookkeeping, relative to the project's root: if the user has edited one and not committed that, the work's change
+    /// of it is merged into the user's version, where both changed different lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mergeable: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -103,11 +107,45 @@ pub enum RebaseOutcome {
         commit: CommitId,
     },
     /// Nothing was changed.
-    Conflict {
-        paths: Vec<String>,
-    },
+    Conflict(RebaseConflict),
     Failed {
         #[serde(flatten)]
         fault: Fault,
     },
+}
+
+/// The most conflicts of a rebase whose texts are shown.
+pub const MAX_SHOWN_CONFLICTS: usize = 3;
+/// The most characters that are shown of each side of a conflict.
+pub const MAX_CONFLICT_SIDE_CHARS: usize = 600;
+
+/// Where work conflicts with the branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RebaseConflict {
+    pub paths: Vec<String>,
+    /// The first conflicts with both texts, as far as there are texts to compare.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sides: Vec<ConflictSides>,
+    /// The directory of the workspace, where the work can be looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+}
+
+impl RebaseConflict {
+    /// Names the files of a conflict whose texts are not known.
+    pub fn from_paths(paths: Vec<String>) -> RebaseConflict {
+        RebaseConflict { paths, ..RebaseConflict::default() }
+    }
+}
+
+/// A place that the branch and the work changed in different ways. A text is empty where that side has removed the lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConflictSides {
+    pub file: String,
+    /// The line in the file of the branch.
+    pub line: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub on_branch: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub in_work: String,
 }

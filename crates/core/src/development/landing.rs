@@ -11,7 +11,7 @@ use crate::{
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
         checks::CommandLine,
-        commits::{Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        commits::{ConflictSides, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork},
         performing::{StageEnd, environment_ending},
     },
     engine::{
@@ -70,9 +70,7 @@ pub async fn move_branch(
 pub enum RebaseAttempt {
     /// The last commit of the work is this one now.
     Rebased(CommitId),
-    Conflict {
-        paths: Vec<String>,
-    },
+    Conflict(RebaseConflict),
     Halted(RunEnding),
 }
 
@@ -86,7 +84,7 @@ pub async fn rebase_onto(
     let rebase = RebaseWork { workspace: String::from(workspace_name), onto: onto.clone() };
     Ok(match host.perform(rebase_key, rebase).await? {
         RebaseOutcome::Rebased { commit } => RebaseAttempt::Rebased(commit),
-        RebaseOutcome::Conflict { paths } => RebaseAttempt::Conflict { paths },
+        RebaseOutcome::Conflict(conflict) => RebaseAttempt::Conflict(conflict),
         RebaseOutcome::Failed { fault } => RebaseAttempt::Halted(environment_ending(&fault)),
     })
 }
@@ -126,11 +124,33 @@ pub struct LandingQuestion {
     pub is_same: fn(&DecisionTopic) -> bool,
 }
 
-/// Files in which work conflicts with its branch.
+/// Work that conflicts with its branch.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchConflict<'a> {
     pub branch_name: &'a str,
-    pub paths: &'a [String],
+    /// The last commit of the work.
+    pub commit: &'a CommitId,
+    pub conflict: &'a RebaseConflict,
+}
+
+impl BranchConflict<'_> {
+    /// Lists the conflicts with the texts of both sides, one in each line, and says where the work is.
+    fn describe_sides(&self) -> String {
+        let show_text = |text: &str| if text.is_empty() { String::from("nothing") } else { format!("{text:?}") };
+        let mut described: String = self
+            .conflict
+            .sides
+            .iter()
+            .map(|ConflictSides { file, line, on_branch, in_work }| {
+                let (on_branch, in_work) = (show_text(on_branch), show_text(in_work));
+                format!("\n{file}:{line}: {} has {on_branch}, and the work has {in_work}.", self.branch_name)
+            })
+            .collect();
+        if !self.conflict.directory.is_empty() {
+            described.push_str(&format!("\nThe work is in {}.", self.conflict.directory));
+        }
+        described
+    }
 }
 
 /// Asks what to do about work that conflicts with its branch, unless that is asked already.
@@ -141,16 +161,26 @@ pub async fn ask_about_conflict(
     question: LandingQuestion,
     conflict: BranchConflict<'_>,
 ) -> Result<StageEnd, ParkedRun> {
-    let BranchConflict { branch_name, paths } = conflict;
+    let BranchConflict { branch_name, commit, conflict: RebaseConflict { paths, .. } } = conflict;
     let run_word = question.run_word;
-    let question_text =
+    let summary =
         format!("{branch_name} has moved, and the work of the {run_word} conflicts with it in {}", paths.join(", "));
-    let end_text = format!("end the {}; its commits stay under refs/tribunal/work", question.run_word);
+    let question_text = match conflict.describe_sides() {
+        sides_text if sides_text.is_empty() => summary.clone(),
+        sides_text => format!("{summary}.{sides_text}"),
+    };
+    // A merge by hand is found on the branch by the next attempt; a solution in the workspace could not be told from the work.
+    let hand_text = format!(
+        "solve it by hand: in a checkout of {branch_name} run `git merge {}`, resolve the conflict and `git commit`; then answer this",
+        commit.short_hex()
+    );
+    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
     let choices = [
+        (ChoiceKey::Hand, hand_text.as_str()),
         (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
         (ChoiceKey::Keep, end_text.as_str()),
     ];
-    ask_once(host, dialog, ask_key, question, LandingChoices { question_text, choices: &choices }).await
+    ask_once(host, dialog, ask_key, question, LandingChoices { summary, question_text, choices: &choices }).await
 }
 
 /// Asks whether work may land that changes what a check runs, unless that is asked already.
@@ -169,10 +199,13 @@ pub async fn ask_about_scripts(
         (ChoiceKey::Reject, "the next agent is told to undo that change"),
         (ChoiceKey::Keep, end_text.as_str()),
     ];
-    ask_once(host, dialog, ask_key, question, LandingChoices { question_text, choices: &choices }).await
+    let landing_choices = LandingChoices { summary: question_text.clone(), question_text, choices: &choices };
+    ask_once(host, dialog, ask_key, question, landing_choices).await
 }
 
 struct LandingChoices<'a> {
+    /// What the ending of the run says.
+    summary: String,
     question_text: String,
     choices: &'a [(ChoiceKey, &'a str)],
 }
@@ -184,17 +217,17 @@ async fn ask_once(
     question: LandingQuestion,
     choices: LandingChoices<'_>,
 ) -> Result<StageEnd, ParkedRun> {
-    let LandingChoices { question_text, choices } = choices;
+    let LandingChoices { summary, question_text, choices } = choices;
     if !dialog.open_decisions().any(|decision| (question.is_same)(&decision.about)) {
         let decision = Decision {
             id: dialog.next_decision_id(),
             about: question.about,
             owner: String::from("the user of this repository"),
-            question: question_text.clone(),
+            question: question_text,
             choices: build_choices(choices),
             answer: None,
         };
         dialog.post_decision(host, &ask_key, decision).await?;
     }
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, question_text)))
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, summary)))
 }

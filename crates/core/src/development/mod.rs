@@ -8,5 +8,6 @@ pub mod checks;
 pub mod commits;
 pub mod landing;
 pub mod notices;
+pub mod parking;
 pub mod performing;
 pub mod workspace;

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::{
-        ids::RunId,
+        effect::{Effect, Reply},
+        event::{JournalEntry, RunEvent},
+        ids::{Key, RunId},
         kinds::RunOrder,
-        limits::{Cost, LimitShare, UsageTotals},
+        limits::{Cost, LimitShare, UsageTotals, WaitTotal},
         reason::{RunOutcome, RunReason},
         tier::ProcessTier,
     },
@@ -95,7 +97,7 @@ pub struct ChildReport {
     pub detail: String,
     /// What the child and its own children have used in their whole lives.
     pub used: UsageTotals,
-    /// How long the child has worked in its whole life.
+    /// How long the child has worked in its whole life, without the waits until an agent could be asked again.
     pub worked_ms: u64,
     /// The findings that it left open or blocked, most severe first; at most [`MAX_REPORTED_FINDINGS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,6 +144,26 @@ impl ChildStanding {
             self.outcome = Some(outcome.clone());
         }
     }
+}
+
+/// Returns how long a run itself waited until agents could be asked again, according to its whole journal.
+pub fn measure_waits<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>) -> u64 {
+    let mut start_times: BTreeMap<&Key, u64> = BTreeMap::new();
+    let mut waited = WaitTotal::default();
+    for entry in entries {
+        match &entry.event {
+            RunEvent::EffectStarted { key, effect: Effect::AwaitReset(_), .. } => {
+                start_times.insert(key, entry.at.awake_ms);
+            }
+            RunEvent::EffectFinished { key, reply: Reply::AwaitReset(_), .. } => {
+                if let Some(from_ms) = start_times.remove(key) {
+                    waited.add_interval(from_ms, entry.at.awake_ms);
+                }
+            }
+            _ => {}
+        }
+    }
+    waited.ms
 }
 
 /// What the children of a run have used, and what they were given. A workflow keeps it in its state.

@@ -23,6 +23,7 @@ use crate::{
         checks::{CheckResult, CheckSpec, ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
         notices::{NotifyOutcome, NotifyUser},
+        parking::{ParkOutcome, ParkWork},
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
     },
     engine::{
@@ -139,6 +140,7 @@ effects! {
     Checks = "checks": RunChecks -> ChecksOutcome;
     Commit = "commit": CommitWork -> CommitOutcome;
     Rebase = "rebase": RebaseWork -> RebaseOutcome;
+    ParkWork = "park_work": ParkWork -> ParkOutcome;
     Integrate = "integrate": Integrate -> IntegrateOutcome;
     ReadChange = "read_change": ReadChange -> ChangeOutcome;
     Notify = "notify": NotifyUser -> NotifyOutcome;

@@ -8,6 +8,7 @@ use crate::{
         checks::ChecksOutcome,
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
         notices::NotifyOutcome,
+        parking::ParkOutcome,
         workspace::{CloseOutcome, OpenOutcome},
     },
     engine::{
@@ -40,6 +41,7 @@ impl Reply {
             EffectKind::Checks => Some(Reply::Checks(fault.into())),
             EffectKind::Commit => Some(Reply::Commit(fault.into())),
             EffectKind::Rebase => Some(Reply::Rebase(fault.into())),
+            EffectKind::ParkWork => Some(Reply::ParkWork(fault.into())),
             EffectKind::Integrate => Some(Reply::Integrate(fault.into())),
             EffectKind::ReadChange => Some(Reply::ReadChange(fault.into())),
             EffectKind::Notify => Some(Reply::Notify(fault.into())),
@@ -75,6 +77,7 @@ impl Reply {
             | Reply::Checks(ChecksOutcome::Failed { fault })
             | Reply::Commit(CommitOutcome::Failed { fault })
             | Reply::Rebase(RebaseOutcome::Failed { fault })
+            | Reply::ParkWork(ParkOutcome::Failed { fault })
             | Reply::Integrate(IntegrateOutcome::Failed { fault })
             | Reply::ReadChange(ChangeOutcome::Failed { fault })
             | Reply::Notify(NotifyOutcome::Failed { fault })
@@ -117,6 +120,7 @@ failed_with_a_fault!(
     ChecksOutcome,
     CommitOutcome,
     RebaseOutcome,
+    ParkOutcome,
     IntegrateOutcome,
     ChangeOutcome,
     NotifyOutcome,

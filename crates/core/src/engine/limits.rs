@@ -179,6 +179,14 @@ pub struct RunUsage {
     pub limited: BTreeMap<AgentName, u64>,
     #[serde(default, skip_serializing_if = "WaitTotal::is_zero")]
     pub waited: WaitTotal,
+    /// The time in which child runs only waited until an agent could be asked again.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub children_waited_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_no_time(duration_ms: &u64) -> bool {
+    *duration_ms == 0
 }
 
 /// What a run has used in all, for its parent.
@@ -192,6 +200,9 @@ pub struct UsageTotals {
     pub tokens: u64,
     /// Tokens of calls whose cost was not reported or that a subscription paid.
     pub uncosted_tokens: u64,
+    /// The time in which the run and its children only waited until an agent could be asked again.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub waited_ms: u64,
 }
 
 impl UsageTotals {
@@ -208,6 +219,7 @@ impl UsageTotals {
             notional: self.notional.max(other.notional),
             tokens: self.tokens.max(other.tokens),
             uncosted_tokens: self.uncosted_tokens.max(other.uncosted_tokens),
+            waited_ms: self.waited_ms.max(other.waited_ms),
         }
     }
 
@@ -219,6 +231,7 @@ impl UsageTotals {
             notional: Cost(self.notional.0.saturating_sub(earlier.notional.0)),
             tokens: self.tokens.saturating_sub(earlier.tokens),
             uncosted_tokens: self.uncosted_tokens.saturating_sub(earlier.uncosted_tokens),
+            waited_ms: self.waited_ms.saturating_sub(earlier.waited_ms),
         }
     }
 }
@@ -295,11 +308,17 @@ impl RunUsage {
         self.notional += child_usage.notional;
         self.tokens = self.tokens.saturating_add(child_usage.tokens);
         self.uncosted_tokens = self.uncosted_tokens.saturating_add(child_usage.uncosted_tokens);
+        self.children_waited_ms = self.children_waited_ms.saturating_add(child_usage.waited_ms);
     }
 
     pub fn usage_totals(&self) -> UsageTotals {
         let RunUsage { cost, notional, tokens, uncosted_tokens, .. } = *self;
-        UsageTotals { cost, notional, tokens, uncosted_tokens }
+        UsageTotals { cost, notional, tokens, uncosted_tokens, waited_ms: self.total_waited_ms() }
+    }
+
+    /// Returns the time in which the run or its children only waited until an agent could be asked again.
+    fn total_waited_ms(&self) -> u64 {
+        self.waited.ms.saturating_add(self.children_waited_ms)
     }
 
     fn paid_cost(&self) -> Cost {
@@ -407,9 +426,9 @@ pub fn task_timeout_ms(own_timeout_ms: u64, limits: &RunLimits, run_usage: &RunU
     own_timeout_ms.min(remaining_ms.max(MIN_TASK_MS))
 }
 
-/// Returns the awake time without the time spent waiting for usage limits.
+/// Returns the awake time without the time spent waiting until agents could be asked again, also by child runs.
 fn worked_ms(run_usage: &RunUsage, awake_ms: u64) -> u64 {
-    awake_ms.saturating_sub(run_usage.waited.ms)
+    awake_ms.saturating_sub(run_usage.total_waited_ms())
 }
 
 /// Checks the limits of every kind of run before a step and returns the ending for the first that is used up.
@@ -590,5 +609,20 @@ mod tests {
     fn a_negative_cost_counts_as_zero() {
         assert_eq!(Cost::from_amount(-3.0), Cost(0));
         assert_eq!(Cost::from_amount(f64::NAN), Cost(0));
+    }
+
+    #[test]
+    fn what_a_child_waits_uses_up_no_time_of_its_parent() {
+        let hour_ms = 3_600_000;
+        let limits = RunLimits { runtime_ms: 2 * hour_ms, ..RunLimits::default() };
+        let mut run_usage = RunUsage::default();
+        run_usage.add_child(&UsageTotals { waited_ms: 3 * hour_ms, ..UsageTotals::default() });
+        assert_eq!(check_runtime(&limits, &run_usage, 4 * hour_ms), None);
+        assert_eq!(remaining_share(&limits, &run_usage, 4 * hour_ms).runtime_ms, hour_ms);
+        assert_eq!(
+            check_runtime(&limits, &run_usage, 5 * hour_ms).map(|ending| ending.reason),
+            Some(RunReason::Runtime)
+        );
+        assert_eq!(run_usage.usage_totals().waited_ms, 3 * hour_ms, "its own parent is told");
     }
 }

@@ -1,6 +1,6 @@
 //! Commits of a loop, and how they get onto the branch.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     decisions::decision::DecisionTopic,
@@ -157,6 +157,7 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             expected: work.base.clone(),
             commit: work.tip.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+            mergeable: Vec::new(),
         };
         match landing::move_branch(host.host, attempt_key.child_key("integrate"), integrate).await? {
             LandingAttempt::Landed(landed) => {
@@ -202,9 +203,12 @@ async fn rebase_work(
             }
             check_again(host, state, attempt_key).await
         }
-        RebaseAttempt::Conflict { paths } => {
-            let question = landing_question(LoopTopic::LoopConflict { paths: paths.clone() }, is_conflict);
-            let conflict = BranchConflict { branch_name: &host.order.branch.name, paths: &paths };
+        RebaseAttempt::Conflict(conflict) => {
+            let about = LoopTopic::LoopConflict { paths: conflict.paths.clone() };
+            let question = landing_question(about, is_conflict);
+            let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
+            let branch_name = &host.order.branch.name;
+            let conflict = BranchConflict { branch_name, commit: &tip, conflict: &conflict };
             let ask_key = attempt_key.child_key("ask");
             landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await.map(Some)
         }

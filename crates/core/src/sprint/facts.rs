@@ -54,9 +54,15 @@ pub struct SprintFacts {
     /// The epics whose stories are all done, and whose retrospective has not been held.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finished_epics: Vec<String>,
+    /// The epics whose retrospective has not been held, whether their stories are done or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_retrospectives: Vec<String>,
     /// What the retrospectives of earlier epics say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<EpicLesson>,
+    /// What the user should know about the files of open stories, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl SprintFacts {
@@ -87,6 +93,16 @@ pub struct OpenStory {
     /// What it says it depends on and is not on the board, as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_needs: Vec<String>,
+    /// The two lines of the board that say different things about it; then neither holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin_lines: Option<TwinLines>,
+}
+
+/// Two lines of the board with the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TwinLines {
+    pub first_line: u32,
+    pub second_line: u32,
 }
 
 /// What the retrospective of an epic says.

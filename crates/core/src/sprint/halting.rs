@@ -41,7 +41,7 @@ pub(super) async fn halt_sprint(
                 owner: String::from("the user who sets the budget"),
                 question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
                 choices: build_choices(&[
-                    (ChoiceKey::More, "continue, with every limit granted once more"),
+                    (ChoiceKey::More, "continue; the sprint may use each of its limits once more"),
                     (ChoiceKey::Skip, "end the sprint; what is done stays done"),
                 ]),
                 answer: None,
@@ -53,6 +53,13 @@ pub(super) async fn halt_sprint(
     performing::notify_user(host.host, halt_key.child_key("notify"), notice).await?;
     state.waiting = Some(ending);
     Ok(())
+}
+
+/// Withdraws the question about a limit: the sprint goes on, so more was granted without an answer to it.
+pub(super) fn withdraw_limit_question(host: SprintHost<'_>, state: &mut SprintState) {
+    state.dialog.withdraw_decisions(host.host, "the limit was raised by other means", |topic| {
+        matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Sprint(SprintTopic::SprintHalted)))
+    });
 }
 
 /// Parks the sprint until the user sends something. Returns the ending if the user ended it.

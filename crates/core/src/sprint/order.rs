@@ -24,6 +24,9 @@ pub struct SprintOrder {
     /// How an agent is asked for a retrospective, with `{epic}`; `None` if none is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrospective: Option<TaskOpening>,
+    /// The epics whose retrospective an earlier sprint tried to hold and could not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed_retrospectives: Vec<String>,
     /// The epics and stories of the plan when the sprint began: the next one says what has changed since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outline: Vec<EpicOutline>,
@@ -37,8 +40,18 @@ impl SprintOrder {
             story: Box::new(story),
             story_share,
             retrospective: None,
+            missed_retrospectives: Vec::new(),
             outline: Vec::new(),
         }
+    }
+
+    /// Whether the retrospective of an epic is tried once more, because an earlier sprint could not hold it. Who names stories, or another
+    /// epic, does not ask for it; and a branch that does not exist yet begins with a story.
+    pub fn repeats_retrospective(&self, epic: &str) -> bool {
+        let is_meant = self.scope.stories.is_empty() && self.scope.epic.as_ref().is_none_or(|wanted| wanted == epic);
+        is_meant
+            && self.story.branch.created_at.is_none()
+            && self.missed_retrospectives.iter().any(|missed| missed == epic)
     }
 
     /// The branch on which stories land. The first one that lands creates it, if it is a new one.

@@ -8,7 +8,7 @@ use crate::{
         commits::{CommitOutcome, CommitWork, Integrate},
         landing::{self, LandingAttempt, RebaseAttempt},
         performing::StageEnd,
-        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
+        workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
     engine::{
         event::RunEvent,
@@ -49,10 +49,11 @@ enum Attempt {
     },
 }
 
-/// The epic whose retrospective is due: this sprint has done its last story.
+/// The epic whose retrospective is due: this sprint has done its last story, or an earlier sprint could not hold it.
 pub(super) fn find_due(host: SprintHost<'_>, state: &SprintState, facts: &SprintFacts) -> Option<String> {
     host.order.retrospective.as_ref()?;
-    facts.finished_epics.iter().find(|epic| state.epics.worked_on.contains(*epic)).cloned()
+    let is_missed = |epic: &str| host.order.repeats_retrospective(epic) && !state.epics.tried.contains(epic);
+    facts.finished_epics.iter().find(|epic| state.epics.worked_on.contains(*epic) || is_missed(epic)).cloned()
 }
 
 /// What the agents of a story are told about earlier epics.
@@ -82,6 +83,7 @@ pub(super) async fn hold_retrospective(
 ) -> Result<StageEnd, ParkedRun> {
     // It is tried once: the sprint does not depend on it.
     state.epics.worked_on.remove(epic);
+    state.epics.tried.insert(String::from(epic));
     let event = match write_and_land(host, state, stage_key, epic).await? {
         Attempt::Held { lesson, detail } => {
             state.epics.lessons.push(lesson.clone());
@@ -104,7 +106,8 @@ async fn write_and_land(
     let workspace_name = format!("retrospective-{epic}");
     let open = OpenWorkspace {
         workspace: workspace_name.clone(),
-        place: host.order.story.place,
+        // Stories may work in the checkout; a document needs no files that only the checkout has.
+        place: DevelopmentPlace::Clone,
         branch: host.order.story_branch(state.done > 0),
         scratchpad: None,
     };
@@ -250,6 +253,7 @@ async fn land_commit(
             expected: base.clone(),
             commit: commit.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), false),
+            mergeable: host.order.story.list_mergeable_files(),
         };
         let integrate_key = stage_key.numbered_child("integrate", attempt);
         let tip = match landing::move_branch(host.host, integrate_key, integrate).await? {
@@ -261,8 +265,8 @@ async fn land_commit(
         let rebase_key = stage_key.numbered_child("rebase", attempt);
         match landing::rebase_onto(host.host, rebase_key, turn.workspace_name, &tip).await? {
             RebaseAttempt::Rebased(rebased) => (base, commit) = (tip, rebased),
-            RebaseAttempt::Conflict { paths } => {
-                return Ok(Err(format!("it conflicts with the branch in {}", paths.join(", "))));
+            RebaseAttempt::Conflict(conflict) => {
+                return Ok(Err(format!("it conflicts with the branch in {}", conflict.paths.join(", "))));
             }
             RebaseAttempt::Halted(ending) => return Ok(Err(ending.detail)),
         }

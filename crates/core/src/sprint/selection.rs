@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    engine::ids::RunId,
     sprint::{
-        facts::{OpenStory, SprintFacts},
+        facts::{OpenStory, SprintFacts, TwinLines},
         requests::names_story,
         scope::SprintScope,
         standing::StoryStanding,
@@ -66,6 +67,13 @@ pub enum LeftOutReason {
     MaxStories,
     /// It cannot be started as it is.
     Refused { detail: String },
+    /// Two lines of the board say different things about it.
+    TwiceOnBoard {
+        #[serde(flatten)]
+        lines: TwinLines,
+    },
+    /// Another run works on it, or waits with it for the user.
+    Claimed { claimant: RunId },
 }
 
 impl LeftOut {
@@ -86,6 +94,10 @@ impl LeftOut {
             LeftOutReason::Skipped => format!("{story} was skipped"),
             LeftOutReason::MaxStories => format!("{story} is left for later: --max-stories was reached"),
             LeftOutReason::Refused { detail } => format!("{story} cannot be started: {detail}"),
+            LeftOutReason::TwiceOnBoard { lines: TwinLines { first_line, second_line } } => {
+                format!("{story}: its key stands twice on the board, lines {first_line} and {second_line}")
+            }
+            LeftOutReason::Claimed { claimant } => format!("{story} is worked on by run {claimant}"),
         }
     }
 }
@@ -112,10 +124,14 @@ pub fn choose_next(facts: &SprintFacts, scope: &SprintScope, progress: SprintPro
     NextStory::Nothing { left_out }
 }
 
-/// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out. `refused` has the
-/// stories that cannot be started, with the reasons.
-pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope, refused: &BTreeMap<String, String>) -> SprintForecast {
-    let standings = refused.keys().map(|key| (key.clone(), StoryStanding::Refused)).collect();
+/// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out. `hindered` has the
+/// stories that cannot be started, with the reasons. Retrospectives are not among it.
+pub fn plan_sprint(
+    facts: &SprintFacts,
+    scope: &SprintScope,
+    hindered: &BTreeMap<String, LeftOutReason>,
+) -> SprintForecast {
+    let standings = hindered.keys().map(|key| (key.clone(), StoryStanding::Refused)).collect();
     let mut left_facts = facts.clone();
     let mut stories: Vec<ForecastStory> = Vec::new();
     loop {
@@ -128,12 +144,12 @@ pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope, refused: &BTreeMap<
             }
             NextStory::Nothing { left_out } => {
                 let is_meant = |key: &&String| list_candidates(facts, scope).iter().any(|story| story.key == **key);
-                let refused = refused.iter().filter(|(key, _)| is_meant(key)).map(|(key, detail)| LeftOut {
-                    story: key.clone(),
-                    reason: LeftOutReason::Refused { detail: detail.clone() },
-                });
-                let left_out = refused.chain(left_out).collect();
-                return SprintForecast { stories, left_out };
+                let hindered = hindered
+                    .iter()
+                    .filter(|(key, _)| is_meant(key))
+                    .map(|(key, reason)| LeftOut { story: key.clone(), reason: reason.clone() });
+                let left_out = hindered.chain(left_out).collect();
+                return SprintForecast { stories, left_out, retrospectives: Vec::new() };
             }
         }
     }
@@ -144,6 +160,9 @@ pub fn plan_sprint(facts: &SprintFacts, scope: &SprintScope, refused: &BTreeMap<
 pub struct SprintForecast {
     pub stories: Vec<ForecastStory>,
     pub left_out: Vec<LeftOut>,
+    /// The retrospectives that would be held, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retrospectives: Vec<ForecastRetrospective>,
 }
 
 /// A story that would be developed, and why it comes when it does.
@@ -151,6 +170,25 @@ pub struct SprintForecast {
 pub struct ForecastStory {
     pub story: String,
     pub reason: String,
+}
+
+/// A retrospective that would be held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ForecastRetrospective {
+    pub epic: String,
+    /// The story after which it would be held; `None` if it comes first, because an earlier sprint could not hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl ForecastRetrospective {
+    pub fn describe(&self) -> String {
+        let epic = &self.epic;
+        match &self.after {
+            Some(story) => format!("retrospective of epic {epic} after {story}"),
+            None => format!("retrospective of epic {epic} at the beginning: an earlier sprint could not hold it"),
+        }
+    }
 }
 
 /// The stories that are meant, in the order in which they are tried.
@@ -177,6 +215,9 @@ fn find_obstacle(
 ) -> Option<LeftOutReason> {
     if progress.skipped.iter().any(|typed| names_story(typed, &story.key)) {
         return Some(LeftOutReason::Skipped);
+    }
+    if let Some(lines) = story.twin_lines {
+        return Some(LeftOutReason::TwiceOnBoard { lines });
     }
     if story.stage.is_none_or(|stage| stage == StoryStage::Done) {
         return Some(LeftOutReason::State { word: story.word.clone() });
@@ -323,6 +364,27 @@ mod tests {
                         2-1-b depends on 1-1-a, which depends on 2-1-b: neither can be begun; \
                         3-1-c says that it depends on `9-9`, which is not on the board";
         assert_eq!(next_of(&board, &whole, &[]), expected);
+    }
+
+    #[test]
+    fn a_story_that_stands_twice_on_the_board_is_left_out_with_its_lines() {
+        let mut board = facts(vec![story("1-1-a", "backlog"), story("2-1-b", "backlog")]);
+        board.open[0].stage = None;
+        board.open[0].twin_lines = Some(TwinLines { first_line: 4, second_line: 9 });
+        let expected = "1-1-a: its key stands twice on the board, lines 4 and 9";
+        assert_eq!(next_of(&board, &SprintScope::default(), &["2-1-b"]), expected);
+    }
+
+    #[test]
+    fn what_another_run_works_on_is_left_out_of_a_plan_with_what_depends_on_it() {
+        let board = facts(vec![story("1-1-a", "backlog"), story("1-2-b", "backlog"), story("2-1-c", "backlog")]);
+        let claim = LeftOutReason::Claimed { claimant: RunId::new("story-1-1-a-x1y2") };
+        let forecast = plan_sprint(&board, &SprintScope::default(), &BTreeMap::from([("1-1-a".to_string(), claim)]));
+        let planned: Vec<&str> = forecast.stories.iter().map(|planned| planned.story.as_str()).collect();
+        assert_eq!(planned, ["2-1-c"]);
+        let left_out: Vec<String> = forecast.left_out.iter().map(LeftOut::describe).collect();
+        let expected = ["1-1-a is worked on by run story-1-1-a-x1y2", "1-2-b depends on 1-1-a, which is not done"];
+        assert_eq!(left_out, expected);
     }
 
     #[test]

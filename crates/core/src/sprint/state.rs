@@ -52,6 +52,9 @@ pub struct EpicMemory {
     /// Those with a story that this sprint has done, and that have had no retrospective yet.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub worked_on: BTreeSet<String>,
+    /// Those whose retrospective this sprint has tried to hold.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tried: BTreeSet<String>,
     /// What the retrospectives of this sprint say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lessons: Vec<EpicLesson>,

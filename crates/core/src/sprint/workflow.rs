@@ -4,9 +4,13 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use crate::{
     decisions::dialog,
-    development::performing::{StageEnd, environment_ending},
+    development::{
+        performing::{StageEnd, environment_ending},
+        workspace::DevelopmentPlace,
+    },
     engine::{
         children::{ChildOutcome, ChildReport, RunChild},
+        event::RunEvent,
         host::{Host, ParkedRun, cross_boundary},
         ids::{Key, RunId},
         kinds::RunOrder,
@@ -68,6 +72,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
     };
     if state.stages == 1 {
         host.note_event(SprintEvent::SprintBegun { open: facts.open_count, done: facts.done_count });
+        facts.remarks.iter().for_each(|remark| host.host.note_event(RunEvent::Warned { text: remark.clone() }));
     }
     forget_done(host, state, &facts);
     // The next epic is to know what the last one taught.
@@ -77,7 +82,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
     // What the user has answered goes on before anything new is begun.
     if let Some(key) = state.find_answered() {
         // Without anything left for it, the story would come back at once, and nothing would ask the user for more.
-        if let Some(ending) = check_sprint_limits(host, state) {
+        if let Some(ending) = check_before_story(host, state) {
             return Ok(StageEnd::Halted(ending));
         }
         host.note_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
@@ -92,7 +97,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
     match choose_next(&facts, &host.order.scope, progress) {
         NextStory::Take { story, .. } if state.wishes.stop_after_story => Ok(stop_sprint(state, &story.key)),
         NextStory::Take { story, reason } => {
-            if let Some(ending) = check_sprint_limits(host, state) {
+            if let Some(ending) = check_before_story(host, state) {
                 return Ok(StageEnd::Halted(ending));
             }
             host.note_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
@@ -105,6 +110,15 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
 /// Returns the ending if a limit of the sprint is used up.
 fn check_sprint_limits(host: SprintHost<'_>, state: &SprintState) -> Option<RunEnding> {
     check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)
+}
+
+/// Returns the ending if a limit of the sprint is used up. If none is, a question about one is out of date and is withdrawn.
+fn check_before_story(host: SprintHost<'_>, state: &mut SprintState) -> Option<RunEnding> {
+    let ending = check_sprint_limits(host, state);
+    if ending.is_none() {
+        halting::withdraw_limit_question(host, state);
+    }
+    ending
 }
 
 fn read_sprint(order: &SprintOrder, state: &SprintState) -> ReadSprint {
@@ -245,7 +259,14 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
         (false, Some(RunOutcome::Halted)) if check_sprint_limits(host, state).is_some() => {
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Answered, detail, child });
         }
-        (false, None) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Stopped, detail, child }),
+        (false, None) => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Stopped, detail, child });
+            // A story that was stopped in the middle has its work in the checkout, where the next one would begin.
+            if host.order.story.place == DevelopmentPlace::InPlace {
+                let detail = format!("story {key} ({run}) was stopped, and its work is in your checkout");
+                return StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail));
+            }
+        }
         (false, Some(_)) => {
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
         }

@@ -8,7 +8,7 @@ use crate::{
         dialog,
         user_request::UserRequest,
     },
-    development::workspace::{CloseOutcome, CloseWorkspace},
+    development::workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace},
     engine::{
         host::ParkedRun,
         ids::{CommitId, Key},
@@ -21,7 +21,7 @@ use crate::{
         facts::StoryFollowUp,
         landing,
         order::StoryTopic,
-        review_cycle,
+        parking,
         state::{StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
         verification::StoryProblem,
@@ -36,12 +36,7 @@ pub(super) async fn halt_story(
     mut ending: RunEnding,
 ) -> Result<(), ParkedRun> {
     let halt_key = stage_key.child_key("halt");
-    // A commit that fails must not hide why the story halted; the work is still in the workspace.
-    if state.step > StoryStep::Baseline
-        && let Some(failure) = review_cycle::keep_work(host, state, halt_key.child_key("keep")).await?
-    {
-        host.note_warning(format!("could not commit the work: {}", failure.detail));
-    }
+    parking::put_work_aside(host, state, &halt_key).await?;
     if ending.reason.outcome() == Some(RunOutcome::Halted) {
         let limits = &host.host.settings().limits;
         ending.left = Some(RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms));
@@ -71,8 +66,7 @@ async fn offer_choices(
     ending: &RunEnding,
 ) -> Result<(), ParkedRun> {
     let Some(topic) = find_topic(state, ending) else { return Ok(()) };
-    let workspace_path = state.work.as_ref().map(|work| work.path.clone()).unwrap_or_default();
-    let by_hand = format!("fix it by hand in {workspace_path}, then answer this: the work is verified again");
+    let by_hand = parking::describe_work_by_hand(state);
     let choices = match topic {
         StoryTopic::StoryStuck { .. } => build_choices(&[
             (ChoiceKey::Hand, by_hand.as_str()),
@@ -83,7 +77,7 @@ async fn offer_choices(
             ),
         ]),
         _ => build_choices(&[
-            (ChoiceKey::More, "continue, with every limit granted once more"),
+            (ChoiceKey::More, "continue; the story may use each of its limits once more"),
             (
                 ChoiceKey::Skip,
                 "skip the story; its commits stay under refs/tribunal/work, and the board keeps its state",
@@ -174,7 +168,18 @@ fn apply_answer(
         return Some(RunEnding::new(RunReason::Abandoned, detail));
     }
     if landing::is_conflict(topic) {
-        return (choice == ChoiceKey::Keep).then(|| end_without_landing(host, state));
+        match choice {
+            ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+            // What the user has merged in the checkout is verified like the work of a session. Work in a clone is merged on the branch,
+            // and lands as it is.
+            ChoiceKey::Hand if state.has_parked_work() => {
+                state.tries.begin_step();
+                state.tries.by_hand = true;
+                state.step = state.step.min(StoryStep::Develop);
+            }
+            _ => state.tries.by_hand = false,
+        }
+        return None;
     }
     match choice {
         ChoiceKey::Skip => return Some(end_without_landing(host, state)),
@@ -182,7 +187,10 @@ fn apply_answer(
             state.tries.grants += 1;
             state.tries.by_hand = true;
         }
-        ChoiceKey::Agent => state.tries.grants += 1,
+        ChoiceKey::Agent => {
+            state.tries.grants += 1;
+            state.tries.by_hand = false;
+        }
         ChoiceKey::More => {
             state.spent.grants += 1;
             state.spent.failures_in_a_row = 0;
@@ -208,7 +216,11 @@ fn end_without_landing(host: StoryHost<'_>, state: &StoryState) -> RunEnding {
 }
 
 /// Removes the workspace of a story that the user ended. Its commits stay in the user's repository.
-pub(super) async fn close_ended(host: StoryHost<'_>, state: &StoryState, stage_key: &Key) -> Result<(), ParkedRun> {
+pub(super) async fn close_ended(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<(), ParkedRun> {
+    // The answer may have come while the story went on, with its work in the checkout.
+    if host.order.place == DevelopmentPlace::InPlace {
+        parking::put_work_aside(host, state, &stage_key.child_key("end")).await?;
+    }
     let Some(work) = &state.work else { return Ok(()) };
     // What could not be committed is only in the workspace.
     if work.has_uncommitted_work() {
@@ -222,6 +234,13 @@ pub(super) async fn close_ended(host: StoryHost<'_>, state: &StoryState, stage_k
     let kept = (work.tip != work.base).then(|| work.tip.clone());
     host.note_event(StoryEvent::StoryClosed { sessions: state.tries.total, kept });
     Ok(())
+}
+
+/// Withdraws the question about a limit: the story goes on, so more was granted without an answer to it.
+pub(super) fn withdraw_limit_question(host: StoryHost<'_>, state: &mut StoryState) {
+    state.dialog.withdraw_decisions(host.host, "the limit was raised by other means", |topic| {
+        matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryHalted)))
+    });
 }
 
 fn describe_kept_work(state: &StoryState) -> String {

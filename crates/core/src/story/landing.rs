@@ -145,7 +145,7 @@ fn go_back(state: &mut StoryState, problem: StoryProblem) -> StageEnd {
 }
 
 /// Runs all checks on a content that differs from what they passed on. Returns how the stage ends if one fails.
-async fn check_again(
+pub(super) async fn check_again(
     host: StoryHost<'_>,
     state: &mut StoryState,
     checks_key: &Key,
@@ -170,6 +170,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         expected: work.base.clone(),
         commit: work.tip.clone(),
         unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+        mergeable: host.order.list_mergeable_files(),
     };
     match landing::move_branch(host.host, stage_key.child_key("integrate"), integrate).await? {
         LandingAttempt::Landed(landed) => {
@@ -233,9 +234,12 @@ async fn rebase_work(
             }
             Ok(check_again(host, state, stage_key).await?.unwrap_or(StageEnd::Continue))
         }
-        RebaseAttempt::Conflict { paths } => {
-            let question = landing_question(StoryTopic::StoryConflict { paths: paths.clone() }, is_conflict);
-            let conflict = BranchConflict { branch_name: &host.order.branch.name, paths: &paths };
+        RebaseAttempt::Conflict(conflict) => {
+            let about = StoryTopic::StoryConflict { paths: conflict.paths.clone() };
+            let question = landing_question(about, is_conflict);
+            let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
+            let branch_name = &host.order.branch.name;
+            let conflict = BranchConflict { branch_name, commit: &tip, conflict: &conflict };
             let ask_key = stage_key.child_key("ask");
             landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
         }
@@ -274,7 +278,7 @@ async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key
             }
         }
         // The work is compared with itself.
-        RebaseAttempt::Conflict { .. } => {}
+        RebaseAttempt::Conflict(_) => {}
         RebaseAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
     }
     state.review.follow_ups.clear();

@@ -85,6 +85,11 @@ impl StoryOrder {
             size: None,
         }
     }
+
+    /// Lists the files that people edit while stories are developed, and in which every story changes lines of its own.
+    pub fn list_mergeable_files(&self) -> Vec<String> {
+        self.story.board.iter().chain(&self.files.ledger).cloned().collect()
+    }
 }
 
 /// What the user has to say about the story.
@@ -119,6 +124,9 @@ pub struct StoryFilePlan {
     /// Whether git ignores the directory of the stories.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub stories_are_ignored: bool,
+    /// The ledger of deferred work, whether it exists or not; `None` if it is not known where it would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
     /// The commit with which the work of a story that waits for its review began: that work is on the branch already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begun_at: Option<CommitId>,
@@ -138,6 +146,10 @@ pub struct StorySteps {
     /// Whether the workflow that develops writes a spec of its own and finishes it.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub develops_from_spec: bool,
+    /// The words that name the story in its command, if they give way to the path of the spec once there is one: the workflow
+    /// continues with the spec then, instead of writing another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_until_spec: Option<String>,
 }
 
 /// When a story run is over.

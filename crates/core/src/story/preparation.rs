@@ -79,6 +79,7 @@ fn begin_work(opened: &OpenedWorkspace) -> StoryWork {
         story_file: None,
         board_stage: None,
         changed_controls: Vec::new(),
+        is_parked: false,
     }
 }
 

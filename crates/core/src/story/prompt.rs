@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use crate::{
     engine::settings::Settings,
     story::{
-        order::StoryOrder,
+        order::{StoryOrder, StorySteps},
         state::{StoryState, StoryStep, StoryWork},
     },
     tasks::instructions::{BriefMaterial, InstructionBrief, TaskOpening},
@@ -56,7 +56,7 @@ pub(super) fn build_brief(
     });
     InstructionBrief {
         title: format!("{} {}", state.step.step_name(), order.story.key),
-        opening: find_opening(order, state.step).map(|opening| Box::new(opening.clone())),
+        opening: find_opening(&order.steps, state.step, work.story_file.as_deref()).map(Box::new),
         text: lines.join("\n"),
         material: material.chain(lessons).collect(),
         said: order.texts.said.iter().cloned().chain(state.dialog.remark_lines()).collect(),
@@ -64,11 +64,20 @@ pub(super) fn build_brief(
     }
 }
 
-fn find_opening(order: &StoryOrder, step: StoryStep) -> Option<&TaskOpening> {
+fn find_opening(steps: &StorySteps, step: StoryStep, story_file: Option<&str>) -> Option<TaskOpening> {
     match step {
-        StoryStep::Create => order.steps.create.as_ref(),
-        StoryStep::CodeReview => order.steps.code_review.as_ref(),
-        _ => Some(&order.steps.develop),
+        StoryStep::Create => steps.create.clone(),
+        StoryStep::CodeReview => steps.code_review.clone(),
+        _ => {
+            let mut opening = steps.develop.clone();
+            if let (Some(words), Some(path)) = (&steps.words_until_spec, story_file) {
+                opening.text = opening.text.replace(words, path);
+                for command in &mut opening.commands {
+                    command.text = command.text.replace(words, path);
+                }
+            }
+            Some(opening)
+        }
     }
 }
 
@@ -108,4 +117,26 @@ fn develop_rules(order: &StoryOrder, settings: &Settings, work: &StoryWork) -> V
 pub(super) fn summarize_line(text: &str) -> String {
     let first_line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     truncate_chars(first_line, 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::instructions::ClientCommand;
+
+    #[test]
+    fn a_workflow_that_has_written_its_spec_continues_with_it() {
+        let words = "story 1-2-sift: Sift";
+        let command = ClientCommand { client: String::from("claude-code"), text: format!("/bmad-build-auto {words}") };
+        let steps = StorySteps {
+            develop: TaskOpening { commands: Vec::from([command]), text: format!("Develop {words}.") },
+            words_until_spec: Some(String::from(words)),
+            ..StorySteps::default()
+        };
+        let opening_for = |file: Option<&str>| find_opening(&steps, StoryStep::Develop, file).unwrap_or_default();
+        assert_eq!(opening_for(None), steps.develop);
+        let opening = opening_for(Some("artifacts/spec-1-2-sift.md"));
+        assert_eq!(opening.text, "Develop artifacts/spec-1-2-sift.md.");
+        assert_eq!(opening.command_for("claude-code"), Some("/bmad-build-auto artifacts/spec-1-2-sift.md"));
+    }
 }

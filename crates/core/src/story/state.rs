@@ -44,6 +44,13 @@ pub struct StoryState {
     pub waiting: Option<RunEnding>,
 }
 
+impl StoryState {
+    /// Whether there is work that was taken out of the user's checkout.
+    pub fn has_parked_work(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.is_parked)
+    }
+}
+
 /// The step that comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -104,6 +111,9 @@ pub struct StoryWork {
     /// Changed files that decide what checks, hooks and pipelines run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_controls: Vec<String>,
+    /// Whether the work was taken out of the user's checkout. It is the commit `tip` then.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_parked: bool,
 }
 
 impl StoryWork {

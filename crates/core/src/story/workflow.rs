@@ -13,6 +13,7 @@ use crate::{
     story::{
         halting, landing,
         order::StoryOrder,
+        parking::{self, ReturnAttempt},
         preparation, review_cycle, sessions,
         state::{StoryState, StoryStep},
         story_host::{StageEnd, StoryHost},
@@ -36,7 +37,7 @@ async fn run_story(host: StoryHost<'_>, mut state: StoryState) -> Result<RunEndi
         let stage_key = stage_key(&state);
         if let Some(ending) = state.waiting.take() {
             if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
-                halting::close_ended(host, &state, &stage_key).await?;
+                halting::close_ended(host, &mut state, &stage_key).await?;
                 return Ok(ending);
             }
         } else {
@@ -116,7 +117,7 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         return match state.dialog.describe_unanswered_strays() {
             // An agent that wrote to the user's checkout may have prepared it for what is about to land.
             Some(description) => Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, description))),
-            None => landing::land_work(host, state, stage_key).await,
+            None => land_returned(host, state, stage_key).await,
         };
     }
     let awake_ms = host.host.last_timestamp().awake_ms;
@@ -124,8 +125,28 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
     if let Some(ending) = check_limits(&host.host.settings().limits, &state.spent, awake_ms) {
         return Ok(StageEnd::Halted(ending));
     }
+    // The sprint may have been granted more, or the settings may have been read again: then the question needs no answer any more.
+    halting::withdraw_limit_question(host, state);
+    if let ReturnAttempt::Halted(ending) = parking::take_work_back(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
     match state.step {
         StoryStep::Review => review_cycle::review_work(host, state, stage_key).await,
         _ => sessions::run_session(host, state, stage_key).await,
     }
+}
+
+/// Lands the work, after it was put back if it was parked.
+async fn land_returned(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    match parking::take_work_back(host, state, stage_key).await? {
+        ReturnAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
+        // What the user confirms after a story has landed changes no code.
+        ReturnAttempt::Rebased if state.landing.landed.is_none() => {
+            if let Some(stage_end) = landing::check_again(host, state, &stage_key.child_key("returned")).await? {
+                return Ok(stage_end);
+            }
+        }
+        ReturnAttempt::Rebased | ReturnAttempt::Unchanged => {}
+    }
+    landing::land_work(host, state, stage_key).await
 }

@@ -2,6 +2,7 @@
 
 use tribunal_core::{
     engine::{
+        children::measure_waits,
         effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply, WaitCause},
         event::RunEvent,
         ids::AgentName,
@@ -120,6 +121,9 @@ fn waiting_is_not_charged_and_uses_up_no_run_time() {
     assert!(trial.waited_ms > RunLimits::default().runtime_ms, "{}", trial.waited_ms);
     assert_eq!(ending.reason, RunReason::ReviewOnly, "{}", ending.detail);
     assert_eq!(last_state(&trial).spent.failures_in_a_row, 0);
+    // A parent is told how long the run waited; the clock of the trial also moves a little with every entry.
+    let measured_ms = measure_waits(&trial.journal);
+    assert!((trial.waited_ms..trial.waited_ms + 100).contains(&measured_ms), "{measured_ms}");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
+    decisions::decision::ChoiceKey,
     development::{
         check_scripts::ChangedScript,
         checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
-        commits::{IntegrateOutcome, RebaseOutcome},
+        commits::{ConflictSides, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         workspace::TargetBranch,
     },
     engine::{
@@ -273,14 +274,36 @@ fn work_on_a_branch_that_moved_is_rebased_and_checked_again() {
     let script = LoopScript { integrations, ..LoopScript::with_turns(vec![ScriptedTurn::working(DONE)]) };
     assert_eq!(done_ending(run_loop(sample_plan(), script).0).reason, RunReason::GoalMet);
     // A conflict is a question; the work stays.
-    let rebase = Some(RebaseOutcome::Conflict { paths: vec!["a.txt".into()] });
+    let sides = ConflictSides { file: "a.txt".into(), line: 3, on_branch: "mine\n".into(), in_work: String::new() };
+    let rebase = Some(RebaseOutcome::Conflict(RebaseConflict {
+        sides: vec![sides],
+        ..RebaseConflict::from_paths(vec!["a.txt".into()])
+    }));
     let script =
         LoopScript { integrations: vec![moved], rebase, ..LoopScript::with_turns(vec![ScriptedTurn::working(DONE)]) };
     let (outcome, trial) = run_loop(sample_plan(), script);
     let ending = parked_ending(outcome);
     assert_eq!((ending.reason, ending.reason.exit_code()), (RunReason::Blocked, 3));
-    assert!(ending.detail.contains("conflicts with it in a.txt"), "{}", ending.detail);
+    assert_eq!(ending.detail, "main has moved, and the work of the loop conflicts with it in a.txt");
     assert_eq!(trial.world.closed, 0);
+    let view = RunView::from_entries(&trial.journal);
+    let decision = view.open_decisions().next().unwrap();
+    let sides_text = "a.txt:3: main has \"mine\\n\", and the work has nothing.";
+    assert_eq!(decision.question, format!("{}.\n{sides_text}", ending.detail));
+    let hand = decision.choices.iter().find(|choice| choice.key == ChoiceKey::Hand).unwrap();
+    assert!(hand.label.contains("in a checkout of main run `git merge commit"), "{}", hand.label);
+}
+
+#[test]
+fn work_that_the_user_merged_by_hand_is_found_on_the_branch() {
+    let moved = IntegrateOutcome::Moved { tip: CommitId::new("newer") };
+    let script = LoopScript {
+        answers: vec!["hand"],
+        integrations: vec![moved, IntegrateOutcome::Integrated { checkout_moved: true }],
+        rebase: Some(RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()]))),
+        ..LoopScript::with_turns(vec![ScriptedTurn::working(DONE)])
+    };
+    assert_eq!(done_ending(run_loop(sample_plan(), script).0).reason, RunReason::GoalMet);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use tribunal_core::{
         standing::StoryStanding,
     },
     story::{facts::StoryName, order::StoryOrder},
+    tasks::instructions::TaskOpening,
 };
 use tribunal_testkit::{
     BoardStory, Dice, STORY_TOKENS, SprintWorld, StoryEnd, samples,
@@ -119,6 +120,19 @@ fn the_limits_of_the_sprint_halt_it_between_stories() {
 }
 
 #[test]
+fn a_question_about_a_limit_is_withdrawn_when_the_limit_was_raised_by_other_means() {
+    use StoryEnd::Done;
+    let mut plan = sample_plan();
+    plan.settings.limits.tokens = STORY_TOKENS;
+    let mut trial = TrialRun::new(plan, SprintWorld::new(stories(&[("1-1-a", Done), ("1-2-b", Done)])), 1);
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::Tokens);
+    assert_eq!(RunView::from_entries(&trial.journal).open_decisions().count(), 1);
+    trial.plan.settings.limits.tokens = 10 * STORY_TOKENS;
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
+    assert_eq!(RunView::from_entries(&trial.journal).open_decisions().count(), 0);
+}
+
+#[test]
 fn a_story_that_can_go_on_waits_for_the_limit_of_the_sprint() {
     let mut plan = sample_plan();
     plan.settings.limits.tokens = STORY_TOKENS;
@@ -138,6 +152,29 @@ fn a_story_whose_run_breaks_off_is_continued_and_counted_once() {
     let (reason, detail) = ending_of(&trial.run_workflow(ordered_workflow, None));
     assert_eq!((reason, detail.as_str()), (RunReason::Blocked, "1 story waits for you: 2-1-b"));
     assert_eq!(trial.world.count_verified_runs(), 2);
+}
+
+#[test]
+fn a_retrospective_that_an_earlier_sprint_could_not_hold_is_tried_once_more() {
+    let tried_epics = |missed: &[&str]| {
+        let mut plan = sample_plan();
+        plan.order.retrospective = Some(TaskOpening::default());
+        plan.order.missed_retrospectives = missed.iter().map(ToString::to_string).collect();
+        let mut board = stories(&[("1-1-a", StoryEnd::Done), ("2-1-b", StoryEnd::Done)]);
+        board[0].is_done = true;
+        let mut trial = TrialRun::new(plan, SprintWorld::new(board), 1);
+        assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
+        let epics = trial.journal.iter().filter_map(|entry| match &entry.event {
+            RunEvent::Workflow(WorkflowEvent::Sprint(SprintEvent::SprintRetrospective { epic, .. })) => {
+                Some(epic.clone())
+            }
+            _ => None,
+        });
+        epics.collect::<Vec<String>>()
+    };
+    // This world has no agents, so every attempt fails; the sprint goes on. An old epic alone gets none.
+    assert_eq!(tried_epics(&[]), ["2"]);
+    assert_eq!(tried_epics(&["1"]), ["1", "2"]);
 }
 
 /// What a journal says about a sprint so far.

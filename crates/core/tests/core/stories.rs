@@ -6,9 +6,11 @@ use tribunal_core::{
     development::{
         checks::{CheckSpec, CommandLine},
         commits::IntegrateOutcome,
-        workspace::TargetBranch,
+        parking::{ParkMode, ParkOutcome},
+        workspace::{DevelopmentPlace, TargetBranch},
     },
     engine::{
+        effect::Effect,
         event::RunEvent,
         ids::CommitId,
         kinds::WorkflowEvent,
@@ -261,6 +263,23 @@ fn the_user_is_warned_once_when_most_of_the_budget_is_used() {
 }
 
 #[test]
+fn a_question_about_a_limit_is_withdrawn_when_the_limit_was_raised_by_other_means() {
+    let mut plan = sample_plan();
+    // Every session uses 120 tokens.
+    plan.settings.limits.tokens = 200;
+    let sessions = [SessionDeed::Nothing, SessionDeed::Nothing, SessionDeed::Honest];
+    let (outcome, mut trial) = run_story(plan, with_sessions(&sessions));
+    let count_open = |trial: &TrialRun<StoryWorld>| RunView::from_entries(&trial.journal).open_decisions().count();
+    assert_eq!((reason_of(&outcome), count_open(&trial)), (RunReason::Tokens, 1));
+    // A resume alone raises nothing, so the question stays.
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::Tokens);
+    assert_eq!(count_open(&trial), 1);
+    trial.plan.settings.limits.tokens = 100_000;
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
+    assert_eq!(count_open(&trial), 0);
+}
+
+#[test]
 fn a_review_that_fails_by_its_environment_is_continued_later() {
     let script = StoryScript {
         reviews: vec![ReviewEnd::Unreachable, ReviewEnd::Clean],
@@ -281,6 +300,68 @@ fn a_story_can_stop_at_review() {
     trial.world.expects_no_review();
     assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
     assert_eq!(trial.world.written.last().map(|write| write.stage), Some(StoryStage::Review));
+}
+
+/// Counts the effects that move work out of the checkout and back.
+fn count_moves(trial: &TrialRun<StoryWorld>) -> (usize, usize) {
+    let modes: Vec<ParkMode> = trial
+        .journal
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            RunEvent::EffectStarted { effect: Effect::ParkWork(park), .. } => Some(park.mode),
+            _ => None,
+        })
+        .collect();
+    let parked = modes.iter().filter(|mode| **mode == ParkMode::Park).count();
+    (parked, modes.len() - parked)
+}
+
+fn plan_in_place() -> RunPlan<StoryOrder> {
+    let mut plan = sample_plan();
+    plan.order.place = DevelopmentPlace::InPlace;
+    plan.order.pacing.max_cycles = 1;
+    plan
+}
+
+/// The world panics if anything uses the files while the work is parked.
+#[test]
+fn work_in_the_checkout_is_parked_while_the_story_waits() {
+    let sessions = [SessionDeed::NoTests, SessionDeed::Honest];
+    let answered =
+        |answers: Vec<&'static str>| run_story(plan_in_place(), StoryScript { answers, ..with_sessions(&sessions) });
+    let (outcome, trial) = answered(Vec::new());
+    assert_eq!((reason_of(&outcome), count_moves(&trial)), (RunReason::Blocked, (1, 0)));
+    let (outcome, trial) = answered(vec!["agent"]);
+    assert_eq!((reason_of(&outcome), count_moves(&trial)), (RunReason::GoalMet, (1, 1)));
+    let (outcome, trial) = answered(vec!["skip"]);
+    assert_eq!((reason_of(&outcome), count_moves(&trial)), (RunReason::Abandoned, (1, 0)));
+    let (_, trial) = run_story(sample_plan(), with_sessions(&[SessionDeed::Nothing]));
+    assert_eq!(count_moves(&trial), (0, 0), "a clone is never parked");
+}
+
+#[test]
+fn work_that_cannot_be_put_back_waits() {
+    let paths = || vec![String::from("a.txt")];
+    let returned = |outcome: ParkOutcome, answers: Vec<&'static str>| {
+        let returns = vec![outcome];
+        let sessions = with_sessions(&[SessionDeed::NoTests, SessionDeed::Honest]);
+        run_story(plan_in_place(), StoryScript { answers, returns, ..sessions })
+    };
+    let (outcome, _) = returned(ParkOutcome::InTheWay { paths: paths() }, vec!["agent"]);
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(ending.reason, RunReason::Environment);
+    assert!(ending.detail.contains("in the way of the parked work: a.txt;"), "{}", ending.detail);
+    let conflict = || ParkOutcome::Conflict { paths: paths() };
+    let (outcome, trial) = returned(conflict(), vec!["agent"]);
+    assert_eq!((reason_of(&outcome), count_moves(&trial)), (RunReason::Blocked, (1, 1)));
+    let (outcome, _) = returned(conflict(), vec!["agent", "keep"]);
+    assert_eq!(reason_of(&outcome), RunReason::Abandoned);
+    let (outcome, _) = returned(conflict(), vec!["agent", "retry"]);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    // What the user merged is verified, not believed: tests are still missing.
+    let (outcome, trial) = returned(conflict(), vec!["agent", "hand"]);
+    assert_eq!(reason_of(&outcome), RunReason::Blocked);
+    assert_eq!(session_outcomes(&trial), [SessionOutcome::Incomplete; 2]);
 }
 
 #[test]
@@ -307,6 +388,7 @@ fn every_story_ends_within_its_limits_in_random_worlds_and_never_lands_unverifie
         let mut dice = Dice::new(seed);
         let mut plan = sample_plan();
         plan.order.pacing.max_cycles = 1 + dice.roll(5) as u32;
+        plan.order.place = if dice.roll_percent(50) { DevelopmentPlace::InPlace } else { DevelopmentPlace::Clone };
         // Every session uses 120 tokens.
         plan.settings.limits.tokens = 300 + dice.roll(3_000) as u64;
         let lacks_file = dice.roll_percent(40);

@@ -1,13 +1,16 @@
 //! The state of the live view: a run as its journal describes it, and what its agents report in between.
 //!
-//! The state is fed from outside, including the time: it reads no clock. [`super::frame`] draws it.
+//! The state is fed from outside, including the time: it reads no clock. [`super::frame`] draws it. Child runs have boards of
+//! their own inside the board of the run that the user started; [`super::child_boards`] has the rules for them.
+
+use std::collections::BTreeMap;
 
 use tribunal_core::{
     decisions::decision::{ChoiceKey, DecisionTopic},
     engine::{
         effect::{AskAgent, AskOutcome, Effect, Reply, WaitCause},
         event::{JournalEntry, RunEvent},
-        ids::Key,
+        ids::{Key, RunId},
         limits::{Cost, LimitShare},
         progress::AgentProgress,
         view::{RunPhase, RunView},
@@ -19,6 +22,7 @@ use super::{worker::WorkerState, worker_list::WorkerList};
 use crate::{
     DisplayMode,
     child_runs::ChildResult,
+    development_text,
     kind_table::{self, RunLive},
     phrases,
     terminal_text::clean_line,
@@ -48,6 +52,18 @@ pub struct LiveBoard {
     pub(super) workers: WorkerList,
     /// What the tool itself is doing, and since when.
     pub(super) own_operation: Option<(&'static str, u64)>,
+    /// Checks, commits and the like that are under way, in the order of their starts.
+    pub(super) project_work: Vec<ProjectWork>,
+    /// The boards of the child runs, and of theirs. Only the board of the run that the user started has some.
+    pub(super) child_boards: BTreeMap<RunId, LiveBoard>,
+}
+
+/// Something that the tool does in a workspace, for instance running checks.
+#[derive(Clone, Debug)]
+pub(super) struct ProjectWork {
+    effect_key: Key,
+    pub description: String,
+    pub started_ms: u64,
 }
 
 impl LiveBoard {
@@ -57,7 +73,12 @@ impl LiveBoard {
 
     /// Sets the run's awake time. Time never goes back, even if entries arrive late.
     pub fn advance_clock(&mut self, awake_ms: u64) {
-        self.awake_ms = self.awake_ms.max(awake_ms);
+        let passed_ms = awake_ms.saturating_sub(self.awake_ms);
+        self.awake_ms += passed_ms;
+        // Children work while their parent waits for them, and their clocks began later.
+        for child_board in self.child_boards.values_mut().filter(|child_board| child_board.is_running()) {
+            child_board.awake_ms += passed_ms;
+        }
     }
 
     pub fn awake_ms(&self) -> u64 {
@@ -93,10 +114,14 @@ impl LiveBoard {
                 self.effect_finished(effect_key, effect_reply);
             }
             RunEvent::ChildStarted { key: effect_key, name, .. } => self.show_child(effect_key, name),
-            RunEvent::Boundary { .. } => self.run_live.end_stage(&mut self.workers),
+            RunEvent::Boundary { .. } => {
+                self.project_work.clear();
+                self.run_live.end_stage(&mut self.workers);
+            }
             RunEvent::Workflow(event) => self.run_live.track_event(event, &mut self.workers),
             _ => {}
         }
+        self.forget_returned_child(&journal_entry.event);
     }
 
     /// Updates the worker of an effect that was started, and what the tool itself is doing.
@@ -105,6 +130,12 @@ impl LiveBoard {
         // While the tool copies or writes files itself, no worker moves, and the user should see why.
         let own_work = self.run_view.order.as_ref().and_then(|order| kind_table::describe_own_work(order, effect));
         self.own_operation = own_work.map(|operation| (operation, awake_ms));
+        self.project_work.retain(|known_work| known_work.effect_key != *effect_key);
+        self.project_work.extend(development_text::describe_work(effect).map(|description| ProjectWork {
+            effect_key: effect_key.clone(),
+            description: clean_line(&description),
+            started_ms: awake_ms,
+        }));
         match effect {
             Effect::Ask(AskAgent { task, .. }) => self.run_live.track_task(effect_key, task, &mut self.workers),
             Effect::RunChild(run_child) => self.show_child(effect_key, &run_child.name),
@@ -152,6 +183,7 @@ impl LiveBoard {
     /// Updates the worker of an effect that has ended.
     fn effect_finished(&mut self, effect_key: &Key, effect_reply: &Reply) {
         self.own_operation = None;
+        self.project_work.retain(|known_work| known_work.effect_key != *effect_key);
         let Some(worker) = self.workers.find_worker(effect_key) else { return };
         match effect_reply {
             Reply::Ask(AskOutcome::Answered(_)) => worker.mark_finished("answered"),

@@ -3,8 +3,11 @@
 //! Wide screens show seats side by side, narrow ones a line per seat, tiny ones one line for everything. Symbols and words
 //! carry the state; colour only emphasises it.
 
+use tribunal_core::engine::limits::RunUsage;
+
 use super::{
     board::LiveBoard,
+    child_boards::sum_running_usage,
     row::{RowBuilder, first_fitting},
     workers,
 };
@@ -13,7 +16,7 @@ use crate::{
     kind_reporter::LiveProgress,
     kind_table, phrases,
     style::{Screen, TextStyle},
-    terminal_text::clean_line,
+    terminal_text::{clean_line, display_width},
 };
 
 /// From this width on, seats are shown side by side.
@@ -23,6 +26,8 @@ const MIN_COLUMNS: usize = 40;
 const MIN_LINES: usize = 6;
 /// An operation of the tool itself is shown if it takes longer than this.
 const SLOW_OPERATION_MS: u64 = 30_000;
+/// Checks and the like are shown if they take longer than this.
+const BRIEF_WORK_MS: u64 = 1_000;
 
 impl LiveBoard {
     /// Draws the live region. No line is wider than the screen, and there are at most `max_lines` of them.
@@ -60,22 +65,27 @@ impl FrameLayout<'_> {
 
     /// Draws all parts that fit, in the order of their positions.
     fn draw_all_parts(&self, max_lines: usize, is_wide: bool) -> Vec<String> {
+        let running_boards = self.board.list_running_boards();
+        // The user wants to see who works, and that is always the innermost run.
+        let innermost = FrameLayout { board: running_boards.last().copied().unwrap_or(self.board), ..*self };
         // Each part has its position on the screen. The list is sorted by importance: the last one is left out first.
-        let LiveProgress { position, settled, score, legend } =
+        let LiveProgress { position, items, settled, score, shows_child_limits, legend } =
             self.board.run_live.describe_progress(&self.board.run_view);
         let mut other_parts = [
-            (5, self.fitted_lines(settled)),
-            (7, self.budget_lines()),
-            (3, self.decision_lines()),
-            (1, self.fitted_lines(position)),
+            (3, self.child_lines(&running_boards)),
+            (8, self.fitted_lines(settled)),
+            (10, self.budget_lines(&running_boards, shows_child_limits)),
+            (6, self.decision_lines(&running_boards)),
+            (2, self.fitted_lines(position)),
             (0, vec![self.title_line()]),
-            (4, self.own_operation_lines()),
-            (4, self.usage_limit_lines()),
-            (6, self.fitted_lines(score)),
-            (8, self.footer_lines(legend)),
+            (5, self.own_work_lines(&running_boards)),
+            (7, innermost.own_operation_lines()),
+            (7, self.usage_limit_lines(&running_boards)),
+            (9, self.fitted_lines(score)),
+            (11, self.footer_lines(legend)),
         ];
         // The user looks for the workers first, so up to a third of the lines is kept for them.
-        let worker_lines = self.board.workers.worker_count().min(max_lines.div_ceil(3));
+        let worker_lines = innermost.board.workers.worker_count().min(max_lines.div_ceil(3));
         for part_index in (0..other_parts.len()).rev() {
             let line_count: usize = other_parts.iter().map(|(_, part_lines)| part_lines.len()).sum();
             if line_count + worker_lines <= max_lines {
@@ -84,20 +94,68 @@ impl FrameLayout<'_> {
             other_parts[part_index].1.clear();
         }
         let line_count: usize = other_parts.iter().map(|(_, part_lines)| part_lines.len()).sum();
-        // The workers take what is left, because they can be drawn in any height.
+        // The workers take what is left, because they can be drawn in any height. What is done already comes last.
+        let lines_left = max_lines.saturating_sub(line_count);
+        let worker_part = workers::draw_workers(&innermost, lines_left, is_wide);
+        let item_part = self.item_lines(&items, lines_left.saturating_sub(worker_part.len()));
         let mut all_parts = other_parts.to_vec();
-        all_parts.push((2, workers::draw_workers(self, max_lines.saturating_sub(line_count), is_wide)));
+        all_parts.extend([(4, worker_part), (1, item_part)]);
         all_parts.sort_by_key(|(part_position, _)| *part_position);
         let mut frame_lines: Vec<String> = all_parts.into_iter().flat_map(|(_, part_lines)| part_lines).collect();
         frame_lines.truncate(max_lines);
         frame_lines
     }
 
+    /// Draws what is done, one line each. If there is not enough room, the last ones are shown and the others are counted.
+    fn item_lines(&self, items: &[String], max_lines: usize) -> Vec<String> {
+        let draw_items = |shown_items: &[String]| -> Vec<String> {
+            shown_items.iter().map(|item| self.styled_line(TextStyle::Plain, item)).collect()
+        };
+        if items.len() <= max_lines {
+            return draw_items(items);
+        }
+        // A count alone says nothing that the totals do not say.
+        if max_lines < 2 {
+            return Vec::new();
+        }
+        let hidden_count = items.len() + 1 - max_lines;
+        let mut item_lines = vec![self.styled_line(TextStyle::Dim, &format!("… {hidden_count} more"))];
+        item_lines.extend(draw_items(&items[hidden_count..]));
+        item_lines
+    }
+
+    /// Draws what the child runs under way are about and how far they are. A child of a child takes one line.
+    fn child_lines(&self, running_boards: &[&LiveBoard]) -> Vec<String> {
+        let mut child_lines = Vec::new();
+        for (depth, child_board) in running_boards.iter().enumerate().skip(1) {
+            let run_view = &child_board.run_view;
+            let (kind_word, title) = (kind_word_of(child_board), clean_line(&run_view.title()));
+            if depth == 1 {
+                let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
+                // A title may be long; then at least the run is named.
+                let heading = first_fitting(
+                    self.columns.saturating_sub(2),
+                    [format!("{kind_word} {title} · run {run_id}"), format!("{run_id}: {title}")],
+                );
+                let heading_row = self.new_row().append(TextStyle::Plain, "● ").append(TextStyle::Bold, &heading);
+                child_lines.push(heading_row.finish());
+            }
+            let lead = if depth == 1 { "  ".to_string() } else { format!("  {kind_word}: ") };
+            let mut line_forms = child_board.run_live.describe_progress(run_view).position;
+            if line_forms.is_empty() {
+                line_forms.extend(child_board.run_live.describe_stage(&child_board.workers).map(|stage| stage.text));
+            }
+            let line_text = first_fitting(self.columns.saturating_sub(display_width(&lead)), line_forms);
+            child_lines.push(self.styled_line(TextStyle::Plain, &(lead + &line_text)));
+        }
+        child_lines
+    }
+
     /// Draws the title with the run and the mode.
     fn title_line(&self) -> String {
         let run_view = &self.board.run_view;
         let subject_title = clean_line(&run_view.title());
-        let kind_word = run_view.order.as_ref().map_or("run", kind_table::kind_word);
+        let kind_word = kind_word_of(self.board);
         let short_subject = subject_title.rsplit('/').next().unwrap_or_default().to_string();
         let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
         let mode_name = self.board.controls.mode;
@@ -126,6 +184,19 @@ impl FrameLayout<'_> {
         vec![self.styled_line(TextStyle::Plain, &first_fitting(self.columns, line_forms))]
     }
 
+    /// Draws the checks, commits and the like that the runs are at, like the line of a worker.
+    fn own_work_lines(&self, running_boards: &[&LiveBoard]) -> Vec<String> {
+        let mut work_lines = Vec::new();
+        for board in running_boards {
+            let now_ms = board.awake_ms;
+            // What is over at once would only flicker.
+            let lasting_work =
+                board.project_work.iter().find(|work| now_ms.saturating_sub(work.started_ms) >= BRIEF_WORK_MS);
+            work_lines.extend(lasting_work.map(|work| workers::own_work_line(self, work, now_ms)));
+        }
+        work_lines
+    }
+
     /// Draws what the tool itself is doing, if that takes long and is why nothing else moves.
     fn own_operation_lines(&self) -> Vec<String> {
         let Some((operation, started_ms)) = self.board.own_operation else { return Vec::new() };
@@ -140,11 +211,13 @@ impl FrameLayout<'_> {
     }
 
     /// Draws the usage limits that are waited for, with the time that is left.
-    fn usage_limit_lines(&self) -> Vec<String> {
-        let wall_ms = self.board.estimate_wall_ms();
-        let awaited_resets = self.board.run_view.limited_agents();
+    fn usage_limit_lines(&self, running_boards: &[&LiveBoard]) -> Vec<String> {
+        let awaited_resets = running_boards.iter().flat_map(|board| {
+            let wall_ms = board.estimate_wall_ms();
+            board.run_view.limited_agents().map(move |(agent_name, until_ms)| (agent_name, until_ms, wall_ms))
+        });
         awaited_resets
-            .map(|(agent_name, until_ms)| {
+            .map(|(agent_name, until_ms, wall_ms)| {
                 let time_left = phrases::format_duration(until_ms.saturating_sub(wall_ms));
                 let line_forms = [
                     phrases::describe_usage_limit(agent_name, until_ms, wall_ms),
@@ -158,42 +231,40 @@ impl FrameLayout<'_> {
     }
 
     /// Draws the first open decision and the number of the others.
-    fn decision_lines(&self) -> Vec<String> {
-        let mut open_decisions = self.board.run_view.open_decisions();
-        let Some(first_decision) = open_decisions.next() else { return Vec::new() };
+    fn decision_lines(&self, running_boards: &[&LiveBoard]) -> Vec<String> {
+        let mut open_decisions = running_boards
+            .iter()
+            .flat_map(|board| board.run_view.open_decisions().map(move |decision| (board, decision)));
+        let Some((asking_board, first_decision)) = open_decisions.next() else { return Vec::new() };
         // Only one question fits; the others are counted.
         let more_text = match open_decisions.count() {
             0 => String::new(),
             more_count => format!(" (and {more_count} more)"),
         };
-        let decision_text =
-            format!("? {} needs an answer{more_text}: {}", first_decision.id, clean_line(&first_decision.question));
+        // A question of a child run is answered with the id of that run.
+        let child_text = match (&asking_board.run_view.parent, &asking_board.run_view.run_id) {
+            (Some(_), Some(run_id)) if running_boards.len() > 1 => format!("{run_id}."),
+            _ => String::new(),
+        };
+        let question = clean_line(&first_decision.question);
+        let decision_text = format!("? {child_text}{} needs an answer{more_text}: {question}", first_decision.id);
         vec![self.styled_line(TextStyle::Warning, &decision_text)]
     }
 
-    /// Draws what is used of the limits: `31k tokens · $0.41 of $5.00 · 2:13 of 2:00:00`.
-    fn budget_lines(&self) -> Vec<String> {
-        let Some(limits) = self.board.current_limits() else { return Vec::new() };
-        let spent = self.board.run_view.total_usage();
-        let mut budget_parts = Vec::new();
-        // Only tokens without a reported cost count against the token limit; the others count against the cost limit.
-        budget_parts.push(match spent.uncosted_tokens {
-            0 => format!("{} tokens", phrases::abbreviate_count(spent.tokens)),
-            uncosted_tokens => {
-                let limit_text = phrases::abbreviate_count(limits.tokens);
-                format!("{} of {limit_text} tokens", phrases::abbreviate_count(uncosted_tokens))
-            }
+    /// Draws what is used of the limits: `31k tokens · $0.41 of $5.00 · 2:13 of 2:00:00`. If the child run has limits of its
+    /// own, they come first, and each line says whose limits they are.
+    fn budget_lines(&self, running_boards: &[&LiveBoard], shows_child_limits: bool) -> Vec<String> {
+        let own_budget = describe_budget(self.board, &sum_running_usage(running_boards));
+        let child_budget = running_boards.get(1).filter(|_| shows_child_limits).and_then(|child_board| {
+            let budget_text = describe_budget(child_board, &sum_running_usage(&running_boards[1..]))?;
+            Some(format!("{} limits: {budget_text}", kind_word_of(child_board)))
         });
-        let paid_cost = spent.usage_totals().paid_cost();
-        if paid_cost.0 > 0 || spent.uncosted_tokens == 0 {
-            budget_parts.push(format!("{} of {}", phrases::format_cost(paid_cost), phrases::format_cost(limits.cost)));
-        }
-        if spent.notional.0 > 0 {
-            budget_parts.push(format!("{} at list price", phrases::format_cost(spent.notional)));
-        }
-        let limit_text = phrases::format_duration(limits.runtime_ms);
-        budget_parts.push(format!("{} of {limit_text}", phrases::format_duration(self.board.awake_ms)));
-        vec![self.styled_line(TextStyle::Plain, &budget_parts.join(" · "))]
+        let own_budget = own_budget.map(|budget_text| match &child_budget {
+            Some(_) => format!("{} limits: {budget_text}", kind_word_of(self.board)),
+            None => budget_text,
+        });
+        let budget_texts = child_budget.into_iter().chain(own_budget);
+        budget_texts.map(|budget_text| self.styled_line(TextStyle::Plain, &budget_text)).collect()
     }
 
     /// Draws the keys, and their explanation if the user asked for it.
@@ -227,7 +298,8 @@ impl FrameLayout<'_> {
     fn status_line(&self) -> String {
         let board = self.board;
         // One stalled worker is enough to raise the warning.
-        let (mark_text, mark_style) = match board.workers.has_stalled(board.awake_ms) {
+        let has_stalled = board.list_running_boards().iter().any(|board| board.workers.has_stalled(board.awake_ms));
+        let (mark_text, mark_style) = match has_stalled {
             true => ("! ", TextStyle::Warning),
             false => ("▸ ", TextStyle::Bold),
         };
@@ -236,16 +308,50 @@ impl FrameLayout<'_> {
     }
 }
 
+/// The word for the kind of a run.
+fn kind_word_of(board: &LiveBoard) -> &'static str {
+    board.run_view.order.as_ref().map_or("run", kind_table::kind_word)
+}
+
+/// Describes what a run has used of its limits; `None` before it has started.
+fn describe_budget(board: &LiveBoard, spent: &RunUsage) -> Option<String> {
+    let limits = board.current_limits()?;
+    let mut budget_parts = Vec::new();
+    // Only tokens without a reported cost count against the token limit; the others count against the cost limit.
+    budget_parts.push(match spent.uncosted_tokens {
+        0 => format!("{} tokens", phrases::abbreviate_count(spent.tokens)),
+        uncosted_tokens => {
+            let limit_text = phrases::abbreviate_count(limits.tokens);
+            format!("{} of {limit_text} tokens", phrases::abbreviate_count(uncosted_tokens))
+        }
+    });
+    let paid_cost = spent.usage_totals().paid_cost();
+    if paid_cost.0 > 0 || spent.uncosted_tokens == 0 {
+        budget_parts.push(format!("{} of {}", phrases::format_cost(paid_cost), phrases::format_cost(limits.cost)));
+    }
+    if spent.notional.0 > 0 {
+        budget_parts.push(format!("{} at list price", phrases::format_cost(spent.notional)));
+    }
+    let limit_text = phrases::format_duration(limits.runtime_ms);
+    budget_parts.push(format!("{} of {limit_text}", phrases::format_duration(board.awake_ms)));
+    Some(budget_parts.join(" · "))
+}
+
 /// Describes a run in one line, from the fullest form to the shortest.
 fn describe_status(board: &LiveBoard) -> Vec<String> {
     let run_view = &board.run_view;
+    let running_boards = board.list_running_boards();
+    let innermost_child = running_boards[1..].last();
     let stage = board.run_live.describe_stage(&board.workers);
     let (place, short_place) =
         stage.as_ref().map_or(("", ""), |stage| (stage.place.as_str(), stage.short_place.as_str()));
     let stage_text = match &stage {
         _ if !board.is_running() => "ended".to_string(),
         _ if board.controls.is_stopping => "stopping".to_string(),
-        Some(stage) => stage.text.clone(),
+        Some(stage) => {
+            let child_stage = innermost_child.and_then(|child| child.run_live.describe_stage(&child.workers));
+            child_stage.map_or_else(|| stage.text.clone(), |child| join_words(&child.place, &child.text))
+        }
         None => "starting".to_string(),
     };
     let items = kind_table::find_result(run_view).and_then(|result| kind_table::count_items(&result));
@@ -256,7 +362,7 @@ fn describe_status(board: &LiveBoard) -> Vec<String> {
         question_count => format!("{} for you", phrases::format_count(question_count as u32, "question")),
     };
     let elapsed_text = phrases::format_duration(board.awake_ms);
-    let usage_text = phrases::describe_usage_so_far(&run_view.total_usage());
+    let usage_text = phrases::describe_usage_so_far(&sum_running_usage(&running_boards));
     let run_id = run_view.run_id.as_ref().map_or("", |run_id| run_id.as_str());
     let (placed_stage, briefly_placed_stage) = (join_words(place, &stage_text), join_words(short_place, &stage_text));
     vec![

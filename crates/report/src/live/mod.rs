@@ -5,6 +5,7 @@
 //! by the binary.
 
 mod board;
+mod child_boards;
 mod figure_columns;
 mod frame;
 mod multi_board;
@@ -24,6 +25,7 @@ use std::io::{self, Write};
 
 use tribunal_core::engine::{
     event::{JournalEntry, RunEvent},
+    ids::RunId,
     progress::AgentProgress,
 };
 
@@ -95,6 +97,18 @@ impl<W: Write> LiveReporter<W> {
     /// Writes lines that are drawn already, for instance those of a child run, above the region.
     pub fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         if lines.is_empty() { Ok(()) } else { self.paint_region(lines) }
+    }
+
+    /// Takes note of an entry of a child run, which the region shows from the next repaint on.
+    pub fn track_child_entry(&mut self, journal_entry: &JournalEntry) {
+        self.board.track_child_entry(journal_entry);
+        self.is_stale = true;
+    }
+
+    /// Takes note of what an agent of a child run does.
+    pub fn note_child_progress(&mut self, child_id: &RunId, progress: &AgentProgress) {
+        self.board.note_child_progress(child_id, progress);
+        self.is_stale = true;
     }
 
     /// Writes the permanent lines, then the region below them.

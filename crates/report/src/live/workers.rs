@@ -1,6 +1,7 @@
 //! Draws the workers of a run: side by side where there is room, otherwise one below the other.
 
 use super::{
+    board::ProjectWork,
     frame::FrameLayout,
     row::RowBuilder,
     worker::{LiveWorker, WorkerState},
@@ -103,11 +104,25 @@ fn worker_line(layout: &FrameLayout<'_>, worker: &LiveWorker) -> String {
     let line_mark = worker_mark(worker, now_ms);
     let time_text = worker.busy_ms(now_ms).map(phrases::format_duration).unwrap_or_default();
     let row_builder = append_mark(layout.new_row(), line_mark);
-    let row_builder = row_builder
-        .append_within(13, line_mark.style, &worker.worker_name)
+    let row_builder = append_name(row_builder, line_mark.style, &worker.worker_name, &time_text);
+    row_builder.append(TextStyle::Plain, &describe_worker(worker, now_ms)).finish()
+}
+
+/// Appends the columns before the text of a worker: its name, and how long it has been working.
+fn append_name<'a>(row_builder: RowBuilder<'a>, style: TextStyle, name: &str, time_text: &str) -> RowBuilder<'a> {
+    row_builder
+        .append_within(13, style, name)
         .move_to_column(16)
-        .append(TextStyle::Plain, &format!("{time_text:>7}"));
-    row_builder.move_to_column(25).append(TextStyle::Plain, &describe_worker(worker, now_ms)).finish()
+        .append(TextStyle::Plain, &format!("{time_text:>7}"))
+        .move_to_column(25)
+}
+
+/// Draws what the tool itself does in a workspace, in the columns of the workers.
+pub(super) fn own_work_line(layout: &FrameLayout<'_>, work: &ProjectWork, now_ms: u64) -> String {
+    let time_text = phrases::format_duration(now_ms.saturating_sub(work.started_ms));
+    let row_builder = append_mark(layout.new_row(), LineMark::STARTED);
+    let row_builder = append_name(row_builder, TextStyle::Bold, "tribunal", &time_text);
+    row_builder.append(TextStyle::Plain, &work.description).finish()
 }
 
 /// The mark for a worker's state.

@@ -113,6 +113,7 @@ impl KindLive<ReviewReporter> for ReviewLive {
             settled: describe_fixed(run_view.all_findings(), &run_view.finding_counts()),
             score: confidence.map(phrases::describe_score).into_iter().collect(),
             legend: BAR_LEGEND,
+            ..LiveProgress::default()
         }
     }
 }

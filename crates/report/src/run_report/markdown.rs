@@ -6,12 +6,17 @@ use std::fmt::Write;
 
 use super::{
     OtherRunReport, ReportUsage, ReportedQuestion, RunReport, StoryReport, describe_change,
-    text::{describe_sessions, describe_totals},
+    text::{describe_sessions, describe_totals, list_looking_commands},
 };
 use crate::{
+    clean_line,
     markdown_escape::{escape_prose, fenced_block, inline_code},
-    phrases::{abbreviate_count, describe_cost, format_cost, format_count, format_duration},
+    phrases::{MAX_LISTED_NAMES, abbreviate_count, describe_cost, format_cost, format_count, format_duration},
+    terminal_text::truncate_path,
 };
+
+/// The most of a title that is shown. A table with longer ones cannot be read.
+const MAX_TITLE_COLUMNS: usize = 120;
 
 pub(super) fn render_document(report: &RunReport) -> String {
     let mut rendered = render_head(report);
@@ -31,11 +36,10 @@ pub(super) fn render_document(report: &RunReport) -> String {
         }
     }
     if !report.retrospectives.is_empty() {
-        rendered.push_str("## Retrospectives\n\n");
+        rendered.push_str("\n## Retrospectives\n\n");
         for retrospective in &report.retrospectives {
             let _ = writeln!(rendered, "- {}", escape_prose(retrospective));
         }
-        rendered.push('\n');
     }
     if !report.left_out.is_empty() {
         rendered.push_str("\n## Left out\n\nThese open stories were not begun.\n\n");
@@ -56,12 +60,15 @@ fn render_head(report: &RunReport) -> String {
     if let Some(first_letter) = kind_word.get_mut(..1) {
         first_letter.make_ascii_uppercase();
     }
-    let mut rendered = format!("# {kind_word} report: {}\n\n", escape_prose(&head.title));
+    let mut rendered = format!("# {kind_word} report: {}\n\n", escape_prose(&cut_title(&head.title)));
     let _ = write!(rendered, "The run {} is **{}**", code_span(head.run.as_str()), head.state);
     if !head.reason.is_empty() {
         let _ = write!(rendered, ": {}", escape_prose(head.reason.trim_end_matches('.')));
     }
     rendered.push_str(".\n");
+    if head.discarded {
+        rendered.push_str("You have **discarded** it: it waits for nothing, and cannot be resumed.\n");
+    }
     if let Some(totals) = &report.totals {
         let _ = writeln!(rendered, "{}.", describe_totals(totals));
     }
@@ -107,10 +114,16 @@ fn render_table(stories: &[StoryReport]) -> String {
 
 /// Names a story by its key and its title.
 fn story_name(story: &StoryReport) -> String {
+    let key = cut_title(&story.story);
     match story.title.as_str() {
-        "" => story.story.clone(),
-        title => format!("{}: {title}", story.story),
+        "" => key,
+        title => format!("{key}: {}", cut_title(title)),
     }
+}
+
+/// Cuts a title, which comes from a file and can be of any length. The title of a review is a path, whose end tells most.
+fn cut_title(title: &str) -> String {
+    truncate_path(&clean_line(title), MAX_TITLE_COLUMNS)
 }
 
 /// Renders the section of one story.
@@ -135,7 +148,8 @@ fn render_story(story: &StoryReport) -> String {
     for check in &work.checks {
         facts.push(format!("Check {}: {}", code_span(&check.name), check.result));
     }
-    if !work.changed_controls.is_empty() {
+    // The remark about them names only the first ones.
+    if work.changed_controls.len() > MAX_LISTED_NAMES {
         let paths: Vec<String> = work.changed_controls.iter().map(|path| code_span(path)).collect();
         facts.push(format!("Changed files that decide what checks, hooks or pipelines run: {}", paths.join(", ")));
     }
@@ -152,7 +166,7 @@ fn render_story(story: &StoryReport) -> String {
     if !facts.is_empty() {
         let _ = write!(rendered, "\n- {}\n", facts.join("\n- "));
     }
-    rendered + &render_commands(&story.look_closer)
+    rendered + &render_commands(&list_looking_commands(story))
 }
 
 /// Renders commands to copy; empty if there are none.

@@ -27,9 +27,9 @@ use tribunal_core::{
 use crate::{
     kind_table, next_steps, phrases,
     run_standing::{RunStanding, RunState},
+    run_text,
     step_list::NextStep,
     style::Screen,
-    suggest_next_steps,
 };
 
 /// The name and version of the JSON document.
@@ -45,6 +45,8 @@ pub struct ReportSources<'a> {
     pub read_change_size: &'a dyn Fn(&CommitId) -> Option<ChangeSize>,
     /// The program as commands name it: `tribunal`, or `tribunal -C DIR`.
     pub program_name: &'a str,
+    /// Whether the user has moved the run to the trash.
+    pub is_discarded: bool,
 }
 
 /// The document of `tribunal report`.
@@ -84,6 +86,8 @@ pub struct ReportHead {
     pub title: String,
     /// The state: running, crashed, stopped, or the outcome.
     pub state: String,
+    /// Whether the user has discarded the run. It is in the trash then, waits for nothing and cannot be resumed.
+    pub discarded: bool,
     /// Why it ended or waits; empty while it is running.
     pub reason: String,
     /// When it was started, in UTC: `2026-11-15 01:29:25`.
@@ -319,17 +323,12 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
     let stories = stories::list_stories(run_standing, sources);
     let left_out = list_left_out(run_view, &stories);
     let mut waiting = Vec::new();
-    // The questions of a story are with the story.
-    if run_view.as_story().is_none() {
+    // The questions of a story are with the story. What is in the trash asks nothing.
+    if run_view.as_story().is_none() && !sources.is_discarded {
         waiting.extend(list_questions(run_view, "", sources.program_name));
     }
     waiting.extend(stories.iter().flat_map(|story| story.questions.clone()));
-    // This is the report.
-    let report_command = format!("{} report ", sources.program_name);
-    let mut next = suggest_next_steps(run_standing, sources.program_name);
-    next.retain(|command| !command.starts_with(&report_command));
-    let mut next_steps = next_steps::collect_standing_steps(run_standing, sources.program_name);
-    next_steps.retain(|step| !step.command.starts_with(&report_command));
+    let next_steps = list_next_steps(run_standing, sources);
     let needs_user = !waiting.is_empty() || stories.iter().any(|story| story.verdict.needs_user());
     RunReport {
         schema: REPORT_SCHEMA,
@@ -338,7 +337,8 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
             kind: run_view.kind_name().to_string(),
             title: run_view.title(),
             state: run_standing.state_name().to_string(),
-            reason: run_view.run_summary().map(phrases::describe_ending).unwrap_or_default(),
+            discarded: sources.is_discarded,
+            reason: run_view.run_summary().map(run_text::describe_ending).unwrap_or_default(),
             started: run_view.start_time.format_utc(),
             exit_code: find_exit_code(run_standing, needs_user),
             usage: ReportUsage::from_view(run_view),
@@ -349,9 +349,24 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
         left_out,
         retrospectives: run_view.as_sprint().map(|view| view.summary.retrospectives.clone()).unwrap_or_default(),
         waiting,
-        next,
+        next: next_steps.iter().map(NextStep::to_line).collect(),
         next_steps,
     }
+}
+
+/// Lists the commands that the user may want to type next.
+fn list_next_steps(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> Vec<NextStep> {
+    let (run_view, program_name) = (run_standing.run_view, sources.program_name);
+    if let (true, Some(run_id)) = (sources.is_discarded, &run_view.run_id) {
+        // A child run is discarded and restored with the run that the user started.
+        let root_id = run_view.parent.as_ref().map_or(run_id, |parent| &parent.root);
+        return vec![NextStep::new(format!("{program_name} discard --restore {root_id}"), "take it out of the trash")];
+    }
+    let mut next_steps = next_steps::collect_standing_steps(run_standing, program_name);
+    // This is the report.
+    let report_command = format!("{program_name} report ");
+    next_steps.retain(|step| !step.command.starts_with(&report_command));
+    next_steps
 }
 
 impl RunReport {

@@ -16,8 +16,8 @@ use super::{
     story_rules::{self, StoryEvidence},
 };
 use crate::{
-    phrases,
     run_standing::{RunStanding, RunState},
+    run_text,
 };
 
 /// What the names of a sprint's child runs begin with; the key of the story follows.
@@ -84,7 +84,7 @@ impl StorySource<'_> {
         let reviews = self.read_reviews(sources);
         let work = self.collect_work(sources, &reviews);
         let findings = self.count_findings(&reviews);
-        let questions = self.collect_questions(verdict, &reviews, sources.program_name);
+        let questions = self.collect_questions(verdict, &reviews, sources);
         let detail = self.find_detail(verdict);
         let evidence = StoryEvidence {
             verdict,
@@ -142,7 +142,7 @@ impl StorySource<'_> {
             // What its run says is older than what the board says.
             (ReportVerdict::DoneOutside | ReportVerdict::NotStarted, _) => row_detail(),
             (ReportVerdict::Running, _) => String::new(),
-            (_, Some(summary)) => phrases::describe_ending(summary),
+            (_, Some(summary)) => run_text::describe_ending(summary),
             (ReportVerdict::Stopped, None) => "interrupted; its state is saved".to_string(),
             (_, None) => row_detail(),
         }
@@ -198,14 +198,14 @@ impl StorySource<'_> {
         &self,
         verdict: ReportVerdict,
         reviews: &[RunView],
-        program_name: &str,
+        sources: &ReportSources<'_>,
     ) -> Vec<ReportedQuestion> {
-        // What a story asks that is done or skipped needs no answer any more.
-        if verdict == ReportVerdict::DoneOutside || verdict == ReportVerdict::Skipped {
+        // What a story asks that is done, skipped or discarded needs no answer any more.
+        if matches!(verdict, ReportVerdict::DoneOutside | ReportVerdict::Skipped) || sources.is_discarded {
             return Vec::new();
         }
         let asking_runs = self.run.into_iter().chain(reviews);
-        asking_runs.flat_map(|run_view| list_questions(run_view, self.key, program_name)).collect()
+        asking_runs.flat_map(|run_view| list_questions(run_view, self.key, sources.program_name)).collect()
     }
 
     fn list_commands(&self, work: &StoryWorkReport, questions: &[ReportedQuestion], program_name: &str) -> Vec<String> {

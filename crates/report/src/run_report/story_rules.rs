@@ -3,7 +3,7 @@
 use tribunal_core::story::order::{StoryGoal, StoryOrder, StoryReviewMode};
 
 use super::{FindingTotals, ReportVerdict, StoryWorkReport};
-use crate::phrases::format_count;
+use crate::phrases::{format_count, list_names};
 
 /// What the rules look at.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,10 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     let StoryEvidence { verdict, work, findings, .. } = *evidence;
     let mut remarks = Vec::new();
     if !work.changed_controls.is_empty() {
-        remarks.push(format!("it changed what the checks or hooks run ({})", work.changed_controls.join(", ")));
+        let names_text = list_names(&work.changed_controls);
+        remarks.push(format!(
+            "it changed what the checks or hooks run ({names_text}): a check that passes may prove less now"
+        ));
     }
     if !verdict.has_landed() {
         // Everything else is known only of work that is finished.
@@ -109,7 +112,7 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     }
     if work.refused > 0 {
         let sessions_text = format_count(work.sessions, "session");
-        remarks.push(format!("it took {sessions_text}, {} of them refused", work.refused));
+        remarks.push(format!("{} of {sessions_text} not completed; the log says why", work.refused));
     }
     if findings.open > 0 {
         remarks.push(format!("{} still open", format_count(findings.open, "finding")));

@@ -1,16 +1,27 @@
 //! Draws a report for a terminal: a block for each story, then what is left out, what waits, and what to type next.
+//!
+//! Titles and lists of keys come from files and can be of any length; they are cut.
 
 use super::{ReportVerdict, ReportedQuestion, RunReport, SprintTotals, StoryReport, describe_change};
 use crate::{
-    escape_line,
+    clean_line, escape_line,
     line_buffer::LineBuffer,
     phrases::{format_count, join_parts},
     step_list::{NextStep, render_commands, render_next_steps},
     style::{LineMark, Screen, TextStyle},
+    terminal_text::{truncate_path, truncate_to_width},
 };
 
 /// The column at which the commands of a story begin.
 const COMMAND_INDENT: usize = 4;
+/// A longer title says no more.
+const MAX_TITLE_COLUMNS: usize = 100;
+/// The most of a key that is shown in the line of a story; commands have all of it.
+const MAX_KEY_COLUMNS: usize = 60;
+/// Reasons and remarks may contain lists of keys.
+const MAX_REASON_COLUMNS: usize = 300;
+/// The most stories that are listed as left out.
+const MAX_LEFT_OUT: usize = 20;
 
 pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
     let mut lines = LineBuffer::new(screen.clone());
@@ -26,14 +37,21 @@ pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
         }
         write_commands(&result.look_closer, &mut lines);
     }
+    if !report.retrospectives.is_empty() {
+        lines.write_gap();
+    }
     for retrospective in &report.retrospectives {
         lines.write_wrapped(0, TextStyle::Plain, &format!("retrospective: {retrospective}"));
     }
     if !report.left_out.is_empty() {
         lines.write_gap();
         lines.write_wrapped(0, TextStyle::Bold, "left out");
-        for left_out in &report.left_out {
-            lines.write_wrapped(2, TextStyle::Plain, &left_out.reason);
+        for left_out in report.left_out.iter().take(MAX_LEFT_OUT) {
+            lines.write_wrapped(2, TextStyle::Plain, &cut_text(&left_out.reason, MAX_REASON_COLUMNS));
+        }
+        let hidden_count = report.left_out.len().saturating_sub(MAX_LEFT_OUT);
+        if hidden_count > 0 {
+            lines.write_wrapped(2, TextStyle::Dim, &format!("… {hidden_count} more"));
         }
     }
     if !report.waiting.is_empty() {
@@ -51,10 +69,20 @@ pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
 
 fn write_head(report: &RunReport, lines: &mut LineBuffer) {
     let head = &report.head;
-    let title_line = format!("{} {} · {} of {}", escape_line(head.run.as_str()), head.state, head.kind, head.title);
-    lines.write_wrapped(0, TextStyle::Bold, &title_line);
+    let discarded_text = if head.discarded { ", discarded" } else { "" };
+    // The title of a review is a path, whose end tells most.
+    let title = truncate_path(&clean_line(&head.title), MAX_TITLE_COLUMNS);
+    let run_text = format!("{} {}{discarded_text}", escape_line(head.run.as_str()), head.state);
+    lines.write_wrapped(0, TextStyle::Bold, &format!("{run_text} · {} of {title}", head.kind));
     if !head.reason.is_empty() {
-        lines.write_wrapped(2, TextStyle::Plain, &head.reason);
+        lines.write_wrapped(2, TextStyle::Plain, &cut_text(&head.reason, MAX_REASON_COLUMNS));
+    }
+    if head.discarded {
+        lines.write_wrapped(
+            2,
+            TextStyle::Warning,
+            "you discarded this run: it waits for nothing, and cannot be resumed",
+        );
     }
     let totals_text = report.totals.as_ref().map(describe_totals).unwrap_or_default();
     // The format is `2026-11-15 03:57:18`; seconds do not matter here.
@@ -75,21 +103,34 @@ pub(super) fn describe_totals(totals: &SprintTotals) -> String {
     join_parts([counts.join(", ").as_str(), &change_text])
 }
 
+/// Writes a story: the verdict with what speaks for it, what speaks against it, then the figures and commands.
 fn write_story(story: &StoryReport, lines: &mut LineBuffer) {
-    let title_line = format!("{} {}", escape_line(&story.story), story.title);
+    let key = truncate_to_width(&escape_line(&story.story), MAX_KEY_COLUMNS);
+    let title_line = format!("{key} {}", cut_text(&story.title, MAX_TITLE_COLUMNS));
     lines.write_marked(0, find_mark(story.verdict), title_line.trim_end());
-    lines.write_wrapped(2, TextStyle::Plain, &story.sentence);
+    lines.write_wrapped(2, TextStyle::Plain, &cut_text(&story.sentence, MAX_REASON_COLUMNS));
+    for remark in &story.look_at {
+        lines.write_wrapped(2, TextStyle::Warning, &format!("look at: {remark}"));
+    }
     let figures = describe_figures(story);
     if !figures.is_empty() {
         lines.write_wrapped(2, TextStyle::Dim, &figures);
     }
-    for remark in &story.look_at {
-        lines.write_wrapped(2, TextStyle::Warning, &format!("look at: {remark}"));
-    }
-    write_commands(&story.look_closer, lines);
+    write_commands(&list_looking_commands(story), lines);
 }
 
-/// Describes the figures of a story: `4 files, +120 -8 · 3 sessions, 2 refused · 31k tokens · $0.31 · 4:05`.
+/// Lists the commands that look closer. Those that answer a question are with the question.
+pub(super) fn list_looking_commands(story: &StoryReport) -> Vec<String> {
+    let is_answer = |command: &str| story.questions.iter().any(|question| question.command == command);
+    story.look_closer.iter().filter(|command| !is_answer(command.as_str())).cloned().collect()
+}
+
+/// Cuts text of files and agents to a line of at most this width.
+fn cut_text(text: &str, max_columns: usize) -> String {
+    truncate_to_width(&clean_line(text), max_columns)
+}
+
+/// Describes the figures of a story: `4 files, +120 -8 · 3 sessions, 2 not completed · 31k tokens · $0.31 · 4:05`.
 fn describe_figures(story: &StoryReport) -> String {
     let work = &story.work;
     let change_text = work.change.map(describe_change).unwrap_or_default();
@@ -100,12 +141,12 @@ fn describe_figures(story: &StoryReport) -> String {
     join_parts([change_text.as_str(), &kept_text, &describe_sessions(story), &findings_text, &usage_text])
 }
 
-/// Describes the sessions: `3 sessions, 2 refused`; empty if there were none.
+/// Describes the sessions: `3 sessions, 2 not completed`; empty if there were none.
 pub(super) fn describe_sessions(story: &StoryReport) -> String {
     match (story.work.sessions, story.work.refused) {
         (0, _) => String::new(),
         (sessions, 0) => format_count(sessions, "session"),
-        (sessions, refused) => format!("{}, {refused} refused", format_count(sessions, "session")),
+        (sessions, refused) => format!("{}, {refused} not completed", format_count(sessions, "session")),
     }
 }
 
@@ -135,4 +176,6 @@ fn write_question(question: &ReportedQuestion, lines: &mut LineBuffer) {
     for choice in &question.choices {
         lines.write_wrapped(COMMAND_INDENT, TextStyle::Plain, &format!("{}: {}", choice.key, choice.label));
     }
+    // The command is escaped and not wrapped, because the user copies it.
+    lines.write_line(COMMAND_INDENT, &format!("answer: {}", escape_line(&question.command)));
 }

@@ -1,4 +1,5 @@
-//! The stories of a sprint in the live view.
+//! The stories of a sprint in the live view: those that are over as a list, and the one under way. What its run does is drawn
+//! from the board of that run.
 
 use tribunal_core::{
     engine::{ids::Key, view::RunView},
@@ -6,9 +7,10 @@ use tribunal_core::{
     tasks::brief::AgentTask,
 };
 
-use super::SprintReporter;
+use super::{SprintReporter, describe_row};
 use crate::{
-    kind_reporter::{KindLive, KindReporter, LiveProgress, StageDescription},
+    escape_line,
+    kind_reporter::{KindLive, KindReporter, LiveProgress, StageDescription, TaskDescription},
     live::worker_list::WorkerList,
 };
 
@@ -19,16 +21,30 @@ pub(crate) struct SprintLive {
 }
 
 impl KindLive<SprintReporter> for SprintLive {
-    fn track_event(&mut self, event: &SprintEvent, _: &mut WorkerList) {
+    fn track_event(&mut self, event: &SprintEvent, workers: &mut WorkerList) {
         match event {
-            SprintEvent::SprintStoryTaken { story, .. } => self.current = Some(story.clone()),
-            SprintEvent::SprintStoryLeft { .. } => self.current = None,
+            SprintEvent::SprintStoryTaken { story, .. } => {
+                self.current = Some(story.clone());
+                workers.clear_workers();
+            }
+            // The list of the stories says what became of it.
+            SprintEvent::SprintStoryLeft { .. } => {
+                self.current = None;
+                workers.clear_workers();
+            }
+            SprintEvent::SprintRetrospective { .. } => workers.clear_workers(),
             _ => {}
         }
     }
 
-    /// A sprint has no agents of its own.
-    fn track_task(&mut self, _: &Key, _: &AgentTask, _: &mut WorkerList) {}
+    /// The agents of the stories work in runs of their own. Only a retrospective is held in the run of the sprint.
+    fn track_task(&mut self, task_key: &Key, task: &AgentTask, workers: &mut WorkerList) {
+        if workers.find_worker(task_key).is_none() {
+            workers.clear_workers();
+            let TaskDescription { worker, work } = SprintReporter::describe_task(task_key, task);
+            workers.add_worker(task_key.task_key(), worker, work);
+        }
+    }
 
     fn end_stage(&mut self, _: &mut WorkerList) {}
 
@@ -46,10 +62,15 @@ impl KindLive<SprintReporter> for SprintLive {
 
     fn describe_progress(&self, run_view: &RunView) -> LiveProgress {
         let Some(sprint_view) = run_view.as_sprint() else { return LiveProgress::default() };
+        // A story that has a run is shown with that run.
+        let is_running = run_view.children.values().any(|standing| standing.outcome.is_none());
+        let current = sprint_view.current.as_ref().filter(|_| !is_running);
         LiveProgress {
-            position: SprintReporter::list_status_lines(sprint_view),
+            position: current.map(|story| format!("● story {}", escape_line(story))).into_iter().collect(),
+            items: sprint_view.summary.stories.iter().map(describe_row).collect(),
             settled: vec![SprintReporter::describe_result(&sprint_view.summary)],
-            legend: "✓ done  ● under way  ? waits  – left out",
+            shows_child_limits: true,
+            legend: "✓ done  ● under way  ? waits  – left out  ○ left",
             ..LiveProgress::default()
         }
     }

@@ -29,18 +29,15 @@ impl KindReporter for SprintReporter {
     type Lines = SprintLines;
     type Live = SprintLive;
 
+    const LIMIT_OWNER: &'static str = "sprint";
+
     fn list_limits(order: &SprintOrder) -> Vec<String> {
-        let share = order.story_share;
-        let mut limits: Vec<String> =
-            order.scope.max_stories.map(|most| format_count(most, "story")).into_iter().collect();
-        limits.push(format!(
-            "a story {} min, ${} or {} tokens, {} a step",
-            share.runtime_ms / 60_000,
-            share.cost,
-            phrases::abbreviate_count(share.tokens),
-            format_count(order.story.pacing.max_cycles, "session")
-        ));
-        limits
+        order.scope.max_stories.map(|most| format_count(most, "story")).into_iter().collect()
+    }
+
+    fn describe_child_limits(order: &SprintOrder) -> Option<String> {
+        let sessions_text = format_count(order.story.pacing.max_cycles, "session");
+        Some(format!("story limits: {sessions_text} a step, {}", phrases::describe_share(&order.story_share)))
     }
 
     fn list_order_facts(order: &SprintOrder) -> Vec<String> {

@@ -16,7 +16,7 @@ use crate::{
     development_lines::{LandedPlace, write_baseline, write_landed, write_prepared},
     kind_reporter::KindLines,
     line_buffer::LineBuffer,
-    phrases::format_count,
+    phrases::{self, format_count},
     style::{LineMark, TextStyle},
 };
 
@@ -46,8 +46,8 @@ impl KindLines<StoryReporter> for StoryLines {
                 let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
                 write_landed("story", &landed, lines);
                 if !changed_controls.is_empty() {
-                    let line_text =
-                        format!("it changes what checks, hooks or pipelines run: {}", changed_controls.join(", "));
+                    let names_text = phrases::list_names(changed_controls);
+                    let line_text = format!("it changes what checks, hooks or pipelines run: {names_text}");
                     lines.write_marked(2, LineMark::WARNING, &line_text);
                 }
             }

@@ -29,6 +29,8 @@ impl KindReporter for StoryReporter {
     type Lines = StoryLines;
     type Live = StoryLive;
 
+    const LIMIT_OWNER: &'static str = "story";
+
     fn list_limits(order: &StoryOrder) -> Vec<String> {
         vec![format!("{} a step", format_count(order.pacing.max_cycles, "session"))]
     }
@@ -89,7 +91,7 @@ impl KindReporter for StoryReporter {
             parts.push(format!("commit {} on {branch}", commit.short_hex()));
         }
         if !summary.changed_controls.is_empty() {
-            parts.push(format!("changes what checks or hooks run: {}", summary.changed_controls.join(", ")));
+            parts.push(format!("changes what checks or hooks run: {}", phrases::list_names(&summary.changed_controls)));
         }
         parts.join(", ")
     }

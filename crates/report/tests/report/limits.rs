@@ -61,6 +61,19 @@ fn a_wait_for_a_free_call_says_the_limit_and_the_time_in_every_mode() {
     assert_eq!(RunView::from_entries(&entries).limited_agents().count(), 0);
     let active_work = list_active_work(&entries);
     assert!(active_work.iter().any(|work| work.description.starts_with("limit of 100 calls")), "{active_work:?}");
+    // A later wait is drawn, too, although its reason is the same.
+    let mut later_entry = entries.last().unwrap().clone();
+    later_entry.seq += 1;
+    if let RunEvent::EffectStarted { key, effect: Effect::AwaitReset(wait), .. } = &mut later_entry.event {
+        *key = Key::new("round-1/review/adversarial/wait-2");
+        wait.until_ms += HOUR_MS;
+    }
+    entries.push(later_entry);
+    let mut written = Vec::new();
+    let mut reporter = LineReporter::new(&mut written, Screen::default(), DisplayMode::Summary);
+    entries.iter().for_each(|entry| reporter.report_entry(entry).unwrap());
+    let drawn_text = String::from_utf8(written).unwrap();
+    assert_eq!(drawn_text.matches("limit of 100 calls").count(), 2, "{drawn_text}");
 }
 
 /// The journal after the limit has passed.

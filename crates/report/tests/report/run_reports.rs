@@ -210,11 +210,16 @@ fn sprint() -> RunView {
 }
 
 fn report_on(run_view: &RunView) -> RunReport {
+    report_with(run_view, false)
+}
+
+fn report_with(run_view: &RunView, is_discarded: bool) -> RunReport {
     let children = [merged_story(), waiting_story(), review_of_merged_story()];
     let sources = ReportSources {
         read_run: &|run_id: &RunId| children.iter().find(|view| view.run_id.as_ref() == Some(run_id)).cloned(),
         read_change_size: &|_: &CommitId| Some(ChangeSize { files: 3, added: 40, removed: 2 }),
         program_name: "tribunal",
+        is_discarded,
     };
     build_report(&RunStanding { run_view, is_live: false }, &sources)
 }
@@ -228,9 +233,9 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
 
     ✓ 1-2-sift A | *b*
       merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later
-      3 files, +40 -2 · 2 sessions, 1 refused · 31k tokens · $0.31 · 4:05
-      look at: it changed what the checks or hooks run (Makefile)
-      look at: it took 2 sessions, 1 of them refused
+      look at: it changed what the checks or hooks run (Makefile): a check that passes may prove less now
+      look at: 1 of 2 sessions not completed; the log says why
+      3 files, +40 -2 · 2 sessions, 1 not completed · 31k tokens · $0.31 · 4:05
         git show 1a2b3c4d5e
         tribunal diff story-1-2-sift-a1
         tribunal findings change-c1
@@ -240,7 +245,6 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
       waits for you: your decision is needed (5 sessions failed)
       21k tokens · 0:10
         tribunal log story-1-3-pack-b1
-        tribunal decisions story-1-3-pack-b1.D1 ANSWER
 
     left out
       1-4-sell depends on 1-3-pack, which is not done
@@ -249,6 +253,7 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
       ? story-1-3-pack-b1.D1 (1-3-pack): How to go on with <b>?
         agent: ask another agent
         skip: skip the story
+        answer: tribunal decisions story-1-3-pack-b1.D1 ANSWER
 
       next: tribunal resume sprint-k3f9
     ");
@@ -281,12 +286,11 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later.
 
-    - **Look at:** it changed what the checks or hooks run (Makefile)
-    - **Look at:** it took 2 sessions, 1 of them refused
+    - **Look at:** it changed what the checks or hooks run (Makefile): a check that passes may prove less now
+    - **Look at:** 1 of 2 sessions not completed; the log says why
     - Commit: `1a2b3c4d5e` on `main`: 3 files, +40 -2
-    - Work of agents: 2 sessions, 1 refused
+    - Work of agents: 2 sessions, 1 not completed
     - Check `make test`: passed
-    - Changed files that decide what checks, hooks or pipelines run: `Makefile`
     - Review: 2 findings fixed, 1 left for later
     - 1 follow-up in the story's file
     - It took 4:05 and used 31k tokens ($0.31)
@@ -310,7 +314,6 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     ```text
     tribunal log story-1-3-pack-b1
-    tribunal decisions story-1-3-pack-b1.D1 ANSWER
     ```
 
     ## Waiting for you
@@ -352,6 +355,42 @@ fn the_document_for_programs_has_the_same_facts() {
 }
 
 #[test]
+fn a_discarded_run_says_so_and_asks_nothing() {
+    let report = report_with(&sprint(), true);
+    let text = report.to_text(&Screen::default());
+    let head: Vec<&str> = text.lines().take(3).collect();
+    insta::assert_snapshot!(head.join("\n"), @r"
+    sprint-k3f9 waiting, discarded · sprint of all open stories
+      your decision is needed (1 story waits for you: 1-3-pack)
+      you discarded this run: it waits for nothing, and cannot be resumed
+    ");
+    let next_step = "  next: tribunal discard --restore sprint-k3f9  (take it out of the trash)\n";
+    assert!(text.ends_with(next_step) && !text.contains("ANSWER"), "{text}");
+    let document = report.to_markdown();
+    assert!(document.contains("\nYou have **discarded** it: "), "{document}");
+    assert!(document.contains("\ntribunal discard --restore sprint-k3f9 "), "{document}");
+    let json = serde_json::to_value(report).unwrap();
+    assert_eq!((&json["discarded"], json["waiting"].as_array().map(Vec::len)), (&true.into(), Some(0)));
+    assert_eq!(serde_json::to_value(report_on(&sprint())).unwrap()["discarded"], false);
+}
+
+#[test]
+fn a_long_title_is_cut() {
+    let title = format!("{}\u{1b}[2J{}", "審査 ".repeat(100), "word ".repeat(100));
+    let events = vec![started(story_order("1-2-sift", &title), None), session(1, SessionOutcome::Incomplete)];
+    let report = report_on(&RunView::from_entries(&journal_of(MERGED, events)));
+    let text = report.to_text(&Screen::default());
+    let title_line = text.lines().find(|line| line.contains("1-2-sift 審査")).unwrap();
+    assert!(title_line.ends_with('…') && title_line.chars().count() < 80, "{title_line}");
+    assert!(text.lines().all(|line| line.chars().count() < 200) && !text.contains('\u{1b}'), "{text}");
+    let document = report.to_markdown();
+    let heading = document.lines().find(|line| line.starts_with("## 1-2-sift: 審査")).unwrap();
+    assert!(heading.ends_with('…') && heading.chars().count() <= 3 + 10 + 120, "{heading}");
+    // Programs get all of it.
+    assert_eq!(serde_json::to_value(report).unwrap()["stories"][0]["title"], title);
+}
+
+#[test]
 fn a_story_and_a_review_have_reports_of_their_own() {
     let merged = report_on(&merged_story());
     assert_eq!((merged.head.exit_code, merged.stories.len(), merged.totals), (0, 1, None));
@@ -367,8 +406,12 @@ fn a_story_and_a_review_have_reports_of_their_own() {
 fn a_run_that_is_worked_on_is_no_failure_and_one_that_crashed_is() {
     let events = vec![started(story_order("1-2-sift", ""), None), session(1, SessionOutcome::Incomplete)];
     let run_view = RunView::from_entries(&journal_of(MERGED, events));
-    let sources =
-        ReportSources { read_run: &|_: &RunId| None, read_change_size: &|_: &CommitId| None, program_name: "tribunal" };
+    let sources = ReportSources {
+        read_run: &|_: &RunId| None,
+        read_change_size: &|_: &CommitId| None,
+        program_name: "tribunal",
+        is_discarded: false,
+    };
     let report_with = |is_live: bool| build_report(&RunStanding { run_view: &run_view, is_live }, &sources);
     let running = report_with(true);
     assert_eq!((running.head.exit_code, running.stories[0].verdict), (0, ReportVerdict::Running));

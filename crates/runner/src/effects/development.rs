@@ -1,4 +1,4 @@
-//! Performs the effects on workspaces for development: open, close, commit, rebase, integrate.
+//! Performs the effects on workspaces for development: open, close, commit, rebase, park, integrate.
 //!
 //! The work on files and git is in `workspaces::development`; here it is combined with the commands of the user: setup and hooks.
 
@@ -17,6 +17,7 @@ use tribunal_core::{
     development::{
         checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
         commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        parking::{ParkOutcome, ParkWork},
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
     tasks::fault::Fault,
@@ -28,6 +29,7 @@ use super::{
     commands::{CommandFailure, ProgramCall, run_program},
     environment_fault, stray_edits,
 };
+use crate::engine::locks::lock_user_tree;
 use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
@@ -36,6 +38,7 @@ use crate::workspaces::{
         commits::{CommitForm, PreparedCommit, ReadyCommit},
         hooks::CommitHook,
         integrate::integrate_work,
+        move_parked_work,
         opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
         rebase_workspace,
     },
@@ -229,6 +232,16 @@ pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork
         Ok(rebase_workspace(workspace, &request.onto)?)
     });
     rebased.await.unwrap_or_else(RebaseOutcome::from)
+}
+
+pub(super) async fn park_work(context: Arc<EffectContext>, request: ParkWork) -> ParkOutcome {
+    let moved = run_work(&context, move |context| {
+        let _alone = lock_user_tree(&context.project.locks_dir())
+            .map_err(|cause| environment_fault(format!("could not lock the files of the project: {cause}")))?;
+        let workspace = context.find_development_workspace(&request.workspace)?;
+        Ok(move_parked_work(workspace, request.mode)?)
+    });
+    moved.await.unwrap_or_else(ParkOutcome::from)
 }
 
 pub(super) async fn integrate_commit(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {

@@ -38,7 +38,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, Effect, Elapsed, Land, RecordList, RecordsWritten, Reply, Requests, TakeIn, WriteFile},
+        effect::{Effect, Elapsed, Land, RecordList, RecordsWritten, Reply, Requests, TakeIn, WriteFile},
         ids::{Hash, RunId},
         kinds::RunOrder,
         progress::AgentProgress,
@@ -243,9 +243,9 @@ impl<T> From<T> for PerformedEffect<T> {
     }
 }
 
-impl PerformedEffect<AskOutcome> {
-    fn into_reply(self) -> PerformedEffect {
-        PerformedEffect { reply: Reply::Ask(self.reply), blobs: self.blobs }
+impl<T> PerformedEffect<T> {
+    fn map_reply(self, to_reply: fn(T) -> Reply) -> PerformedEffect {
+        PerformedEffect { reply: to_reply(self.reply), blobs: self.blobs }
     }
 }
 
@@ -262,9 +262,8 @@ pub(crate) async fn perform_effect(
     let PendingEffect { effect_key, effect, .. } = pending_effect;
     let reply = match effect {
         Effect::Ask(ask_request) => {
-            return ask::ask_agent(context, effect_key, ask_request, unfinished_attempts)
-                .await
-                .map(PerformedEffect::into_reply);
+            let asked = ask::ask_agent(context, effect_key, ask_request, unfinished_attempts).await;
+            return asked.map(|performed| performed.map_reply(Reply::Ask));
         }
         Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
             let checkpoint_key = CheckpointKey { stretch: stretch_number, task_key };
@@ -302,13 +301,11 @@ pub(crate) async fn perform_effect(
         Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
         Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
         Effect::OpenWorkspace(request) => {
-            let PerformedEffect { reply, blobs } = development::open_workspace(context, request).await?;
-            return Some(PerformedEffect { reply: Reply::OpenWorkspace(reply), blobs });
+            return Some(development::open_workspace(context, request).await?.map_reply(Reply::OpenWorkspace));
         }
         Effect::CloseWorkspace(request) => Reply::CloseWorkspace(development::close_workspace(context, request).await),
         Effect::Checks(request) => {
-            let PerformedEffect { reply, blobs } = checks::run_checks(context, effect_key, request).await?;
-            return Some(PerformedEffect { reply: Reply::Checks(reply), blobs });
+            return Some(checks::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
         }
         Effect::ReadChange(read_change) => {
             Reply::ReadChange(run_blocking(move || change_listing::list_change(&context, &read_change)).await)
@@ -316,10 +313,10 @@ pub(crate) async fn perform_effect(
         Effect::Commit(request) => {
             // A key is unique only within its part of the run.
             let request_id = format!("{stretch_number} {effect_key}");
-            let PerformedEffect { reply, blobs } = development::commit_work(context, request, request_id).await?;
-            return Some(PerformedEffect { reply: Reply::Commit(reply), blobs });
+            return Some(development::commit_work(context, request, request_id).await?.map_reply(Reply::Commit));
         }
         Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
+        Effect::ParkWork(request) => Reply::ParkWork(development::park_work(context, request).await),
         Effect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
         Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
         Effect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use tribunal_bmad::keys::StoryKey;
 use tribunal_core::{
-    engine::{
-        ids::RunId,
-        kinds::RunOrder,
-        view::{RunPhase, RunView},
+    engine::{ids::RunId, view::RunView},
+    sprint::{
+        claims::claimed_story,
+        facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
     },
-    sprint::facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
     story::order::StoryOrder,
     tasks::fault::Fault,
 };
@@ -19,8 +18,11 @@ use super::{EffectContext, environment_fault, run_blocking};
 use crate::{
     Runner,
     git::heads::{self, FileTracking},
-    housekeeping::discarded_runs::{is_discarded, list_discarded},
-    project::{bmad_project::BmadProject, sprint_facts, story_plan},
+    project::{
+        bmad_project::BmadProject,
+        sprint_facts, story_plan,
+        trash_marks::{is_discarded, list_discarded},
+    },
 };
 
 pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint) -> SprintReading {
@@ -80,7 +82,7 @@ pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) 
     .await
 }
 
-/// Finds another run that works on a story, or waits with it for the user. One that crashed has no claim.
+/// Finds another run that works on a story, or waits with it for the user. One that crashed or is in the trash has no claim.
 fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
     // A journal that cannot be read now holds nothing up: the lock of the story is still there.
     let store = Store::open_read_only(&context.project.home_dir()).ok()?;
@@ -90,15 +92,9 @@ fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
     candidates.into_iter().find(|run_id| {
         let Ok(entries) = store.read_entries(run_id, 0) else { return false };
         let run_view = RunView::from_entries(&entries);
-        let is_same = matches!(&run_view.order, Some(RunOrder::Story(order)) if order.story.key == key);
         let is_own = run_view.parent.as_ref().is_some_and(|parent| parent.run == context.run_id);
-        is_same
-            && !is_own
+        !is_own
             && !is_discarded(&discarded_runs, run_id, &run_view)
-            && match run_view.phase {
-                RunPhase::Finished(_) => false,
-                RunPhase::Parked(_) => true,
-                RunPhase::Running => Runner::is_live(&context.project, run_id),
-            }
+            && claimed_story(&run_view, || Runner::is_live(&context.project, run_id)) == Some(key)
     })
 }

@@ -13,7 +13,7 @@ use tribunal_bmad::{
     layout::{self, Era},
     project_files::ProjectFiles,
     story::{
-        self, FollowUpKind, ReviewDialect,
+        self, FollowUpKind, ReviewDialect, StoryLinks,
         edit::{self as story_edit, NewFollowUp, StoryEditRefusal},
     },
 };
@@ -286,8 +286,16 @@ impl<'r> StoryWriter<'r> {
         };
         let Some(parsed) = read() else { return LedgerLinks::default() };
         // What a story that is not done says it closes is still open.
-        let closed = if self.stage == StoryStage::Done { parsed.links.closes_deferred } else { Vec::new() };
-        LedgerLinks { closed, deferred: parsed.links.deferred }
+        let closed = if self.stage == StoryStage::Done { parsed.links.closes_deferred.clone() } else { Vec::new() };
+        // What is confirmed has landed before, and what its review left is in the story's file and in the ledger since then.
+        let is_confirming = !self.confirmed.is_empty();
+        let left_before = parsed.open_follow_ups().filter(|_| is_confirming).map(|item| item.text.clone()).collect();
+        let StoryLinks { deferred, mut deferred_severities, .. } = parsed.links;
+        let with_severity = |text: String| {
+            let severity = deferred_severities.remove(&text).unwrap_or_default();
+            (text, severity)
+        };
+        LedgerLinks { closed, deferred: deferred.into_iter().map(with_severity).collect(), left_before }
     }
 
     /// Adds what is left to the ledger, where this version of BMAD has one or the project keeps one, and closes what the story has
@@ -314,20 +322,30 @@ impl<'r> StoryWriter<'r> {
                 place: item.place.clone(),
             })
             .collect();
-        let harvested = links.deferred.iter().map(|summary| NewDeferredItem {
+        let harvested = links.deferred.iter().map(|(summary, severity)| NewDeferredItem {
             source: source.clone(),
             summary: summary.clone(),
             evidence: "left by the workflow that developed the story".to_string(),
-            severity: String::new(),
+            severity: severity.clone(),
             place: String::new(),
         });
         let new_items: Vec<NewDeferredItem> = new_items.into_iter().chain(harvested).collect();
+        let left_before = links.left_before.iter().map(|summary| NewDeferredItem {
+            source: source.clone(),
+            summary: summary.clone(),
+            evidence: String::new(),
+            severity: String::new(),
+            place: String::new(),
+        });
+        let own_items: Vec<NewDeferredItem> = new_items.iter().cloned().chain(left_before).collect();
         let closing = LedgerClosing { date: format_today(), resolution: format!("story {}", self.story.key) };
         let written = edit_or_create_file(&self.project, &ledger_path, |ledger_text| {
-            let extended = deferred_work::add_items(ledger_text, &new_items);
-            let closed = deferred_work::close_items(&extended, &links.closed, &closing);
-            let is_changed = closed.ledger_text != ledger_text;
-            Ok::<_, String>((closed.ledger_text.clone(), (is_changed, closed.unknown)))
+            // What this work leaves is not closed by it, even if it gets an id that the story names.
+            let closed_ids = deferred_work::ids_of_others(ledger_text, &links.closed, &own_items);
+            let closed = deferred_work::close_items(ledger_text, &closed_ids, &closing);
+            let new_text = deferred_work::add_items(&closed.ledger_text, &new_items);
+            let is_changed = new_text != ledger_text;
+            Ok::<_, String>((new_text, (is_changed, closed.unknown)))
         });
         let (is_changed, unknown) = written.map_err(|cause| write_fault(&cause))?;
         if is_changed {
@@ -391,7 +409,10 @@ fn has_lost_items(base_text: &str, new_text: &str) -> bool {
 #[derive(Default)]
 struct LedgerLinks {
     closed: Vec<String>,
-    deferred: Vec<String>,
+    /// What the workflow left, with the severities; those are empty if they are not named.
+    deferred: Vec<(String, String)>,
+    /// What an earlier landing of the same run left.
+    left_before: Vec<String>,
 }
 
 /// Today, as the user's clock has it.

@@ -126,6 +126,11 @@ impl RunJournal {
         self.store.entries_for_resume(run_id)
     }
 
+    /// Reads everything that another run has recorded.
+    pub(crate) fn all_entries_of(&self, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
+        self.store.read_entries(run_id, 0)
+    }
+
     pub(crate) fn list_runs(&self) -> Result<Vec<RunId>, StoreError> {
         self.store.list_runs()
     }

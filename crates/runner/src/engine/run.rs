@@ -1,23 +1,16 @@
 //! Starting and resuming runs. [`run_locks`] says which process works on a run, and keeps others away from it.
 
 mod child_runs;
+mod context_building;
 mod run_locks;
 mod start_check;
 mod story_inspection;
 
-use std::{
-    collections::HashMap,
-    io,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{collections::HashMap, io, path::PathBuf, sync::Arc};
 
 use futures_util::stream::FuturesUnordered;
 use tokio::{
-    sync::{
-        mpsc::{UnboundedSender, unbounded_channel},
-        watch,
-    },
+    sync::{mpsc::unbounded_channel, watch},
     task::JoinSet,
 };
 use tribunal_agents::driver::LaunchEnv;
@@ -28,7 +21,6 @@ use tribunal_core::{
         event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
         ids::{BatchId, DecisionId, Hash, RunId},
         plan::RunPlan,
-        progress::AgentProgress,
         reason::RunEnding,
         run_kind::RunDriver,
         view::{RunPhase, RunView},
@@ -40,7 +32,7 @@ use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
 
 use crate::{
-    effects::{EffectContext, ProcessPolicy, RunMemory, answers_in_files, clear_page_answer, unusable_answers},
+    effects::{answers_in_files, clear_page_answer, unusable_answers},
     engine::{
         host::{self, HostError, WorkflowHost},
         journal::RunJournal,
@@ -60,6 +52,7 @@ use crate::{
     session::{self, SessionError},
 };
 
+use context_building::ProcessChannels;
 pub use run_locks::RunHold;
 pub(crate) use run_locks::{exclusive_lock_name, run_lock_name};
 pub use story_inspection::{InspectedStory, StoryInspection};
@@ -134,13 +127,6 @@ struct RunStart {
     plan: RunPlan,
     /// The run that asks for it, if it is a child.
     parent: Option<ParentRun>,
-}
-
-/// How the processes of a run and their supervisor tell each other something.
-struct ProcessChannels {
-    progress: UnboundedSender<AgentProgress>,
-    /// Tells running processes to end now.
-    end_requested: watch::Receiver<bool>,
 }
 
 /// What earlier processes of a run have left.
@@ -351,37 +337,6 @@ impl Runner {
             let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
         }
         Ok(ending)
-    }
-
-    /// Collects what the effects of a run may use.
-    fn build_context(
-        &self,
-        run_id: &RunId,
-        plan: RunPlan,
-        keeper: Option<KeeperSetup>,
-        channels: ProcessChannels,
-    ) -> EffectContext {
-        EffectContext {
-            project: self.project.clone(),
-            run_id: run_id.clone(),
-            settings: plan.settings,
-            order: plan.order,
-            masker: self.masker.clone(),
-            launch_env: self.launch_env.clone(),
-            clones_root: self.clones_root.clone(),
-            progress: channels.progress,
-            memory: RunMemory::default(),
-            shared: self.shared.clone(),
-            permit_lane: self.shared.agent_permits.open_lane(),
-            process_policy: ProcessPolicy {
-                keeper,
-                sandbox_support: self.sandbox_support,
-                process_mark: self.run_mark(run_id),
-                stop_requests: self.stop.clone(),
-                end_requested: channels.end_requested,
-                started_count: AtomicU64::new(0),
-            },
-        }
     }
 
     /// Lists the decision files in which the user wrote something that is not a valid answer.

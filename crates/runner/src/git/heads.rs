@@ -216,6 +216,14 @@ pub fn is_in_history(project_root: &Path, commit: &CommitId) -> bool {
     merge_base.as_deref() == Some(commit.as_str())
 }
 
+/// Whether a branch has a commit. A commit or a branch that does not exist has nothing to do with the other.
+pub fn is_on_branch(project_root: &Path, commit: &CommitId, branch_name: &str) -> bool {
+    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
+    let branch_ref = format!("refs/heads/{branch_name}");
+    let merge_base = query_text(&repository, &["merge-base", commit.as_str(), &branch_ref]).ok().flatten();
+    merge_base.as_deref() == Some(commit.as_str())
+}
+
 /// How git treats a file of the checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTracking {

@@ -4,7 +4,6 @@
 //! its files stay where they are until [`crate::housekeeping::gc`] removes them all together, so that nothing is lost halfway.
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     path::{Component, Path, PathBuf},
 };
@@ -14,14 +13,14 @@ use tribunal_core::engine::{ids::RunId, view::RunView};
 use crate::{
     effects,
     engine::run::{RunHold, Runner},
-    project::{Project, atomic_files::write_atomically},
+    project::{Project, atomic_files::write_atomically, trash_marks::TIME_FILE},
     session::{self, SessionError, loop_runs::is_loop_held},
 };
 
+pub use crate::project::trash_marks::{is_discarded, list_discarded};
+
 /// A discarded run can be restored for at least this long.
 pub const TRASH_DAYS: u64 = 7;
-/// The file with the time, in milliseconds since 1970.
-const TIME_FILE: &str = "discarded-at";
 
 #[derive(Debug, thiserror::Error)]
 pub enum DiscardError {
@@ -39,24 +38,6 @@ pub enum DiscardError {
     Io { path: PathBuf, cause: io::Error },
     #[error(transparent)]
     Session(#[from] SessionError),
-}
-
-/// Returns the discarded runs and when each was discarded, in milliseconds since 1970.
-pub fn list_discarded(project: &Project) -> BTreeMap<RunId, u64> {
-    let run_dirs = fs::read_dir(project.discarded_dir()).into_iter().flatten().flatten();
-    let read_marker = |run_dir: fs::DirEntry| {
-        let run_id = RunId::new(run_dir.file_name().to_str()?);
-        // A directory without a readable time is a discard that was killed before it took effect.
-        let time_text = fs::read_to_string(run_dir.path().join(TIME_FILE)).ok()?;
-        Some((run_id, time_text.trim().parse().ok()?))
-    };
-    run_dirs.filter_map(read_marker).collect()
-}
-
-/// Whether a run is in the trash, by itself or with the run that it is a child of.
-pub fn is_discarded(discarded_runs: &BTreeMap<RunId, u64>, run_id: &RunId, run_view: &RunView) -> bool {
-    let parent_id = run_view.parent.as_ref().map(|parent| &parent.run);
-    [Some(run_id), parent_id].into_iter().flatten().any(|run_id| discarded_runs.contains_key(run_id))
 }
 
 /// Moves a run to the trash. Its changes to the project's files stay.
@@ -137,6 +118,8 @@ fn move_pages(page_paths: &[PathBuf], target_dir: &Path) -> Result<(), DiscardEr
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn run_named(run_name: &str) -> RunView {

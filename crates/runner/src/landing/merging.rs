@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use similar::{DiffOp, TextDiff, TextMerge};
+use similar::{DiffOp, MergeRegion, TextDiff, TextMerge};
 use tribunal_core::engine::files::Hunk;
 
 /// Applies the change from `base_text` to `their_text` to `our_text`. The error is the line of `our_text` where both sides
@@ -22,6 +22,19 @@ pub(crate) struct MergeConflict {
     pub their_text: String,
 }
 
+impl MergeConflict {
+    fn from_region(region: &MergeRegion, our_text: &str, their_text: &str) -> MergeConflict {
+        let take_lines = |text: &str, line_range: Range<usize>| -> String {
+            text.split_inclusive('\n').skip(line_range.start).take(line_range.len()).collect()
+        };
+        MergeConflict {
+            line_number: region.ours_range().start as u32 + 1,
+            our_text: take_lines(our_text, region.ours_range()),
+            their_text: take_lines(their_text, region.theirs_range()),
+        }
+    }
+}
+
 /// Merges in the same way. The error is the first place where both sides changed something.
 pub(crate) fn merge_or_first_conflict(
     base_text: &str,
@@ -29,17 +42,16 @@ pub(crate) fn merge_or_first_conflict(
     their_text: &str,
 ) -> Result<String, MergeConflict> {
     let text_merge = TextMerge::from_lines(base_text, our_text, their_text);
-    let take_lines = |text: &str, line_range: Range<usize>| -> String {
-        text.split_inclusive('\n').skip(line_range.start).take(line_range.len()).collect()
-    };
     match text_merge.conflicts().next() {
         None => Ok(text_merge.to_string()),
-        Some(region) => Err(MergeConflict {
-            line_number: region.ours_range().start as u32 + 1,
-            our_text: take_lines(our_text, region.ours_range()),
-            their_text: take_lines(their_text, region.theirs_range()),
-        }),
+        Some(region) => Err(MergeConflict::from_region(region, our_text, their_text)),
     }
+}
+
+/// Lists all places where both sides changed something in different ways.
+pub(crate) fn list_conflicts(base_text: &str, our_text: &str, their_text: &str) -> Vec<MergeConflict> {
+    let text_merge = TextMerge::from_lines(base_text, our_text, their_text);
+    text_merge.conflicts().map(|region| MergeConflict::from_region(region, our_text, their_text)).collect()
 }
 
 /// Lines of a text, both ends included, counted from 1.

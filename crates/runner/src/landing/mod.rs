@@ -5,4 +5,5 @@ pub(crate) mod landing_repository;
 pub mod landings;
 pub(crate) mod merging;
 pub(crate) mod parked_files;
+pub(crate) mod touching_edits;
 pub mod undo;

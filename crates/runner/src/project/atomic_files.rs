@@ -30,6 +30,18 @@ pub(crate) fn write_privately(target_path: &Path, bytes: &[u8]) -> io::Result<()
     FileReplacement::create_with(target_path, bytes, permissions_from_mode(0o600))?.put_in_place()
 }
 
+/// Puts a link in the place of the file or the link that is there.
+pub(crate) fn link_atomically(link_target: &Path, link_path: &Path) -> io::Result<()> {
+    let directory = parent_directory(link_path);
+    fs::create_dir_all(directory)?;
+    let temporary_link = directory.join(format!("{TEMPORARY_PREFIX}{}-link", ProcessIdentity::current()));
+    // An earlier attempt of this process may have failed between the two steps.
+    let _ = fs::remove_file(&temporary_link);
+    std::os::unix::fs::symlink(link_target, &temporary_link)?;
+    fs::rename(&temporary_link, link_path)?;
+    File::open(directory)?.sync_all()
+}
+
 /// A file's new content, durable and ready to be put in place.
 pub(crate) struct FileReplacement<'a> {
     target_path: &'a Path,

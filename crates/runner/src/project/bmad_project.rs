@@ -3,6 +3,7 @@
 use tribunal_bmad::{
     board::{self, Board},
     config::{self, BmadConfig},
+    deferred_work,
     documents::{self, DocumentKind, ProjectDocument},
     epics::{self, EpicsDocument},
     keys::StoryKey,
@@ -106,6 +107,11 @@ impl BmadProject {
     /// The path at which a story's file would be written.
     pub fn new_story_path(&self, story_key: &StoryKey) -> String {
         join_path(&self.config.folders.implementation, &format!("{story_key}.md"))
+    }
+
+    /// The path of the ledger of deferred work, whether it exists or not.
+    pub fn ledger_path(&self) -> String {
+        join_path(&self.config.folders.implementation, deferred_work::LEDGER_FILE)
     }
 
     /// The client whose commands are shown: the first one that has any.

@@ -11,12 +11,12 @@ use tribunal_bmad::{
     project_files::ProjectFiles,
     retrospective::{self, RetroVerdict},
     states::{ParkedState, RetroStatus},
-    story,
+    story::{self, Story},
 };
 use tribunal_core::{
     engine::ids::Hash,
     sprint::{
-        facts::{EpicLesson, EpicVerdict, MAX_LISTED_STORIES, OpenStory, SprintFacts},
+        facts::{EpicLesson, EpicVerdict, MAX_LISTED_STORIES, OpenStory, SprintFacts, TwinLines},
         plan_changes::{EpicOutline, StoryOutline},
     },
 };
@@ -25,6 +25,8 @@ use crate::project::{bmad_project::BmadProject, story_facts};
 
 /// The most action items of a retrospective that are read.
 const MAX_ACTION_ITEMS: usize = 50;
+/// The most story files that are named because they cannot be read.
+const MAX_REMARKS: usize = 10;
 
 /// Reads the open stories in the order of the board.
 pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
@@ -32,7 +34,30 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
     let epics = bmad.read_epics();
     let (done, open): (Vec<_>, Vec<_>) =
         board.stories().partition(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over));
-    let describe = |key: &StoryKey, entry: &BoardEntry| OpenStory {
+    let (mut open_stories, mut remarks) = (Vec::new(), Vec::new());
+    for (key, entry) in open.iter().take(MAX_LISTED_STORIES) {
+        let story_file = read_story_file(bmad, key);
+        remarks.extend(story_file.as_ref().and_then(describe_broken_front_matter));
+        let needs = read_needs(board, read_dependencies(story_file.as_ref(), &epics, key));
+        open_stories.push(describe_story(entry, needs));
+    }
+    remarks.truncate(MAX_REMARKS);
+    let open_retrospectives = list_open_retrospectives(board);
+    SprintFacts {
+        open_count: open.len() as u32,
+        done_count: done.len() as u32,
+        open: open_stories,
+        gone: Vec::new(),
+        finished_epics: list_finished_epics(board, &open_retrospectives),
+        open_retrospectives: open_retrospectives.into_iter().map(ToString::to_string).collect(),
+        lessons: read_lessons(bmad),
+        remarks,
+    }
+}
+
+/// Describes an open story as the board has it, with what it needs.
+fn describe_story(entry: &BoardEntry, needs: OpenStory) -> OpenStory {
+    OpenStory {
         key: entry.raw_key.clone(),
         epic: entry.epic.as_ref().map(ToString::to_string).unwrap_or_default(),
         stage: match entry.state {
@@ -41,16 +66,28 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
         },
         word: entry.raw_state.clone(),
         is_deferred: entry.state == Some(BoardEntryState::Parked(ParkedState::Deferred)),
-        ..read_needs(bmad, board, &epics, key)
-    };
-    SprintFacts {
-        open_count: open.len() as u32,
-        done_count: done.len() as u32,
-        open: open.iter().take(MAX_LISTED_STORIES).map(|(key, entry)| describe(key, entry)).collect(),
-        gone: Vec::new(),
-        finished_epics: list_finished_epics(board),
-        lessons: read_lessons(bmad),
+        twin_lines: entry.twin_line.map(|twin_line| TwinLines {
+            first_line: to_line_number(entry.line),
+            second_line: to_line_number(twin_line),
+        }),
+        ..needs
     }
+}
+
+fn to_line_number(line: usize) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+fn read_story_file(bmad: &BmadProject, key: &StoryKey) -> Option<Story> {
+    let story_path = bmad.find_story_file(key)?;
+    let story_text = bmad.shelf.read_file(&story_path).ok().flatten()?;
+    Some(story::read_story(&story_path, &story_text))
+}
+
+/// Says that the front matter of a story cannot be read: what the story depends on is lost with it.
+fn describe_broken_front_matter(story: &Story) -> Option<String> {
+    let problem = story.problems.iter().find(|problem| problem.rule == "front-matter-broken")?;
+    Some(format!("the front matter of a story could not be read, so its `depends_on` is not known: {problem}"))
 }
 
 /// The plan in outline, for a comparison with a later one.
@@ -71,17 +108,22 @@ pub fn read_outline(bmad: &BmadProject) -> Vec<EpicOutline> {
     bmad.read_epics().epics.into_iter().map(to_outline).collect()
 }
 
-/// The epics whose stories are all done, and whose retrospective has not been held.
-fn list_finished_epics(board: &Board) -> Vec<String> {
-    let is_finished = |epic: &EpicId| {
-        let mut stories = board.stories_of(epic).peekable();
-        stories.peek().is_some() && stories.all(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over))
-    };
+/// The epics whose retrospective has not been held.
+fn list_open_retrospectives(board: &Board) -> Vec<&EpicId> {
     let open_retros = board.entries.iter().filter_map(|entry| match (&entry.key, entry.state) {
         (BoardKey::Retrospective(epic), Some(BoardEntryState::Retrospective(RetroStatus::Optional))) => Some(epic),
         _ => None,
     });
-    open_retros.filter(|epic| is_finished(epic)).map(ToString::to_string).collect()
+    open_retros.collect()
+}
+
+/// The epics whose stories are all done, and whose retrospective has not been held.
+fn list_finished_epics(board: &Board, open_retrospectives: &[&EpicId]) -> Vec<String> {
+    let is_finished = |epic: &EpicId| {
+        let mut stories = board.stories_of(epic).peekable();
+        stories.peek().is_some() && stories.all(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over))
+    };
+    open_retrospectives.iter().filter(|epic| is_finished(epic)).map(ToString::to_string).collect()
 }
 
 /// What the retrospectives in the project say, in the order of the epics; of several for one epic the last one.
@@ -113,13 +155,10 @@ pub(crate) fn read_lesson(epic: &str, path: &str, document_text: &str) -> EpicLe
 }
 
 /// What a story says it depends on: its own file counts before the plan. `None` if neither says anything.
-fn read_dependencies(bmad: &BmadProject, epics: &EpicsDocument, key: &StoryKey) -> Option<Vec<String>> {
-    let story_path = bmad.find_story_file(key);
-    let story_text = story_path.as_deref().and_then(|path| bmad.shelf.read_file(path).ok().flatten());
-    let stated =
-        story_text.map(|text| story::read_story(story_path.as_deref().unwrap_or_default(), &text).links.depends_on);
+fn read_dependencies(story_file: Option<&Story>, epics: &EpicsDocument, key: &StoryKey) -> Option<Vec<String>> {
+    let stated = story_file.map(|story| &story.links.depends_on);
     if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
-        return Some(stated);
+        return Some(stated.clone());
     }
     let number = key.story_number()?;
     let planned = epics.stories().find(|story| story.number == *number)?;
@@ -128,8 +167,8 @@ fn read_dependencies(bmad: &BmadProject, epics: &EpicsDocument, key: &StoryKey) 
 }
 
 /// What a story needs, as keys of the board, and what of it is not on the board.
-fn read_needs(bmad: &BmadProject, board: &Board, epics: &EpicsDocument, key: &StoryKey) -> OpenStory {
-    let Some(stated) = read_dependencies(bmad, epics, key) else { return OpenStory::default() };
+fn read_needs(board: &Board, stated: Option<Vec<String>>) -> OpenStory {
+    let Some(stated) = stated else { return OpenStory::default() };
     let (mut depends_on, mut unknown_needs) = (Vec::new(), Vec::new());
     for name in stated.iter().flat_map(|stated| stated.split([',', ';'])).map(str::trim) {
         let is_none = matches!(name.to_lowercase().as_str(), "" | "none" | "n/a" | "-" | "null");

@@ -79,6 +79,7 @@ pub fn plan_story(
     let files = StoryFilePlan {
         board_is_ignored: board_path.as_deref().is_some_and(is_ignored),
         stories_are_ignored: is_ignored(&stories_path),
+        ledger: Some(bmad.ledger_path()),
         begun_at: find_earlier_work(&root, board_entry, &name.key, baseline.as_deref()),
         story_file,
     };
@@ -155,11 +156,8 @@ impl StepFinder<'_> {
                 return Err(StoryPlanError::NoFile { key: name.key.clone(), expected_path: story_subject });
             }
         };
-        let subject = if develops_from_spec && !has_file {
-            format!("story {}: {}", name.key, name.title)
-        } else {
-            story_subject.clone()
-        };
+        let words_until_spec = (develops_from_spec && !has_file).then(|| format!("story {}: {}", name.key, name.title));
+        let subject = words_until_spec.clone().unwrap_or_else(|| story_subject.clone());
         let own_words = format!(
             "Develop the story in {story_subject}: do every task, meet every acceptance criterion, write tests, and keep the file up \
              to date."
@@ -172,6 +170,7 @@ impl StepFinder<'_> {
             develop: self.find_opening(BmadStep::DevStory, &subject, &own_words),
             code_review,
             develops_from_spec,
+            words_until_spec,
         })
     }
 

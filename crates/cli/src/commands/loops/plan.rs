@@ -2,7 +2,7 @@
 //! documents beside it, so that `tribunal loop run` can work on them. Run again, it adds what is new, keeps what is ticked, and
 //! moves ticked stories on the board.
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,6 +40,9 @@ use crate::{
         wrapped_output::{wrapped_stderr, wrapped_stdout},
     },
 };
+
+/// The directory of the plan and of the files beside it.
+const RALPH_PREFIX: &str = ".ralph/";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopPlanArguments {
@@ -117,7 +120,8 @@ pub(super) fn run_plan(arguments: &LoopPlanArguments, context: &CommandContext) 
         board: board_sync.moves,
         next: Vec::new(),
     };
-    document.next = list_next_commands(&project, &document, &bmad.board_path(), context);
+    let planning_paths: Vec<String> = specs.sources.into_iter().chain([bmad.board_path()]).collect();
+    document.next = list_next_commands(&project, &document, &planning_paths, context);
     if context.wants_json {
         json_documents::print_document(&document)?;
     } else {
@@ -143,33 +147,58 @@ fn write_files(project: &Project, edits: &[FileEdit], board_sync: &BoardSync) ->
 fn list_next_commands(
     project: &Project,
     document: &LoopPlanDocument,
-    board_path: &str,
+    planning_paths: &[String],
     context: &CommandContext,
 ) -> Vec<String> {
     let program_name = context.program_name();
     if document.dry_run {
         return vec![format!("{program_name} loop plan")];
     }
-    let mut commands = Vec::new();
-    // A loop works in a clone, which has only what is committed. Without git there is nothing to commit.
-    let add_flag = match heads::find_tracking(project.root(), &document.plan) {
-        Ok(FileTracking::Untracked) => Some(""),
-        Ok(FileTracking::Ignored) => Some("--force "),
-        Ok(FileTracking::Tracked) if !document.written.is_empty() => Some(""),
-        Ok(FileTracking::Tracked) | Err(_) => None,
-    };
-    if let Some(add_flag) = add_flag {
-        let mut paths = vec![".ralph".to_string()];
-        paths.extend(Some(document.plan.clone()).filter(|plan_path| !plan_path.starts_with(".ralph/")));
-        paths.extend((!document.board.is_empty()).then(|| board_path.to_string()));
-        let quoted_paths: Vec<String> = paths.iter().map(|path| shell_quote(path)).collect();
-        commands.push(format!("git add {add_flag}{} && git commit -m \"Update the plan\"", quoted_paths.join(" ")));
-    }
+    let mut commands: Vec<String> = build_commit_command(project, document, planning_paths).into_iter().collect();
     commands.push(match document.stories.open {
         0 => format!("{program_name} verify STORY"),
         _ => format!("{program_name} loop run"),
     });
     commands
+}
+
+/// Builds the command that commits what a loop needs: it works in a clone, which has only what is committed. That is the plan with
+/// the files beside it, and the planning documents, stories and board that were changed, by the user or by this command. `None` if
+/// all of it is committed, or if there is no git.
+fn build_commit_command(project: &Project, document: &LoopPlanDocument, planning_paths: &[String]) -> Option<String> {
+    let plan_is_ignored = heads::find_tracking(project.root(), &document.plan).ok()? == FileTracking::Ignored;
+    // Before the first commit there is nothing to compare with, and nothing is committed.
+    let changed_paths: Option<BTreeSet<String>> = heads::list_changes(project.root(), "HEAD", None)
+        .ok()
+        .map(|changes| changes.into_iter().map(|change| change.path).collect());
+    let is_uncommitted = |path: &str| match &changed_paths {
+        Some(changed_paths) => changed_paths.contains(path),
+        None => project.root().join(path).exists(),
+    };
+    let has_changed_files = match &changed_paths {
+        Some(changed_paths) => changed_paths.iter().any(|path| path.starts_with(RALPH_PREFIX)),
+        None => true,
+    };
+    let mut paths: Vec<&str> = Vec::new();
+    // Git does not say what has changed among files that it ignores.
+    if (has_changed_files || plan_is_ignored) && project.root().join(RALPH_PREFIX).is_dir() {
+        paths.push(RALPH_PREFIX.trim_end_matches('/'));
+    }
+    if plan_is_ignored && !document.plan.starts_with(RALPH_PREFIX) {
+        paths.push(&document.plan);
+    }
+    let own_paths = [&document.plan, &document.prompt];
+    for path in own_paths.into_iter().chain(planning_paths) {
+        if is_uncommitted(path) && !path.starts_with(RALPH_PREFIX) && !paths.contains(&path.as_str()) {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        return None;
+    }
+    let quoted_paths: Vec<String> = paths.into_iter().map(shell_quote).collect();
+    let add_flag = if plan_is_ignored { "--force " } else { "" };
+    Some(format!("git add {add_flag}{} && git commit -m \"Update the plan\"", quoted_paths.join(" ")))
 }
 
 fn print_plan(document: &LoopPlanDocument, context: &CommandContext) -> Result<(), UserError> {

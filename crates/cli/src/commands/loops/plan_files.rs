@@ -18,6 +18,8 @@ use crate::{bmad::BmadProject, commands::init::read_project_file, messages::user
 /// What would be done with the copies of documents.
 #[derive(Debug, Default)]
 pub(super) struct SpecPlan {
+    /// The documents, whether their copies change or not.
+    pub sources: Vec<String>,
     pub edits: Vec<FileEdit>,
     /// Copies that were edited by hand and are left as they are.
     pub kept: Vec<String>,
@@ -42,6 +44,7 @@ pub(super) fn plan_specs(
                 continue;
             }
         };
+        spec_plan.sources.push(document_path.clone());
         let mut copy_path = spec_copy_path(&document_path, &bmad.config.folders.output);
         // Two documents may have the same path below different directories.
         if !known_targets.insert(copy_path.clone()) {

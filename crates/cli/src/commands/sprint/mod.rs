@@ -2,6 +2,7 @@
 //! develops it, files, git and checks verify the work, a panel reviews it, and the result lands as one commit. One story is a run of its
 //! own; several are children of a sprint.
 
+mod earlier_runs;
 mod plan;
 mod selection;
 mod whole_sprint;
@@ -36,6 +37,7 @@ use crate::{
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
 };
+use earlier_runs::EarlierRuns;
 pub(crate) use plan::SprintPlanDocument;
 use selection::{ChosenStory, CommitConsent};
 
@@ -154,7 +156,7 @@ fn run_one_story(
     context: &CommandContext,
 ) -> Result<u8, UserError> {
     let SprintPreparation { project, arguments, .. } = preparation;
-    let resolved = preparation.prepare_story(chosen, context)?;
+    let mut resolved = preparation.prepare_story(chosen, context)?;
     if arguments.dry_run {
         return plan::print_plans(&[plan::PreparedStory { chosen, plan: &resolved.plan }], None, context);
     }
@@ -163,6 +165,9 @@ fn run_one_story(
         RunOrder::Story(order) if order.story.key == *story_key => Some(story_key.clone()),
         _ => None,
     })?;
+    let earlier_runs = EarlierRuns::read_journal(project, context)?;
+    let branch_name = &resolved.plan.order.branch.name;
+    resolved.notes.extend(earlier_runs.describe_work_elsewhere(project, story_key, branch_name));
     start_run(preparation, resolved, context)
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
     engine::{ids::AgentName, limits::RunLimits, plan::RunPlan, settings::Settings},
-    sprint::selection::{LeftOut, SprintForecast},
+    sprint::selection::{ForecastRetrospective, LeftOut, SprintForecast},
     story::order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName},
     tasks::{
         client::{JobKind, ModelSize},
@@ -33,6 +33,9 @@ pub(crate) struct SprintPlanDocument {
     /// Open stories that would not be begun, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<LeftOut>,
+    /// Retrospectives that would be held, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retrospectives: Vec<ForecastRetrospective>,
 }
 
 /// A story that would be developed.
@@ -89,13 +92,14 @@ pub(super) fn print_plans(
     let stories: Vec<StoryPlan> = prepared_stories.iter().map(build_plan).collect();
     let left_out = forecast.map(|forecast| forecast.left_out.clone()).unwrap_or_default();
     if context.wants_json {
-        json_documents::print_document(&SprintPlanDocument { schema: "tribunal.sprint-plan/1", stories, left_out })?;
+        let retrospectives = forecast.map(|forecast| forecast.retrospectives.clone()).unwrap_or_default();
+        let schema = "tribunal.sprint-plan/1";
+        json_documents::print_document(&SprintPlanDocument { schema, stories, left_out, retrospectives })?;
         return Ok(0);
     }
     let mut output = stdout().lock();
-    for (position, forecast_story) in forecast.iter().flat_map(|forecast| &forecast.stories).enumerate() {
-        let line_text = format!("{}. {}: {}", position + 1, forecast_story.story, forecast_story.reason);
-        writeln!(output, "{}", escape_line(&line_text))?;
+    if let Some(forecast) = forecast {
+        print_order(&mut output, forecast)?;
     }
     if stories.is_empty() {
         let reason = if left_out.is_empty() { ": all stories are done" } else { "" };
@@ -108,6 +112,23 @@ pub(super) fn print_plans(
         print_plan(&mut output, plan)?;
     }
     Ok(0)
+}
+
+/// Prints the stories of a sprint in their order, with the retrospectives between them.
+fn print_order(output: &mut impl Write, forecast: &SprintForecast) -> Result<(), UserError> {
+    let print_held = |output: &mut dyn Write, after: Option<&str>| -> Result<(), UserError> {
+        for held in forecast.retrospectives.iter().filter(|held| held.after.as_deref() == after) {
+            writeln!(output, "   {}", escape_line(&held.describe()))?;
+        }
+        Ok(())
+    };
+    print_held(output, None)?;
+    for (position, forecast_story) in forecast.stories.iter().enumerate() {
+        let line_text = format!("{}. {}: {}", position + 1, forecast_story.story, forecast_story.reason);
+        writeln!(output, "{}", escape_line(&line_text))?;
+        print_held(output, Some(forecast_story.story.as_str()))?;
+    }
+    Ok(())
 }
 
 fn build_plan(prepared: &PreparedStory<'_>) -> StoryPlan {

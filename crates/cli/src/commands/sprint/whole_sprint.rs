@@ -7,10 +7,11 @@ use tribunal_core::{
     engine::{kinds::RunOrder, plan::RunPlan, run_kind::RunKind, view::RunView},
     sprint::{
         facts::{OpenStory, SprintFacts},
+        forecast::forecast_retrospectives,
         order::SprintOrder,
         plan_changes::list_plan_changes,
         scope::SprintScope,
-        selection::{self as story_order, SprintForecast},
+        selection::{self as story_order, LeftOutReason, SprintForecast},
     },
     story::order::StoryOrder,
 };
@@ -21,6 +22,7 @@ use tribunal_runner::{
 
 use super::{
     SprintPreparation, apply_plan,
+    earlier_runs::EarlierRuns,
     plan::{self, PreparedStory},
     selection::{self, ChosenStory},
     start_run,
@@ -44,12 +46,6 @@ pub(super) fn run(
         return Err(UserError::usage("`--again` works with one story only")
             .with_step("name the story: `tribunal sprint STORY --again`"));
     }
-    if arguments.work.in_place {
-        return Err(UserError::usage("`--in-place` works with one story only")
-            .with_reason("What a story that fails leaves in your checkout would be in the way of the next one.")
-            .with_step("leave it out: each story then has a private clone")
-            .with_step("or name one story: `tribunal sprint STORY --in-place`"));
-    }
     let board = bmad.require_board()?;
     let raw_key_of = |key: &StoryKey| {
         let found = board.stories().find(|(board_key, _)| *board_key == key);
@@ -65,10 +61,8 @@ pub(super) fn run(
     }
     let mut resolved = resolve_sprint_settings(project.root(), run_inputs)?;
     preparation.fill_order(&mut resolved.plan.order.story, context)?;
-    let facts = sprint_facts::read_sprint(bmad);
-    let refused = find_refused(preparation, &resolved, &facts);
-    let forecast = story_order::plan_sprint(&facts, &scope, &refused);
     fill_sprint(preparation, &mut resolved, scope);
+    let forecast = forecast_sprint(preparation, &mut resolved, context)?;
     let changes = find_plan_changes(project, &resolved.plan.order, context)?;
     resolved.notes.extend(changes.into_iter().map(|change| format!("since the last sprint: {change}")));
     resolved.items.extend(TrustItem::from_commit_hooks(project.root()));
@@ -76,7 +70,7 @@ pub(super) fn run(
         print_notes(resolved.notes.iter(), context)?;
         return print_forecast(preparation, &resolved, &forecast, context);
     }
-    if forecast.stories.is_empty() {
+    if forecast.stories.is_empty() && forecast.retrospectives.is_empty() {
         let reasons: Vec<String> = forecast.left_out.iter().map(|left_out| left_out.describe()).collect();
         return Err(UserError::new(EXIT_NEGATIVE, "there is no story that can be developed")
             .with_reason(match reasons.is_empty() {
@@ -93,19 +87,50 @@ pub(super) fn run(
     start_run(preparation, resolved, context)
 }
 
-/// The open stories that cannot be started, with the reasons.
-fn find_refused(
+/// Plans what the sprint would do, with what earlier runs have left, and adds notes about that.
+fn forecast_sprint(
+    preparation: SprintPreparation<'_>,
+    resolved: &mut ResolvedSettings<SprintOrder>,
+    context: &CommandContext,
+) -> Result<SprintForecast, UserError> {
+    let SprintPreparation { project, bmad, arguments, .. } = preparation;
+    let facts = sprint_facts::read_sprint(bmad);
+    let earlier_runs = EarlierRuns::read_journal(project, context)?;
+    let hindered = find_hindered(preparation, resolved, &facts, &earlier_runs);
+    let (order, notes) = (&mut resolved.plan.order, &mut resolved.notes);
+    let mut forecast = story_order::plan_sprint(&facts, &order.scope, &hindered);
+    if order.retrospective.is_some() && !facts.finished_epics.is_empty() {
+        order.missed_retrospectives = earlier_runs.list_missed_retrospectives()?;
+    }
+    forecast.retrospectives = forecast_retrospectives(order, &facts, &forecast.stories);
+    // A sprint that starts warns of these itself.
+    if arguments.dry_run {
+        notes.extend(facts.remarks.iter().cloned());
+    }
+    let branch_name = &order.story.branch.name;
+    let describe = |key: &str| earlier_runs.describe_work_elsewhere(project, key, branch_name);
+    notes.extend(forecast.stories.iter().filter_map(|planned| describe(&planned.story)));
+    Ok(forecast)
+}
+
+/// The open stories that cannot be started, or that other runs work on, with the reasons.
+fn find_hindered(
     preparation: SprintPreparation<'_>,
     resolved: &ResolvedSettings<SprintOrder>,
     facts: &SprintFacts,
-) -> BTreeMap<String, String> {
+    earlier_runs: &EarlierRuns,
+) -> BTreeMap<String, LeftOutReason> {
     let settings = &resolved.plan.settings;
-    let find_problem = |story: &OpenStory| {
+    let claims = earlier_runs.list_claims();
+    let find_reason = |story: &OpenStory| {
+        if let Some(claimant) = claims.get(&story.key) {
+            return Some((story.key.clone(), LeftOutReason::Claimed { claimant: claimant.clone() }));
+        }
         let key = StoryKey::parse(&story.key)?;
         let problem = story_plan::plan_story(preparation.bmad, &key, settings, settings.tier).err()?;
-        Some((story.key.clone(), problem.describe_reason()))
+        Some((story.key.clone(), LeftOutReason::Refused { detail: problem.describe_reason() }))
     };
-    facts.open.iter().filter_map(find_problem).collect()
+    facts.open.iter().filter_map(find_reason).collect()
 }
 
 /// Fills in what the project has for the sprint.

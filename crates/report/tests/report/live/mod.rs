@@ -4,6 +4,7 @@
 mod frames;
 mod multi;
 mod painting;
+mod sprints;
 mod terminal;
 
 use tribunal_core::engine::{event::JournalEntry, ids::Key, progress::AgentProgress};

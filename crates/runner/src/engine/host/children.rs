@@ -5,10 +5,13 @@ use std::{future::Future, path::PathBuf, pin::Pin};
 use tribunal_core::{
     decisions::user_request::UserRequest,
     engine::{
-        children::{ChildOutcome, ChildReport, FailedChild, MAX_REPORTED_FINDINGS, ReportedFinding, RunChild},
+        children::{
+            ChildOutcome, ChildReport, FailedChild, MAX_REPORTED_FINDINGS, ReportedFinding, RunChild, measure_waits,
+        },
         effect::Reply,
-        event::{EntryDraft, ParentRun, RunEvent},
+        event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
         ids::{Key, RunId},
+        limits::UsageTotals,
         plan::RunPlan,
         replayer::Replayer,
         view::{RunPhase, RunView},
@@ -131,13 +134,14 @@ impl WorkflowHost<'_, '_> {
     ) -> Result<(), HostError> {
         let ChildEnd { key, child_id, result } = child_end;
         let is_stopping = *self.stop.borrow() > StopLevel::Continue;
-        let child_view = RunView::from_entries(&self.journal.entries_of(&child_id)?);
+        let child_entries = self.journal.entries_of(&child_id)?;
+        let child_view = RunView::from_entries(&child_entries);
+        let used = self.measure_usage(&child_id, &child_entries, &child_view)?;
         let fail_with = |problem: String| {
-            let used = child_view.total_usage().usage_totals();
             ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault: environment_fault(problem), used })
         };
         let outcome = match result {
-            Ok(()) => report_child(&child_id, &child_view)
+            Ok(()) => report_child(&child_id, &child_view, used)
                 .unwrap_or_else(|| fail_with(format!("child run {child_id} has neither ended nor parked"))),
             Err(cause) => fail_with(format!("child run {child_id}: {cause}")),
         };
@@ -146,6 +150,24 @@ impl WorkflowHost<'_, '_> {
             return Ok(());
         }
         self.record_performed(replayer, &key, Reply::RunChild(outcome).into(), deliver).await
+    }
+
+    /// Returns what a child and its own children have used, with the time in which they only waited.
+    fn measure_usage(
+        &self,
+        child_id: &RunId,
+        child_entries: &[JournalEntry],
+        child_view: &RunView,
+    ) -> Result<UsageTotals, HostError> {
+        let mut used = child_view.total_usage().usage_totals();
+        let is_wait =
+            |entry: &JournalEntry| matches!(entry.event, RunEvent::EffectFinished { reply: Reply::AwaitReset(_), .. });
+        // What a view is built from lacks the starts of earlier effects, so the whole journal is read if the child has waited.
+        if child_entries.iter().any(is_wait) {
+            let own_waits_ms = measure_waits(&self.journal.all_entries_of(child_id)?);
+            used.waited_ms = used.waited_ms.saturating_add(own_waits_ms);
+        }
+        Ok(used)
     }
 
     /// Returns a request for every waiting child that the user has answered meanwhile.
@@ -173,7 +195,7 @@ impl WorkflowHost<'_, '_> {
 }
 
 /// Describes how a child run came to an end; `None` if it has none.
-fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> {
+fn report_child(child_id: &RunId, child_view: &RunView, used: UsageTotals) -> Option<ChildOutcome> {
     let summary = child_view.run_summary()?;
     let list_findings = |is_wanted: &dyn Fn(&FindingStatus) -> bool| {
         let mut findings: Vec<&Finding> =
@@ -189,8 +211,8 @@ fn report_child(child_id: &RunId, child_view: &RunView) -> Option<ChildOutcome> 
         outcome: summary.outcome,
         reason: summary.reason,
         detail: summary.detail.clone(),
-        used: child_view.total_usage().usage_totals(),
-        worked_ms: summary.elapsed_ms,
+        used,
+        worked_ms: summary.elapsed_ms.saturating_sub(used.waited_ms),
         open_count: open_findings.len() as u32,
         open_findings: open_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
         deferred_findings: deferred_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),

@@ -17,7 +17,7 @@ use tribunal_core::{
 };
 use tribunal_supervise::KeeperSetup;
 
-use super::{ProcessChannels, RunError, Runner};
+use super::{RunError, Runner, context_building::ProcessChannels};
 use crate::{
     effects::{EffectContext, PerformedEffect, read_story, run_checks, run_checks_in_checkout},
     engine::{

@@ -70,6 +70,10 @@ impl StatusEntry {
 pub(super) struct TreeDifference {
     pub path: Vec<u8>,
     pub change: PathChange,
+    /// The mode of the old content, as git writes it.
+    pub old_mode: String,
+    /// The object with the old content.
+    pub old_object_id: String,
     /// The mode of the new content, as git writes it.
     pub file_mode: String,
     /// The object with the new content.
@@ -293,7 +297,7 @@ impl DevelopmentWorkspace {
 }
 
 /// Returns the mode that git would give an untracked file.
-fn untracked_mode(metadata: &fs::Metadata) -> &'static str {
+pub(super) fn untracked_mode(metadata: &fs::Metadata) -> &'static str {
     match (metadata.is_symlink(), metadata.permissions().mode() & 0o100) {
         (true, _) => "120000",
         (false, 0) => "100644",
@@ -302,7 +306,7 @@ fn untracked_mode(metadata: &fs::Metadata) -> &'static str {
 }
 
 /// Whether there is a file or a link at a path. Neither a directory nor a pipe is content, nor is what lies behind a link.
-fn is_own_content(tree: &Path, path: &[u8]) -> bool {
+pub(super) fn is_own_content(tree: &Path, path: &[u8]) -> bool {
     let full_path = tree_path(tree, path);
     let mut parents = full_path.ancestors().skip(1).take_while(|directory| *directory != tree);
     parents.all(|directory| !directory.is_symlink())
@@ -362,14 +366,20 @@ pub(super) fn parse_raw_diff(output: &[u8]) -> Vec<TreeDifference> {
     let differences = words.chunks_exact(2).filter_map(|pair| {
         let header = String::from_utf8_lossy(pair[0]);
         let fields: Vec<&str> = header.split(' ').collect();
-        let &[_, new_mode, _, new_object, letter] = fields.as_slice() else { return None };
+        let &[old_mode, new_mode, old_object, new_object, letter] = fields.as_slice() else { return None };
         let change = match letter.chars().next()? {
             'A' => PathChange::Added,
             'D' => PathChange::Deleted,
             _ => PathChange::Modified,
         };
-        let (file_mode, object_id) = (new_mode.to_string(), new_object.to_string());
-        Some(TreeDifference { path: pair[1].to_vec(), change, file_mode, object_id })
+        Some(TreeDifference {
+            path: pair[1].to_vec(),
+            change,
+            old_mode: old_mode.trim_start_matches(':').to_string(),
+            old_object_id: old_object.to_string(),
+            file_mode: new_mode.to_string(),
+            object_id: new_object.to_string(),
+        })
     });
     differences.collect()
 }

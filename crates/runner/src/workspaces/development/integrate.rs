@@ -2,8 +2,9 @@
 //!
 //! The branch moves only from where it is expected to be, in one atomic step. A checkout of it follows as with
 //! `git merge --ff-only`, but only if no file that would change has uncommitted content of the user's: modified,
-//! staged, untracked or ignored. Otherwise nothing of the user's is touched, and the work waits on a branch of its own. The files
-//! move before the branch: a process that ends in between leaves the work as staged changes, and the next one continues.
+//! staged, untracked or ignored. Otherwise nothing of the user's is touched, and the work waits on a branch of its own. Files of
+//! bookkeeping are an exception, see [`super::merged_edits`]. The files move before the branch: a process that ends in between leaves
+//! the work as staged changes, and the next one continues.
 
 use std::{
     collections::BTreeSet,
@@ -25,6 +26,7 @@ use super::{
     contents::{TreeDifference, parse_raw_diff, parse_status},
     control_git::GIT_TIMEOUT,
     file_component,
+    merged_edits::MergedEdits,
     special_files::tree_path,
     user_repository::{UserRepository, command_error, find_filtered_paths, join_with_nul, run_checked},
 };
@@ -77,23 +79,42 @@ pub(crate) fn integrate_work(
     if workspace.record.place == DevelopmentPlace::InPlace {
         return integrate_in_place(&repository, &checkout, &branch_ref, request);
     }
-    let obstacles = find_obstacles(&repository, &checkout, request)?;
+    let mut merged_edits = MergedEdits::new(&repository, &checkout.path, &workspace.record.prefix, request);
+    let obstacles = find_obstacles(&repository, &checkout, &mut merged_edits)?;
     if !obstacles.blocking.is_empty() {
         return wait_on_branch(&repository, workspace, commit, obstacles.blocking);
     }
     stage_identical_files(&repository, &checkout, &obstacles.identical)?;
-    if let Err(paths) = move_files(&repository, &checkout, expected, commit, MoveMode::DryRun)? {
-        return wait_on_branch(&repository, workspace, commit, paths);
-    }
-    if let Err(paths) = move_files(&repository, &checkout, expected, commit, MoveMode::Move)? {
+    if let Err(paths) = move_checkout(&repository, &checkout, &mut merged_edits)? {
+        merged_edits.put_back()?;
         return wait_on_branch(&repository, workspace, commit, paths);
     }
     let outcome = move_branch(&repository, &branch_ref, request, true)?;
     if let IntegrateOutcome::Moved { .. } = outcome {
         // The user moved the branch in the meantime, so the files go back to where they were.
+        merged_edits.put_back()?;
         let _ = move_files(&repository, &checkout, commit, expected, MoveMode::Move)?;
     }
     Ok(outcome)
+}
+
+/// Moves index and files to the work, with the edits of the user's that it can be merged into. Returns the files that are in the way.
+fn move_checkout(
+    repository: &UserRepository,
+    checkout: &BranchCheckout,
+    merged_edits: &mut MergedEdits<'_>,
+) -> Result<Result<(), Vec<String>>, WorkspaceError> {
+    let request = merged_edits.request;
+    let (expected, commit) = (&request.expected, &request.commit);
+    merged_edits.stage_new_files()?;
+    if let Err(paths) = move_files(repository, checkout, expected, commit, MoveMode::DryRun)? {
+        return Ok(Err(paths));
+    }
+    let refused_paths = merged_edits.write_merged_files();
+    if !refused_paths.is_empty() {
+        return Ok(Err(refused_paths));
+    }
+    move_files(repository, checkout, expected, commit, MoveMode::Move)
 }
 
 /// Returns the outcome for work that changes what a check runs.
@@ -203,8 +224,9 @@ struct Obstacles {
 fn find_obstacles(
     repository: &UserRepository,
     checkout: &BranchCheckout,
-    request: &Integrate,
+    merged_edits: &mut MergedEdits<'_>,
 ) -> Result<Obstacles, WorkspaceError> {
+    let request = merged_edits.request;
     let changes = list_changes(repository, &request.expected, &request.commit)?;
     let mut obstacles = Obstacles::default();
     obstacles.blocking.extend(find_repository_filtered(repository, checkout, &changes)?);
@@ -221,14 +243,14 @@ fn find_obstacles(
         }
         if has_new_content(repository, checkout, change)? {
             obstacles.identical.push(change.path.clone());
-        } else {
+        } else if !merged_edits.accept_file(change)? {
             obstacles.blocking.push(String::from_utf8_lossy(&change.path).into_owned());
         }
     }
     Ok(obstacles)
 }
 
-fn list_changes(
+pub(super) fn list_changes(
     repository: &UserRepository,
     old: &CommitId,
     new: &CommitId,

@@ -13,18 +13,22 @@
 //! ```
 //!
 //! [`opening`] makes a workspace, [`contents`] reads its state, [`commits`], [`rebase`] and [`integrate`] record and land the work.
+//! [`parking`] takes work out of the user's checkout and puts it back.
 //! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
 
 mod changed_scripts;
 pub(crate) mod commits;
+mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
 mod guarded_files;
 mod hook_guard;
 pub(crate) mod hooks;
 pub(crate) mod integrate;
+mod merged_edits;
 pub(crate) mod opening;
 mod own_git_files;
+mod parking;
 mod rebase;
 mod seeding;
 mod special_files;
@@ -52,6 +56,7 @@ use crate::{
 };
 use control_git::ControlGit;
 pub(crate) use guarded_files::GuardedFiles;
+pub(crate) use parking::move_parked_work;
 pub(crate) use rebase::rebase_workspace;
 use user_repository::UserRepository;
 
@@ -228,10 +233,11 @@ impl DevelopmentWorkspace {
             let shown_tree = workspace.record.tree.display();
             return Err(WorkspaceError::new_refusal(format!("the workspace's directory {shown_tree} is gone")));
         }
-        // A process may have ended while hooks ran, or in the middle of a rebase.
+        // A process may have ended while hooks ran, or in the middle of a rebase, or while files were on their way.
         workspace.restore_git_settings()?;
         workspace.control_git().set_head(&workspace.record.base)?;
-        rebase::finish_interrupted_rebase(workspace).map(Some)
+        let workspace = rebase::finish_interrupted_rebase(workspace)?;
+        parking::finish_interrupted_move(workspace).map(Some)
     }
 
     fn control_git(&self) -> ControlGit {

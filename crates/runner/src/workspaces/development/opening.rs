@@ -122,12 +122,28 @@ fn find_base(repository: &UserRepository, branch: &TargetBranch) -> Result<Commi
 
 /// Refuses to work in a checkout of something else, or in one with uncommitted files.
 fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord) -> Result<(), WorkspaceError> {
+    require_branch(repository, record)?;
+    let dirty_paths = list_uncommitted(repository, record)?;
+    if dirty_paths.is_empty() {
+        return Ok(());
+    }
+    let shown_paths = dirty_paths.iter().take(MAX_SHOWN_FILES).cloned().collect::<Vec<_>>().join(", ");
+    let more = match dirty_paths.len().saturating_sub(MAX_SHOWN_FILES) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let message = format!("the checkout has uncommitted changes ({shown_paths}{more}); commit or stash them first");
+    Err(WorkspaceError::Refused { message, command: Some("git stash -u") })
+}
+
+/// Refuses to work in a checkout of something else than the branch.
+pub(super) fn require_branch(repository: &UserRepository, record: &WorkspaceRecord) -> Result<(), WorkspaceError> {
     let wanted_ref = format!("refs/heads/{}", record.branch);
     match &repository.layout.head {
-        HeadState::Branch { ref_name, .. } if *ref_name == wanted_ref => {}
+        HeadState::Branch { ref_name, .. } if *ref_name == wanted_ref => Ok(()),
         HeadState::Detached { .. } => {
             let message = "HEAD is detached; check out a branch first, with `git switch BRANCH`".to_string();
-            return Err(WorkspaceError::Refused { message, command: None });
+            Err(WorkspaceError::Refused { message, command: None })
         }
         HeadState::Branch { ref_name, .. } | HeadState::Unborn { ref_name } => {
             let current_branch = ref_name.trim_start_matches("refs/heads/");
@@ -135,9 +151,16 @@ fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord)
                 "`{current_branch}` is checked out, and not `{}`; check that out first, with `git switch {}`",
                 record.branch, record.branch
             );
-            return Err(WorkspaceError::new_refusal(message));
+            Err(WorkspaceError::new_refusal(message))
         }
     }
+}
+
+/// Lists the files of the checkout that are not committed, without Tribunal's own.
+pub(super) fn list_uncommitted(
+    repository: &UserRepository,
+    record: &WorkspaceRecord,
+) -> Result<Vec<String>, WorkspaceError> {
     let mut command = repository.checkout_command(&repository.layout.work_tree_top);
     command.env("GIT_OPTIONAL_LOCKS", "0");
     // Only the commits of submodules are compared: a git process in one would read its configuration, which may name programs.
@@ -151,21 +174,8 @@ fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord)
     ]);
     let output = run_checked(command, None)?;
     let status_entries = super::contents::parse_status(&output);
-    let dirty_paths: Vec<String> = status_entries
-        .iter()
-        .filter(|entry| !record.is_own_file(&entry.path))
-        .map(|entry| String::from_utf8_lossy(&entry.path).into_owned())
-        .collect();
-    if dirty_paths.is_empty() {
-        return Ok(());
-    }
-    let shown_paths = dirty_paths.iter().take(MAX_SHOWN_FILES).cloned().collect::<Vec<_>>().join(", ");
-    let more = match dirty_paths.len().saturating_sub(MAX_SHOWN_FILES) {
-        0 => String::new(),
-        count => format!(" and {count} more"),
-    };
-    let message = format!("the checkout has uncommitted changes ({shown_paths}{more}); commit or stash them first");
-    Err(WorkspaceError::Refused { message, command: Some("git stash -u") })
+    let dirty_entries = status_entries.iter().filter(|entry| !record.is_own_file(&entry.path));
+    Ok(dirty_entries.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect())
 }
 
 impl WorkspaceRecord {

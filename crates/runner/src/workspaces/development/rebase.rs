@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fs, io};
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::{
-        commits::RebaseOutcome,
+        commits::{RebaseConflict, RebaseOutcome},
         workspace::{DevelopmentPlace, PathChange},
     },
     engine::ids::CommitId,
@@ -17,6 +17,7 @@ use tribunal_core::{
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     commits::{new_commit_command, write_commit},
+    conflict_sides::{MergeSides, describe_conflict},
     contents::parse_raw_diff,
     control_git::{ControlGit, WORK_BRANCH},
     special_files::tree_path,
@@ -32,9 +33,10 @@ struct RebaseRecord {
     new_tip: CommitId,
 }
 
-enum ReplayedCommits {
+/// What came of making commits anew on top of another one.
+pub(super) enum ReplayedCommits {
     Replayed(CommitId),
-    Conflict(Vec<String>),
+    Conflict(RebaseConflict),
 }
 
 /// Replays the commits of a workspace. Nothing changes if there is a conflict.
@@ -63,9 +65,13 @@ pub(crate) fn rebase_workspace(
         ));
     }
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
-    let new_tip = match replay_commits(&workspace, &repository, &old_tip, onto)? {
+    let replayed = match is_merged_by_hand(&workspace, &ready.tree, onto)? {
+        true => ReplayedCommits::Replayed(onto.clone()),
+        false => replay_commits(&workspace, &repository, &old_tip, onto)?,
+    };
+    let new_tip = match replayed {
         ReplayedCommits::Replayed(new_tip) => new_tip,
-        ReplayedCommits::Conflict(paths) => return Ok(RebaseOutcome::Conflict { paths }),
+        ReplayedCommits::Conflict(conflict) => return Ok(RebaseOutcome::Conflict(conflict)),
     };
     refuse_sealed_files(&workspace, &old_tip, &new_tip)?;
     let record = RebaseRecord { old_tip, onto: onto.clone(), new_tip };
@@ -74,6 +80,19 @@ pub(crate) fn rebase_workspace(
     atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
     finish_interrupted_rebase(workspace)?;
     Ok(RebaseOutcome::Rebased { commit: record.new_tip })
+}
+
+/// Whether the branch has a commit with exactly the content of the work: the user has merged it, so nothing is left to replay. The
+/// commit may be an earlier one of the workspace, because every attempt to land makes a new one.
+fn is_merged_by_hand(
+    workspace: &DevelopmentWorkspace,
+    work_tree: &str,
+    onto: &CommitId,
+) -> Result<bool, WorkspaceError> {
+    let range = format!("{}..{onto}", workspace.record.base);
+    let trees =
+        workspace.control_git().query_text(["rev-list", "--no-commit-header", "--format=tformat:%T", &range])?;
+    Ok(trees.lines().any(|tree| tree == work_tree))
 }
 
 /// Makes the last commit of a workspace the one with which its work begins.
@@ -149,7 +168,8 @@ fn write_new_files(commit_git: &ControlGit, old_tip: &CommitId, new_tip: &Commit
     Ok(())
 }
 
-fn refuse_sealed_files(
+/// Refuses a change of files whose filter does not run.
+pub(super) fn refuse_sealed_files(
     workspace: &DevelopmentWorkspace,
     old_tip: &CommitId,
     new_tip: &CommitId,
@@ -177,36 +197,55 @@ fn replay_commits(
     let listed = control_git.query_text(["rev-list", "--reverse", "--topo-order", &range])?;
     let mut new_parent = onto.clone();
     for commit in listed.lines() {
-        let merge_base = format!("--merge-base={commit}^");
-        let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", &merge_base, new_parent.as_str(), commit];
-        let merged = control_git.run_unchecked(arguments)?;
-        let mut parts = merged.stdout.split(|byte| *byte == 0);
-        let tree = to_trimmed_text(parts.next().unwrap_or_default());
-        // Exit code 1 stands for conflicts; then the conflicted paths follow the tree, up to an empty one.
-        if !merged.succeeded {
-            if tree.is_empty() {
-                return Err(explain_merge_failure(command_error("merge-tree", &merged)));
-            }
-            let conflicts = parts.take_while(|path| !path.is_empty());
-            return Ok(ReplayedCommits::Conflict(conflicts.map(|path| workspace.shown_path(path)).collect()));
+        let change = ReplayedChange { from: &format!("{commit}^"), commit };
+        match replay_change(workspace, repository, change, &new_parent)? {
+            ReplayedCommits::Replayed(new_commit) => new_parent = new_commit,
+            conflict @ ReplayedCommits::Conflict(_) => return Ok(conflict),
         }
-        let description = control_git.run([
-            "show",
-            "-s",
-            "--no-show-signature",
-            "--format=%an%x00%ae%x00%ad%x00%B",
-            "--date=raw",
-            commit,
-        ])?;
-        let description = String::from_utf8_lossy(&description).into_owned();
-        let mut fields = description.splitn(4, '\0');
-        let mut command = new_commit_command(repository, &control_git);
-        for variable in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"] {
-            command.env(variable, fields.next().unwrap_or_default());
-        }
-        new_parent = write_commit(command, &tree, &new_parent, fields.next().unwrap_or_default())?;
     }
     Ok(ReplayedCommits::Replayed(new_parent))
+}
+
+/// What is made anew as one commit: everything from one commit to another, with the author and the message of the latter.
+#[derive(Clone, Copy)]
+pub(super) struct ReplayedChange<'a> {
+    pub from: &'a str,
+    pub commit: &'a str,
+}
+
+/// Makes a change anew on top of another commit.
+pub(super) fn replay_change(
+    workspace: &DevelopmentWorkspace,
+    repository: &UserRepository,
+    change: ReplayedChange<'_>,
+    new_parent: &CommitId,
+) -> Result<ReplayedCommits, WorkspaceError> {
+    let ReplayedChange { from, commit } = change;
+    let control_git = workspace.control_git();
+    let merge_base = format!("--merge-base={from}");
+    let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", &merge_base, new_parent.as_str(), commit];
+    let merged = control_git.run_unchecked(arguments)?;
+    let mut parts = merged.stdout.split(|byte| *byte == 0);
+    let tree = to_trimmed_text(parts.next().unwrap_or_default());
+    // Exit code 1 stands for conflicts; then the conflicted paths follow the tree, up to an empty one.
+    if !merged.succeeded {
+        if tree.is_empty() {
+            return Err(explain_merge_failure(command_error("merge-tree", &merged)));
+        }
+        let paths: Vec<&[u8]> = parts.take_while(|path| !path.is_empty()).collect();
+        let sides = MergeSides { base: from, on_branch: new_parent.as_str(), in_work: commit };
+        return Ok(ReplayedCommits::Conflict(describe_conflict(workspace, &sides, &paths)));
+    }
+    let format_option = "--format=%an%x00%ae%x00%ad%x00%B";
+    let description = control_git.run(["show", "-s", "--no-show-signature", format_option, "--date=raw", commit])?;
+    let description = String::from_utf8_lossy(&description).into_owned();
+    let mut fields = description.splitn(4, '\0');
+    let mut command = new_commit_command(repository, &control_git);
+    for variable in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"] {
+        command.env(variable, fields.next().unwrap_or_default());
+    }
+    let new_commit = write_commit(command, &tree, new_parent, fields.next().unwrap_or_default())?;
+    Ok(ReplayedCommits::Replayed(new_commit))
 }
 
 /// Says which version of git is needed, if this one does not know the command.

@@ -96,8 +96,14 @@ fn a_branch_that_is_not_checked_out_moves_alone_and_a_new_one_is_created() {
     assert_eq!(project.integrate(&workspace, &base, &commit), IntegrateOutcome::Integrated { checkout_moved: false });
     assert_eq!((project.tip("main"), project.read("a.txt")), (commit.clone(), "a\n".into()));
     let branch = TargetBranch { name: "new/branch".into(), created_at: Some(base.clone()) };
-    let request =
-        Integrate { workspace: "dev".into(), branch, expected: base, commit: commit.clone(), unchanged_checks: vec![] };
+    let request = Integrate {
+        workspace: "dev".into(),
+        branch,
+        expected: base,
+        commit: commit.clone(),
+        unchanged_checks: vec![],
+        mergeable: vec![],
+    };
     for _ in 0..2 {
         let outcome = integrate_work(&workspace, &request).unwrap();
         assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: false });
@@ -125,6 +131,7 @@ fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
         expected: base.clone(),
         commit,
         unchanged_checks: vec![],
+        mergeable: vec![],
     };
     for (path, operation) in
         [("MERGE_HEAD", "a merge"), ("index.lock", "another git command"), ("rebase-merge", "a rebase")]
@@ -215,7 +222,9 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
     let commands = ["sh check.sh", "cd web && npm test"].map(CommandLine::from_shell_line).to_vec();
     let integrate = |commit: &CommitId, unchanged_checks: Vec<CommandLine>| {
         let (branch, expected) = (main_branch(), workspace.record.base.clone());
-        let request = Integrate { workspace: "dev".into(), branch, expected, commit: commit.clone(), unchanged_checks };
+        let (workspace_name, commit) = ("dev".into(), commit.clone());
+        let request =
+            Integrate { workspace: workspace_name, branch, expected, commit, unchanged_checks, mergeable: vec![] };
         integrate_work(&workspace, &request).unwrap()
     };
     workspace.write("check.sh", "exit 0\n");

@@ -3,7 +3,9 @@
 mod committing;
 mod hostile_agents;
 mod integrating;
+mod merged_edits;
 mod opening;
+mod parking;
 mod rebasing;
 
 use crate::workspaces::development::commits::CommitForm;
@@ -32,6 +34,9 @@ use super::{
     opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
 };
 use crate::{git::test_config::GLOBAL_CONFIG, masking::Masker, project::Project};
+
+/// The files of bookkeeping that orders name here.
+const MERGEABLE: [&str; 2] = ["board.yaml", "deferred-work.md"];
 
 /// A user's repository, a global configuration of git, and room for workspaces.
 struct UserProject {
@@ -154,6 +159,7 @@ impl UserProject {
             expected: expected.clone(),
             commit: commit.clone(),
             unchanged_checks: Vec::new(),
+            mergeable: MERGEABLE.map(String::from).to_vec(),
         };
         integrate_work(workspace, &request).unwrap()
     }

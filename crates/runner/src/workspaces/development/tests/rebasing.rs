@@ -1,6 +1,6 @@
 //! Rebasing work onto a branch that has moved.
 
-use tribunal_core::development::commits::RebaseOutcome;
+use tribunal_core::development::commits::{ConflictSides, RebaseConflict, RebaseOutcome};
 
 use super::{super::rebase_workspace, *};
 
@@ -45,10 +45,73 @@ fn a_conflict_changes_nothing() {
     project.write("a.txt", "mine\n2\n3\n4\n5\n");
     let onto = project.commit_all("by the user");
     let state = workspace.state();
-    let conflict = RebaseOutcome::Conflict { paths: vec!["a.txt".into()] };
+    let conflict = RebaseOutcome::Conflict(RebaseConflict {
+        paths: vec!["a.txt".into()],
+        sides: vec![new_sides("a.txt", 1, "mine\n", "one\n")],
+        directory: workspace.agent_dir().display().to_string(),
+    });
     assert_eq!(rebase_workspace(workspace.clone(), &onto).unwrap(), conflict);
     assert_eq!(project.reopen().state(), state);
     assert_eq!(workspace.read("a.txt"), "one\n2\n3\n4\n5\n");
+}
+
+fn new_sides(file: &str, line: u32, on_branch: &str, in_work: &str) -> ConflictSides {
+    ConflictSides { file: file.into(), line, on_branch: on_branch.into(), in_work: in_work.into() }
+}
+
+#[test]
+fn a_conflict_shows_the_first_places_with_the_texts_of_both_sides() {
+    let lines: String = (1..=9).map(|number| format!("{number}\n")).collect();
+    let files = [("a.txt", lines.as_str()), ("binary", "a\0b\n"), ("gone.txt", "old\n"), ("z.txt", "z\n")];
+    let project = UserProject::with_files(&files);
+    let workspace = project.open();
+    workspace.write("a.txt", &lines.replace("2\n", "work 2\n").replace("8\n", &"w".repeat(700)));
+    workspace.write("binary", "a\0work\n");
+    workspace.write("gone.txt", "work\n");
+    workspace.write("z.txt", "work\n");
+    workspace.commit("work");
+    project.write("a.txt", &lines.replace("2\n", "new\n2 mine\n").replace("8\n", "8 mine\n"));
+    project.write("binary", "a\0mine\n");
+    fs::remove_file(project.root().join("gone.txt")).unwrap();
+    project.write("z.txt", "mine\n");
+    let onto = project.commit_all("by the user");
+    let RebaseOutcome::Conflict(conflict) = rebase_workspace(workspace, &onto).unwrap() else { panic!("no conflict") };
+    assert_eq!(conflict.paths, ["a.txt", "binary", "gone.txt", "z.txt"]);
+    let long_side = format!("{}…", "w".repeat(600));
+    let sides = [
+        new_sides("a.txt", 2, "new\n2 mine\n", "work 2\n"),
+        new_sides("a.txt", 9, "8 mine\n9\n", &long_side),
+        new_sides("gone.txt", 1, "", "work\n"),
+    ];
+    assert_eq!(conflict.sides, sides);
+}
+
+#[test]
+fn work_that_the_user_merged_by_hand_is_not_replayed() {
+    let (project, workspace) = with_two_commits();
+    project.write("a.txt", "mine\n2\n3\n4\n5\n");
+    project.commit_all("by the user");
+    // Another attempt to land makes another commit of the same content.
+    let merged_commit = project.tip("refs/tribunal/work/loop-x1/dev");
+    project.git(&["merge", "-q", "--no-edit", "-X", "ours", merged_commit.as_str()]);
+    project.write("a.txt", "mine, and one\n2\n3\n4\n5\n");
+    project.git(&["commit", "-q", "-a", "--amend", "--no-edit"]);
+    workspace.write("new.txt", "changed\n");
+    workspace.commit("changed");
+    workspace.write("new.txt", "agent\n");
+    let new_commit = workspace.commit("changed back").commit;
+    let onto = project.tip("main");
+    assert_eq!(rebase_workspace(workspace, &onto).unwrap(), RebaseOutcome::Rebased { commit: onto.clone() });
+    let workspace = project.reopen();
+    assert_ne!(new_commit, merged_commit);
+    assert_eq!(workspace.read("a.txt"), "mine, and one\n2\n3\n4\n5\n");
+    assert_eq!(workspace.changes(), Vec::<String>::new());
+    // What is written then, such as the board, lands as a commit of its own.
+    workspace.write("b.txt", "done\n");
+    let commit = workspace.commit("board").commit;
+    let outcome = project.integrate(&workspace, &onto, &commit);
+    assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: true });
+    assert_eq!(project.git(&["show", "--format=%s", "--name-only", "HEAD"]), "board\n\nb.txt");
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! What earlier runs mean for a sprint that is about to start: stories that they work on, work that they left on other branches, and
+//! retrospectives that they could not hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tribunal_core::{
+    engine::{event::RunEvent, ids::RunId, kinds::WorkflowEvent, view::RunView},
+    sprint::{claims, event::SprintEvent},
+};
+use tribunal_runner::{Project, git::heads};
+use tribunal_store::Store;
+
+use crate::{
+    commands::runs, context::CommandContext, messages::user_errors::UserError, terminal::shell_quoting::shell_quote,
+};
+
+/// The runs of a project so far.
+pub(super) struct EarlierRuns {
+    /// `None` if the project has no runs yet.
+    store: Option<Store>,
+    /// In outline, oldest first, with whether a process works on each.
+    listed_runs: Vec<(RunView, bool)>,
+}
+
+impl EarlierRuns {
+    pub fn read_journal(project: &Project, context: &CommandContext) -> Result<EarlierRuns, UserError> {
+        let store = context.open_journal(project)?;
+        let listed_runs = match &store {
+            Some(store) => runs::list_runs(store, project)?,
+            None => Vec::new(),
+        };
+        Ok(EarlierRuns { store, listed_runs })
+    }
+
+    /// Lists the stories that runs work on or wait with, by their keys.
+    pub fn list_claims(&self) -> BTreeMap<String, RunId> {
+        claims::list_claims(self.listed_runs.iter().map(|(run_view, is_live)| (run_view, *is_live)))
+    }
+
+    /// Says that the work of a story is on another branch than the one that it would land on. `None` if it is not, or if that branch is
+    /// gone.
+    pub fn describe_work_elsewhere(&self, project: &Project, key: &str, branch_name: &str) -> Option<String> {
+        let last_run = self.listed_runs.iter().rev().map(|(run_view, _)| run_view).find(|run_view| {
+            run_view.as_story().is_some_and(|view| {
+                view.summary.landed_on.is_some() && view.order.as_ref().is_some_and(|order| order.story.key == key)
+            })
+        })?;
+        let (run_id, summary) = (last_run.run_id.as_ref()?, &last_run.as_story()?.summary);
+        let (commit, other_branch) = (summary.commit.as_ref()?, summary.landed_on.as_deref()?);
+        let root = project.root();
+        if other_branch == branch_name
+            || heads::is_on_branch(root, commit, branch_name)
+            || !heads::is_on_branch(root, commit, other_branch)
+        {
+            return None;
+        }
+        Some(format!(
+            "{key} was done by run {run_id} on the branch `{other_branch}`; it is taken again, since it is not on {branch_name}. To take \
+             that work over instead: `git merge {}`",
+            shell_quote(other_branch)
+        ))
+    }
+
+    /// Lists the epics whose retrospective a sprint tried to hold and could not, if no later one has held it.
+    pub fn list_missed_retrospectives(&self) -> Result<Vec<String>, UserError> {
+        let Some(store) = &self.store else { return Ok(Vec::new()) };
+        let mut missed_epics = BTreeSet::new();
+        let sprints = self.listed_runs.iter().filter(|(run_view, _)| run_view.as_sprint().is_some());
+        for run_id in sprints.filter_map(|(run_view, _)| run_view.run_id.as_ref()) {
+            // The whole journal is read only if there is something in it.
+            if store.last_entry_of(run_id, &["sprint_retrospective"])?.is_none() {
+                continue;
+            }
+            for entry in store.read_entries(run_id, 0)? {
+                if let RunEvent::Workflow(WorkflowEvent::Sprint(SprintEvent::SprintRetrospective {
+                    epic,
+                    lesson,
+                    ..
+                })) = entry.event
+                {
+                    match lesson {
+                        Some(_) => missed_epics.remove(&epic),
+                        None => missed_epics.insert(epic),
+                    };
+                }
+            }
+        }
+        Ok(missed_epics.into_iter().collect())
+    }
+}
