@@ -43,6 +43,22 @@ pub enum UnreadableFile {
 }
 
 impl UnreadableFile {
+    /// The cause, for a text that has named the file already.
+    pub fn describe_cause(&self) -> String {
+        match self {
+            UnreadableFile::NotText { line, column } => {
+                format!("it is not valid UTF-8 (line {line}, column {column})")
+            }
+            UnreadableFile::TooLong { bytes, max_bytes } => {
+                format!("it is too large ({bytes} bytes, at most {max_bytes} are read)")
+            }
+            UnreadableFile::LeadsOutside { target } => {
+                format!("it leads out of the project through a link, to {target}")
+            }
+            UnreadableFile::Refused { cause } => cause.clone(),
+        }
+    }
+
     pub fn to_problem(&self, file_path: &str) -> FileProblem {
         match self {
             UnreadableFile::NotText { line, column } => {

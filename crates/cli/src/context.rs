@@ -229,6 +229,11 @@ impl CommandContext {
                 return Ok((store, run_id));
             }
         }
+        if !discarded_runs.is_empty() {
+            return Err(UserError::usage("all runs of this kind are in the trash")
+                .with_step("list them: `tribunal runs --discarded`")
+                .with_step("restore one: `tribunal discard --restore RUN`"));
+        }
         Err(no_runs_error())
     }
 

@@ -1,9 +1,12 @@
 //! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
-use tribunal_core::engine::{
-    children::{ChildOutcome, ChildStanding},
-    reason::{RunOutcome, RunReason},
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    development::landing::find_waiting_branch,
+    engine::{
+        children::{ChildOutcome, ChildStanding},
+        reason::{RunOutcome, RunReason},
+        view::{RunPhase, RunView},
+    },
 };
 
 use crate::{
@@ -39,12 +42,9 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
         |command: &str, explanation: &str| NextStep::new(format!("{program_name} {command} {run_id}"), explanation);
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
-    let mut steps: Vec<NextStep> = open_decisions.map(|decision| answer_step(run_id, decision, program_name)).collect();
-    let is_waiting_child = |standing: &ChildStanding| match &standing.outcome {
-        Some(ChildOutcome::Waiting(report)) => report.outcome == Some(RunOutcome::Waiting),
-        _ => false,
-    };
-    if run_view.children.values().any(is_waiting_child) {
+    let mut steps = list_merge_steps(run_view);
+    steps.extend(open_decisions.map(|decision| answer_step(run_id, decision, program_name)));
+    if run_view.children.values().any(|standing| is_asking_child(run_view, standing)) {
         steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
     }
     if is_driven_by_session(run_view) {
@@ -97,6 +97,45 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
         steps.push(run_step("log", ""));
     }
     steps
+}
+
+/// Whether a child run waits for an answer of the user.
+fn is_asking_child(run_view: &RunView, standing: &ChildStanding) -> bool {
+    let Some(ChildOutcome::Waiting(report)) = &standing.outcome else { return false };
+    match report.outcome {
+        // These wait for something else than an answer.
+        Some(RunOutcome::Waiting) => {
+            !matches!(report.reason, RunReason::Baseline | RunReason::InSession | RunReason::OnOwnBranch)
+        }
+        // A story asks about its limit. Other children leave that to their parent.
+        Some(RunOutcome::Halted) => run_view.as_sprint().is_some(),
+        _ => false,
+    }
+}
+
+/// The command that takes work from a branch of its own.
+pub(crate) fn merge_command(branch: &str) -> String {
+    format!("git merge {branch}")
+}
+
+/// The commands that take the work of a story, or of the stories of a sprint, from branches of their own.
+fn list_merge_steps(run_view: &RunView) -> Vec<NextStep> {
+    let merge_step =
+        |branch: &str| NextStep::new(merge_command(branch), "take the work, once nothing of yours is in the way");
+    if let (Some(story_view), RunPhase::Finished(summary)) = (run_view.as_story(), &run_view.phase) {
+        let branch = story_view.summary.landed_on.as_deref();
+        return branch.filter(|_| summary.reason == RunReason::OnOwnBranch).map(merge_step).into_iter().collect();
+    }
+    if run_view.as_sprint().is_none() {
+        return Vec::new();
+    }
+    let waiting_branches = run_view.children.values().filter_map(|standing| match &standing.outcome {
+        Some(ChildOutcome::Ended(report)) if report.reason == RunReason::OnOwnBranch => {
+            find_waiting_branch(&report.detail)
+        }
+        _ => None,
+    });
+    waiting_branches.map(merge_step).collect()
 }
 
 /// The commands for a run that has crashed. Only its lock tells that, so the journal's own suggestions leave them out.

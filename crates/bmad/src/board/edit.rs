@@ -164,7 +164,9 @@ fn start_epic(
     let epic = board.find_entry(&BoardKey::Story(story.clone()))?.epic.clone()?;
     let (backlog, in_progress) =
         (BoardEntryState::Epic(EpicStatus::Backlog), BoardEntryState::Epic(EpicStatus::InProgress));
-    let epic_entry = board.find_entry(&BoardKey::Epic(epic)).filter(|epic_entry| epic_entry.state == Some(backlog))?;
+    // An epic on two lines cannot be moved, and must not keep its story from moving.
+    let can_start = |epic_entry: &&BoardEntry| epic_entry.state == Some(backlog) && epic_entry.twin_line.is_none();
+    let epic_entry = board.find_entry(&BoardKey::Epic(epic)).filter(can_start)?;
     (story_state > StoryStatus::Backlog).then(|| BoardMove::of_entry(epic_entry, board, board_tree, in_progress))
 }
 

@@ -81,7 +81,7 @@ pub struct BoardEntry {
     /// The epic that it belongs to: the one in its number, or the one above it.
     pub epic: Option<EpicId>,
     pub line: usize,
-    /// Another line with the same key and another state: then neither of them holds.
+    /// Another line with the same key: then the entry cannot be moved, and with another state neither of them holds.
     pub twin_line: Option<usize>,
 }
 
@@ -271,9 +271,7 @@ fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
     for omitted_line in omitted {
         let mut problem = parse_error_problem(&board.path, &omitted_line.error);
         problem.line = Some(omitted_line.line);
-        let written_key = omitted_line.text.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
-        let written_state = omitted_line.text.split_once(':').map_or("", |(_, state_text)| state_text);
-        let written_state = written_state.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        let (written_key, written_state) = (omitted_line.written_key(), omitted_line.written_state());
         let is_entry = omitted_line.is_entry(board);
         let twin = board.entries.iter_mut().find(|board_entry| board_entry.raw_key == written_key);
         problem.weight = match (omitted_line.error.kind, twin) {
@@ -281,6 +279,12 @@ fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
                 twin.state = None;
                 twin.twin_line = Some(omitted_line.line);
                 ProblemWeight::Error
+            }
+            // A move would make the two lines differ.
+            (yaml::YamlErrorKind::DuplicateKey, Some(twin)) => {
+                twin.twin_line = Some(omitted_line.line);
+                problem = problem.with_reason("Its state cannot be changed while it stands on two lines.");
+                ProblemWeight::Warning
             }
             // The line of an entry is missed: a run would not know its story.
             (yaml::YamlErrorKind::Syntax, None) if is_entry => ProblemWeight::Error,

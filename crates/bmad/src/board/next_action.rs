@@ -74,8 +74,10 @@ pub fn find_next_action(board: &Board, creates_story_files: bool) -> Option<Next
 }
 
 fn first_story_at(board: &Board, story_state: StoryStatus) -> Option<StoryKey> {
-    let mut stories =
-        board.stories().filter(|(_, board_entry)| board_entry.state == Some(BoardEntryState::Story(story_state)));
+    // A story on two lines is left alone until one of them is removed.
+    let mut stories = board.stories().filter(|(_, board_entry)| {
+        board_entry.state == Some(BoardEntryState::Story(story_state)) && board_entry.twin_line.is_none()
+    });
     stories.next().map(|(story, _)| story.clone())
 }
 

@@ -95,7 +95,7 @@ fn every_mistake_is_reported_with_its_place() {
     let twins = read_board("b.yaml", "development_status:\n  1-1-a: done\n  1-1-a: backlog\n").entries;
     assert_eq!((twins[0].line, twins[0].twin_line, twins[0].state), (2, Some(3), None));
     let same_twins = read_board("b.yaml", "development_status:\n  1-1-a: done\n  1-1-a: done\n").entries;
-    assert_eq!((same_twins[0].twin_line, same_twins[0].state.is_some()), (None, true));
+    assert_eq!((same_twins[0].line, same_twins[0].twin_line, same_twins[0].state.is_some()), (2, Some(3), true));
     let conflicted_board = "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
     assert_eq!(render_problems(conflicted_board), "b.yaml:2:1: unresolved merge conflict\n");
     for broken_board in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {
@@ -387,4 +387,17 @@ fn stories_beside_the_list_are_not_lost() {
     assert_eq!(describe_entries(board_text), ["2 1-1-a done in 1", "3 1-2-b backlog in 1", "5 2-1-c review in 2"]);
     let named = "stories:\n  - story: 1-1-a\n    status: done\n  - status: in-progress\n";
     assert_eq!(describe_entries(named), ["2 1-1-a done in 1"]);
+}
+
+#[test]
+fn an_entry_on_two_lines_with_one_state_is_neither_next_nor_moved() {
+    let board_text = "development_status:\n  epic-1: backlog\n  1-1-a: backlog\n  1-1-a: backlog\n  1-2-b: backlog\n";
+    let next_key = find_next_action(&read_board("b.yaml", board_text), false).map(|action| action.key);
+    assert_eq!(next_key, Some(board_key("1-2-b")));
+    let refusal = move_entry(board_text, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forward);
+    assert!(matches!(refusal, Err(BoardMoveRefusal::WouldChangeMore { .. })), "{refusal:?}");
+    // An epic on two lines keeps no story from moving.
+    let twin_epics = "development_status:\n  epic-1: backlog\n  epic-1: backlog\n  1-1-a: backlog\n";
+    let moved = move_entry(twin_epics, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forward);
+    assert_eq!(moved.map(|moved| moved.board_text), Ok(twin_epics.replace("1-1-a: backlog", "1-1-a: done")));
 }

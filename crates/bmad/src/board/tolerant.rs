@@ -35,6 +35,17 @@ impl OmittedLine {
         let first_entry = board.entries.first().map_or(usize::MAX, |entry| entry.line);
         self.line >= first_entry && self.text.starts_with([' ', '\t'])
     }
+
+    /// The key, without quotes.
+    pub fn written_key(&self) -> &str {
+        self.text.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\''])
+    }
+
+    /// The state, without quotes and a comment.
+    pub fn written_state(&self) -> &str {
+        let state_text = self.text.split_once(':').map_or("", |(_, state_text)| state_text);
+        state_text.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\''])
+    }
 }
 
 /// The problem of a merge conflict, which git leaves when two changes touch the same lines.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::material::CheckMaterial;
 use crate::{
     board::Board,
+    deferred_work,
     keys::StoryKey,
     markdown::{MarkdownLineKind, MarkdownPage},
     problem::FileProblem,
@@ -13,7 +14,7 @@ use crate::{
 
 pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mut Vec<FileProblem>) {
     let known_stories = KnownStories::from_material(check_material);
-    let deferred_text = read_deferred_text(check_material);
+    let known_deferred = KnownDeferred::from_material(check_material);
     for story_file in &check_material.stories {
         for dependency in story_file
             .story
@@ -37,8 +38,7 @@ pub(super) fn check_references(check_material: &CheckMaterial<'_>, problems: &mu
             );
         }
         for deferred_id in story_file.story.links.closes_deferred.iter().take(MAX_REFERENCES) {
-            // The ledger has many forms, so any mention of the id counts.
-            if deferred_text.contains(&deferred_id.to_lowercase()) {
+            if known_deferred.contains(deferred_id) {
                 continue;
             }
             let message = format!("closes deferred work `{deferred_id}`, which is not listed anywhere");
@@ -87,15 +87,36 @@ impl KnownStories {
     }
 }
 
-/// The text of all deferred work, in lower case.
-fn read_deferred_text(check_material: &CheckMaterial<'_>) -> String {
-    let mut all_text = String::new();
-    for document in check_material.documents.of_kind(crate::documents::DocumentKind::Deferred) {
-        let ledger_text = project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new());
-        all_text.push_str(&ledger_text.unwrap_or_default().to_lowercase());
-        all_text.push('\n');
+/// All deferred work that is listed.
+#[derive(Default)]
+struct KnownDeferred {
+    /// The numbers of the ids of all items.
+    item_numbers: BTreeSet<String>,
+    /// The texts of all ledgers, in lower case.
+    lower_text: String,
+}
+
+impl KnownDeferred {
+    fn from_material(check_material: &CheckMaterial<'_>) -> KnownDeferred {
+        let mut known_deferred = KnownDeferred::default();
+        for document in check_material.documents.of_kind(crate::documents::DocumentKind::Deferred) {
+            let ledger_text =
+                project_files::read_or_report(check_material.project_files, &document.path, &mut Vec::new());
+            let ledger_text = ledger_text.unwrap_or_default();
+            known_deferred.item_numbers.extend(deferred_work::list_item_numbers(&ledger_text));
+            known_deferred.lower_text.push_str(&ledger_text.to_lowercase());
+            known_deferred.lower_text.push('\n');
+        }
+        known_deferred
     }
-    all_text
+
+    /// Whether an item has this id, compared as when a story closes it. Of an id in another form any mention counts.
+    fn contains(&self, deferred_id: &str) -> bool {
+        match deferred_work::normalize_id(deferred_id) {
+            Some(item_number) => self.item_numbers.contains(&item_number),
+            None => self.lower_text.contains(&deferred_id.to_lowercase()),
+        }
+    }
 }
 
 /// The line of the front matter that contains a text.

@@ -8,6 +8,7 @@ const ARCHITECTURE: &str = "_bmad-output/planning-artifacts/architecture.md";
 const EPICS: &str = "_bmad-output/planning-artifacts/epics.md";
 const READINESS: &str = "_bmad-output/planning-artifacts/implementation-readiness-report-2026-01-02.md";
 const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
+const DEFERRED: &str = "_bmad-output/implementation-artifacts/deferred-work.md";
 const LOG_IN: &str = "_bmad-output/implementation-artifacts/1-1-log-in.md";
 const LOG_OUT: &str = "_bmad-output/implementation-artifacts/1-2-log-out.md";
 
@@ -203,6 +204,14 @@ fn stories_that_disagree_are_reported_with_their_place() {
         (
             &[(LOG_OUT, &format!("---\ndepends_on: [1.1, 9-9-x]\ncloses_deferred: D-7\n---\n{LOG_OUT_TEXT}"))],
             &["warning depends-on-unknown 1-2-log-out.md:2", "warning closes-deferred-unknown 1-2-log-out.md:3"],
+        ),
+        // Ids are compared as when they are closed: DW-1 is not a part of DW-12, and zeros do not count.
+        (
+            &[
+                (LOG_OUT, &format!("---\ncloses_deferred:\n  - dw-08\n  - DW-1\n---\n{LOG_OUT_TEXT}")),
+                (DEFERRED, "# Deferred Work\n\n### DW-8: A\n\nstatus: open\n\n### DW-12: B\n\nstatus: open\n"),
+            ],
+            &["warning closes-deferred-unknown 1-2-log-out.md:4"],
         ),
         (
             &[(READINESS, "# R\n\n### Overall Readiness Status\n\nNOT READY\n")],

@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::{
-    DeferredShape, LocatedItem, locate_items, parse_field, parse_id, split_checkbox, strip_bullet, strip_id_prefix,
+    DeferredShape, LocatedItem, group_by_number, locate_items, normalize_id, parse_field, parse_id, split_checkbox,
+    strip_bullet, strip_id_prefix,
 };
 use crate::{
     markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, apply_edits, escape_comments},
@@ -46,6 +47,8 @@ pub struct ClosedLedger {
     pub closed: Vec<String>,
     /// The ids that no item has, as they were given.
     pub unknown: Vec<String>,
+    /// The ids that several items have, as the ledger has them. None of these items was closed.
+    pub ambiguous: Vec<String>,
 }
 
 /// A range of bytes and the text that replaces them.
@@ -251,26 +254,19 @@ fn find_story_place(markdown: &MarkdownPage<'_>, source: &str) -> Option<usize> 
     Some(last_line.start_offset + last_line.text.len())
 }
 
-/// The ledger with these items marked as done. An id is written `DW-5`, `dw-5` or `5`; all items that have it are closed.
+/// The ledger with these items marked as done. An id is written `DW-5`, `dw-5` or `5`. If several items have it and one of them is open,
+/// none is closed: which one is meant must not be guessed.
 #[must_use]
 pub fn close_items(ledger_text: &str, ids: &[String], closing: &LedgerClosing) -> ClosedLedger {
     let markdown = MarkdownPage::parse(ledger_text);
-    let mut items_by_number: BTreeMap<String, Vec<LocatedItem>> = BTreeMap::new();
-    for located_item in locate_items(&markdown) {
-        // A bullet without a text is not an item, and the mark at its end would become its text.
-        let is_item = located_item.item.shape == DeferredShape::Numbered || !located_item.item.text.trim().is_empty();
-        let item_number = located_item.item.id.as_deref().and_then(normalize_id);
-        if let Some(item_number) = item_number.filter(|_| is_item) {
-            items_by_number.entry(item_number).or_default().push(located_item);
-        }
-    }
+    let mut items_by_number = group_by_number(&markdown);
     let closing_marks = ClosingMarks {
         markdown: &markdown,
         done_text: format!("done {}", to_ledger_line(&closing.date)).trim_end().to_string(),
         resolution: to_ledger_line(&closing.resolution),
     };
     let mut closed: Vec<String> = Vec::new();
-    let mut unknown: Vec<String> = Vec::new();
+    let (mut unknown, mut ambiguous): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut edits: Vec<ByteEdit> = Vec::new();
     for id in ids {
         let Some(items) = normalize_id(id).and_then(|item_number| items_by_number.get_mut(&item_number)) else {
@@ -279,6 +275,12 @@ pub fn close_items(ledger_text: &str, ids: &[String], closing: &LedgerClosing) -
             }
             continue;
         };
+        if items.len() > 1 && items.iter().any(|located_item| !located_item.item.done) {
+            let written_id = items.first().and_then(|located_item| located_item.item.id.clone());
+            let new_id = written_id.filter(|written_id| !ambiguous.contains(written_id));
+            ambiguous.extend(new_id);
+            continue;
+        }
         // The items are taken out, so that an id that is given twice closes them once.
         let open_items: Vec<LocatedItem> = items.drain(..).filter(|located_item| !located_item.item.done).collect();
         for open_item in &open_items {
@@ -288,7 +290,7 @@ pub fn close_items(ledger_text: &str, ids: &[String], closing: &LedgerClosing) -
         }
     }
     edits.sort_by_key(|(range, _)| range.start);
-    ClosedLedger { ledger_text: apply_edits(ledger_text, &edits), closed, unknown }
+    ClosedLedger { ledger_text: apply_edits(ledger_text, &edits), closed, unknown, ambiguous }
 }
 
 /// The ids among these that the ledger has not given to one of `new_items`. What is left by the work that closes `ids` is new: its id
@@ -303,14 +305,6 @@ pub fn ids_of_others(ledger_text: &str, ids: &[String], new_items: &[NewDeferred
     let new_numbers: BTreeSet<String> = new_ids.filter_map(normalize_id).collect();
     let is_other = |id: &&String| normalize_id(id).is_none_or(|item_number| !new_numbers.contains(&item_number));
     ids.iter().filter(is_other).cloned().collect()
-}
-
-/// The digits of an id without leading zeros; `None` if the text is not an id.
-fn normalize_id(id_text: &str) -> Option<String> {
-    let id_text = id_text.trim();
-    let digits = strip_id_prefix(id_text).unwrap_or(id_text);
-    let is_number = !digits.is_empty() && digits.chars().all(|character| character.is_ascii_digit());
-    is_number.then(|| digits.trim_start_matches('0').to_string())
 }
 
 /// What is written where an item is closed.

@@ -5,6 +5,8 @@
 
 mod edit;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 pub use edit::{ClosedLedger, LedgerClosing, NewDeferredItem, add_items, close_items, ids_of_others};
@@ -72,6 +74,33 @@ fn locate_items(markdown: &MarkdownPage<'_>) -> Vec<LocatedItem> {
     }
     ledger_reader.close_item();
     ledger_reader.items
+}
+
+/// The items that can be closed, by the numbers of their ids.
+fn group_by_number(markdown: &MarkdownPage<'_>) -> BTreeMap<String, Vec<LocatedItem>> {
+    let mut items_by_number: BTreeMap<String, Vec<LocatedItem>> = BTreeMap::new();
+    for located_item in locate_items(markdown) {
+        // A bullet without a text is not an item, and the mark at its end would become its text.
+        let is_item = located_item.item.shape == DeferredShape::Numbered || !located_item.item.text.trim().is_empty();
+        let item_number = located_item.item.id.as_deref().and_then(normalize_id);
+        if let Some(item_number) = item_number.filter(|_| is_item) {
+            items_by_number.entry(item_number).or_default().push(located_item);
+        }
+    }
+    items_by_number
+}
+
+/// The numbers of the ids of all items that can be closed, as [`normalize_id`] returns them.
+pub(crate) fn list_item_numbers(ledger_text: &str) -> BTreeSet<String> {
+    group_by_number(&MarkdownPage::parse(ledger_text)).into_keys().collect()
+}
+
+/// The digits of an id without leading zeros; `None` if the text is not an id.
+pub(crate) fn normalize_id(id_text: &str) -> Option<String> {
+    let id_text = id_text.trim();
+    let digits = strip_id_prefix(id_text).unwrap_or(id_text);
+    let is_number = !digits.is_empty() && digits.chars().all(|character| character.is_ascii_digit());
+    is_number.then(|| digits.trim_start_matches('0').to_string())
 }
 
 /// An item and its lines in the file.

@@ -253,10 +253,16 @@ fn items_that_are_done_or_unknown_stay_as_they_are() {
     let closed_ledger = close_ids(ledger_text, &["DW-1", "2", "dw-3", "DW-4", "DW-5", "DW-6", "7", "DW-8", "x", "x"]);
     assert_eq!(closed_ledger.ledger_text, ledger_text);
     assert_eq!((closed_ledger.closed, closed_ledger.unknown.join(" ")), (vec![], "DW-6 7 DW-8 x".to_string()));
-    // An id that occurs twice is closed wherever it is open.
-    let closed_ledger = close_ids("- [x] [DW-1] a\n- [ ] [DW-1] b\n- [ ] [DW-1] c\n- [DW-12] d\n", &["1"]);
-    assert_eq!(closed_ledger.ledger_text, "- [x] [DW-1] a\n- [x] [DW-1] b\n- [x] [DW-1] c\n- [DW-12] d\n");
-    assert_eq!(closed_ledger.closed, ["DW-1"]);
+}
+
+#[test]
+fn an_id_that_several_items_have_closes_none_of_them() {
+    let ledger_text = "### DW-5: A\nstatus: open\n\n### DW-05: B\nstatus: done\n\n- [ ] [DW-6] c\n";
+    let closed_ledger = close_ids(ledger_text, &["dw-5", "5", "DW-6"]);
+    assert_eq!(closed_ledger.ledger_text, ledger_text.replace("- [ ] [DW-6]", "- [x] [DW-6]"));
+    assert_eq!((closed_ledger.closed, closed_ledger.ambiguous), (vec!["DW-6".to_string()], vec!["DW-5".to_string()]));
+    let all_done = close_ids("- [x] [DW-1] a\n- [x] [DW-1] b\n", &["1"]);
+    assert_eq!((all_done.closed, all_done.ambiguous), (vec![], vec![]), "there is nothing to close");
 }
 
 /// The lines of random ledgers.
@@ -322,7 +328,8 @@ proptest! {
         let (before, after) = (read_ledger(&text).items, read_ledger(&closed_ledger.ledger_text).items);
         prop_assert_eq!(before.len(), after.len(), "{:?}", closed_ledger.ledger_text);
         for (old_item, new_item) in before.into_iter().zip(after) {
-            let is_asked_for = old_item.id.as_ref().is_some_and(|id| ids.contains(id));
+            let is_closed = |id: &String| ids.contains(id) && !closed_ledger.ambiguous.contains(id);
+            let is_asked_for = old_item.id.as_ref().is_some_and(is_closed);
             prop_assert_eq!(new_item.done, old_item.done || is_asked_for, "{:?}", closed_ledger.ledger_text);
             if is_asked_for && !old_item.done {
                 prop_assert_eq!(new_item.id, old_item.id);

@@ -17,6 +17,9 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoryLinks {
     pub depends_on: Vec<String>,
+    /// Whether `depends_on` is an empty list: then the story depends on nothing. Without the field it says nothing about it.
+    #[serde(skip)]
+    pub depends_on_nothing: bool,
     pub closes_deferred: Vec<String>,
     /// What only the operator can do, such as buying a domain, and what is not ticked or confirmed yet.
     pub operator_actions: Vec<String>,
@@ -40,11 +43,17 @@ pub(super) fn read_links(markdown: &MarkdownPage<'_>, front_matter: Option<&Yaml
     let find_field = |field_name: &str| front_matter.and_then(|front_matter| front_matter.get(field_name));
     StoryLinks {
         depends_on: find_field("depends_on").map(scalar_texts).unwrap_or_default(),
+        depends_on_nothing: find_field("depends_on").is_some_and(is_empty_list),
         closes_deferred: find_field("closes_deferred").map(scalar_texts).unwrap_or_default(),
         operator_actions: read_operator_actions(markdown, find_field("operator_actions")),
         deferred: find_field("deferred").map(|node| read_texts(node, &DEFERRED_TEXT_KEYS)).unwrap_or_default(),
         deferred_severities: find_field("deferred").map(read_severities).unwrap_or_default(),
     }
+}
+
+/// Whether a value is `[]`. A key without a value is what a template leaves, and says nothing.
+fn is_empty_list(node: &YamlNode) -> bool {
+    matches!(&node.content, YamlContent::Sequence(list_items) if list_items.is_empty())
 }
 
 /// The severities of the items of a list, by their texts. Of several items with one text the first counts.
@@ -200,6 +209,20 @@ mod tests {
         [] ["Two lines", "a, b, c", "Cache: never cleared", "x"]
         [] ["severity: low, place: a.rs, b.rs"]
         "#);
+    }
+
+    #[test]
+    fn an_empty_list_says_that_a_story_depends_on_nothing() {
+        for (front_matter, expected) in [
+            ("depends_on: []", true),
+            ("depends_on:", false),
+            ("depends_on: [1.1]", false),
+            ("depends_on:\n  -", false),
+            ("closes_deferred: []", false),
+        ] {
+            let links = read_story("1-2-x.md", &format!("---\n{front_matter}\n---\n# A\n")).links;
+            assert_eq!(links.depends_on_nothing, expected, "{front_matter}");
+        }
     }
 
     #[test]

@@ -25,12 +25,14 @@ pub(super) fn forecast_sprint(bmad_project: &BmadProject, claims: &BTreeMap<Stri
     Some(forecast).filter(|forecast| describe_forecast(forecast).is_some())
 }
 
-/// Says which stories `tribunal sprint` would develop, and which other runs work on.
+/// Says which stories `tribunal sprint` would develop, which other runs work on, and whose keys stand twice on the board.
 pub(super) fn describe_forecast(forecast: &SprintForecast) -> Option<String> {
-    let is_claimed = |left_out: &&LeftOut| matches!(left_out.reason, LeftOutReason::Claimed { .. });
-    let claims: Vec<String> = forecast.left_out.iter().filter(is_claimed).map(LeftOut::describe).collect();
+    let is_named = |left_out: &&LeftOut| {
+        matches!(left_out.reason, LeftOutReason::Claimed { .. } | LeftOutReason::TwiceOnBoard { .. })
+    };
+    let named: Vec<String> = forecast.left_out.iter().filter(is_named).map(LeftOut::describe).collect();
     let Some((first, later)) = forecast.stories.split_first() else {
-        return (!claims.is_empty()).then(|| format!("`tribunal sprint` would start nothing: {}", claims.join("; ")));
+        return (!named.is_empty()).then(|| format!("`tribunal sprint` would start nothing: {}", named.join("; ")));
     };
     let later_keys: Vec<&str> = later.iter().take(MAX_SHOWN_STORIES).map(|later| later.story.as_str()).collect();
     let more_text = match later.len().saturating_sub(MAX_SHOWN_STORIES) {
@@ -41,6 +43,6 @@ pub(super) fn describe_forecast(forecast: &SprintForecast) -> Option<String> {
         true => String::new(),
         false => format!("; then {}{more_text}", later_keys.join(", ")),
     };
-    let claims_text: String = claims.iter().map(|claim| format!("; {claim}")).collect();
-    Some(format!("`tribunal sprint` would begin with {} ({}){later_text}{claims_text}", first.story, first.reason))
+    let named_text: String = named.iter().map(|left_out| format!("; {left_out}")).collect();
+    Some(format!("`tribunal sprint` would begin with {} ({}){later_text}{named_text}", first.story, first.reason))
 }

@@ -8,7 +8,7 @@ use tribunal_bmad::{keys::BoardKey, project_files::ProjectFiles, story};
 use tribunal_core::{
     development::{
         checks::{CheckResult, list_commands},
-        workspace::WorkspaceState,
+        workspace::{DevelopmentPlace, PathChange, WorkspaceState},
     },
     engine::{
         ids::{CommitId, RunId},
@@ -23,7 +23,7 @@ use tribunal_core::{
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
-    InspectedStory, Project, StoryInspection,
+    InspectedStory, Project, Runner, StoryInspection,
     git::heads,
     housekeeping::discarded_runs::{is_discarded, list_discarded},
     project::story_facts::{self, ObservedTree},
@@ -44,6 +44,9 @@ use crate::{
         trust_item::{CommandPurpose, TrustItem},
     },
 };
+
+/// The most files that a reason names.
+const MAX_NAMED_FILES: usize = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArguments {
@@ -130,6 +133,8 @@ impl StoryRange {
 struct RunWorkspace {
     run_id: RunId,
     path: String,
+    /// What the run waits for.
+    waits_for: String,
 }
 
 pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Result<u8, UserError> {
@@ -147,32 +152,50 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
         None => StoryOrder { story: name.clone(), ..resolved.plan.order },
     };
     let inspected = inspect_work(&project, resolved, &range, context)?;
-    let facts = match inspected.facts {
-        Some(facts) => *facts,
-        None => read_facts(&project, &name, &range)?,
-    };
     if let Some(result) = inspected.checks.find_unrunnable() {
         // A missing program says nothing about the work.
         return Err(UserError::new(EXIT_ENVIRONMENT, result.describe())
             .with_step("repair it, or leave the checks out: add `--skip-checks`"));
     }
+    let is_workspace = inspected.facts.is_some();
+    let checkout_facts = read_facts(&project, &name, &range)?;
+    let gone_files = find_gone_files(&project, &name, &range, &checkout_facts);
+    // The board of a workspace says what the run has prepared; what holds is the board of the checkout.
+    let facts = match inspected.facts {
+        Some(facts) => StoryFacts { board: checkout_facts.board, ..*facts },
+        None => checkout_facts,
+    };
     let verdict = verify_story(&name, &facts, StoryMilestone::Developed, None, rules);
     let board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
     let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());
     let said_stage = if name.board.is_some() { board_stage } else { file_status.and_then(|fact| fact.stage) };
     let failed_checks = inspected.checks.counting_failures().map(CheckResult::describe);
-    let reasons: Vec<String> = verdict.problems.iter().map(StoryProblem::describe).chain(failed_checks).collect();
-    let warned_checks = inspected.checks.list_warnings().map(CheckResult::describe);
+    let problems = verdict.problems.iter().map(StoryProblem::describe);
+    let reasons: Vec<String> = problems.chain(gone_files).chain(failed_checks).collect();
     let is_verified = reasons.is_empty();
+    let warned_checks = inspected.checks.list_warnings().map(CheckResult::describe);
+    let waiting = range
+        .workspace
+        .as_ref()
+        .map(|workspace| format!("nothing has landed: run {} waits ({})", workspace.run_id, workspace.waits_for));
+    let unchecked = inspected.checks.results.is_empty().then(|| "no checks ran".to_string());
+    let check_remarks = inspected.checks.remarks.iter().cloned();
     let document = VerifyDocument {
         schema: "tribunal.verify/1",
         story: name.key.clone(),
         verified: is_verified,
         sprint_status: facts.board.as_ref().map(ToString::to_string),
         story_file_status: file_status.map(ToString::to_string),
-        done: is_verified && said_stage == Some(StoryStage::Done),
+        done: is_verified && !is_workspace && said_stage == Some(StoryStage::Done),
         reasons,
-        remarks: verdict.remarks.into_iter().chain(warned_checks).chain(inspected.checks.remarks.clone()).collect(),
+        remarks: verdict
+            .remarks
+            .into_iter()
+            .chain(warned_checks)
+            .chain(check_remarks)
+            .chain(unchecked)
+            .chain(waiting)
+            .collect(),
         checks: inspected.checks.results.iter().map(VerifyCheck::from).collect(),
         base: range.base,
         commit: range.commit,
@@ -184,6 +207,20 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
         print_document(&document)?;
     }
     Ok(if document.verified { 0 } else { EXIT_NEGATIVE })
+}
+
+/// Says which files of a commit that has landed are gone from the checkout.
+fn find_gone_files(project: &Project, name: &StoryName, range: &StoryRange, facts: &StoryFacts) -> Option<String> {
+    range.commit.as_ref()?;
+    let written = facts.work.changed.iter().filter(|change| change.change != PathChange::Deleted);
+    let is_gone = |path: &&str| std::fs::symlink_metadata(project.root().join(path)).is_err();
+    let gone: Vec<&str> = written
+        .map(|change| change.path.as_str())
+        .filter(|path| !name.is_bookkeeping(path))
+        .filter(is_gone)
+        .take(MAX_NAMED_FILES)
+        .collect();
+    (!gone.is_empty()).then(|| format!("files of its commit are gone from your checkout: {}", gone.join(", ")))
 }
 
 /// Runs the checks where the work is, and reads what files and git say if that is in a workspace.
@@ -292,20 +329,33 @@ fn find_last_run(
         let Some(view) = run_view.as_story() else { continue };
         if let Some(base) = &view.base {
             let landed = view.summary.commit.clone();
-            let has_workspace = landed.is_none() && !view.workspace_path.is_empty();
-            let path = view.workspace_path.clone();
+            let ending = run_view.run_summary();
+            // While such a story waits, its work is parked as a commit.
+            let is_put_aside = view.order.as_ref().is_some_and(|order| order.place == DevelopmentPlace::InPlace)
+                && ending.is_some_and(|summary| summary.outcome.is_some());
+            let has_workspace = landed.is_none() && !view.workspace_path.is_empty() && !is_put_aside;
+            let (path, parent) = (view.workspace_path.clone(), run_view.parent.as_ref().map(|parent| &parent.run));
+            let waits_for = ending.map(|summary| summary.detail.clone()).unwrap_or_default();
+            let worker = [Some(&run_id), parent].into_iter().flatten().find(|worker| Runner::is_live(project, worker));
             last_range = Some(LastRun {
                 kept: view.kept.clone().filter(|_| landed.is_none() && !has_workspace),
+                worker: worker.filter(|_| has_workspace).cloned(),
                 range: StoryRange {
                     base: base.as_str().to_string(),
                     commit: landed.map(|commit| commit.as_str().to_string()),
                     order: view.order.clone(),
-                    workspace: has_workspace.then_some(RunWorkspace { run_id, path }),
+                    workspace: has_workspace.then_some(RunWorkspace { run_id, path, waits_for }),
                 },
             });
         }
     }
-    let Some(LastRun { range, kept }) = last_range else { return Ok(None) };
+    let Some(LastRun { range, kept, worker }) = last_range else { return Ok(None) };
+    // Its workspace may be used at any moment, and a lock on it would fail the run.
+    if let Some(worker) = worker {
+        return Err(UserError::usage(format!("run {worker} is working on {}", name.key))
+            .with_reason("Its workspace cannot be checked meanwhile. Nothing was verified.")
+            .with_step(format!("see what it does: `tribunal status {worker}`")));
+    }
     // Files are read from the checkout, which must have the work.
     let work_commit = range.commit.clone().or_else(|| kept.map(|commit| commit.as_str().to_string()));
     match work_commit {
@@ -326,6 +376,8 @@ struct LastRun {
     range: StoryRange,
     /// The commit that keeps its work, if it has neither landed nor a workspace.
     kept: Option<CommitId>,
+    /// The run that works in its workspace, or may do so at any moment.
+    worker: Option<RunId>,
 }
 
 fn read_baseline(bmad: &BmadProject, name: &StoryName) -> Option<String> {

@@ -258,12 +258,15 @@ impl From<SubjectError> for UserError {
 
 impl From<StoryPlanError> for UserError {
     fn from(plan_error: StoryPlanError) -> UserError {
-        let StoryPlanError::NoFile { expected_path, .. } = &plan_error;
-        let write_step = format!("write it: {expected_path}");
-        UserError::usage(plan_error.to_string())
-            .with_reason("Nothing was started.")
-            .with_step(write_step)
-            .with_step("or install BMAD's workflows: `npx bmad-method install`")
+        let user_error = UserError::usage(plan_error.to_string()).with_reason("Nothing was started.");
+        match plan_error {
+            StoryPlanError::NoFile { expected_path, .. } => user_error
+                .with_step(format!("write it: {expected_path}"))
+                .with_step("or install BMAD's workflows: `npx bmad-method install`"),
+            StoryPlanError::Unreadable { .. } => {
+                user_error.with_step("make it a regular file of this project in UTF-8 that you may read")
+            }
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn read_report(
     let sources = ReportSources {
         read_run: &|child_id: &RunId| read_view(store, child_id).ok(),
         read_change_size: &|commit: &CommitId| heads::read_change_size(project.root(), commit),
+        is_in_history: &|commit: &CommitId| heads::is_in_history(project.root(), commit),
         program_name,
         is_discarded: list_discarded(project).contains_key(run_id),
     };

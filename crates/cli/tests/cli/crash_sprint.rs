@@ -31,7 +31,7 @@ story-1-3-pack-*)
   printf '# AC1, AC2\\n. ./src/pack.sh\\n' > tests/pack_test.sh
   story=_bmad-output/implementation-artifacts/1-3-pack.md
   sed -i 's/- \\[ \\]/- [x]/; s/^Status: .*/Status: review/' $story
-  printf '%s\\n' '- src/pack.sh' '- tests/pack_test.sh' >> $story
+  grep -q '^- src/pack.sh' $story || printf '%s\\n' '- src/pack.sh' '- tests/pack_test.sh' >> $story
   echo 'Packing works.' ;;
 *-1) sed -i 's/- \\[ \\]/- [x]/' $story; echo 'All done.' ;;
 *) develop ;;

@@ -148,3 +148,27 @@ fn what_the_user_does_by_hand_in_the_checkout_is_the_work() {
     assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
     assert_eq!(work_status(&sandbox), "");
 }
+
+#[test]
+fn what_an_agent_stages_in_the_checkout_is_parked_as_well() {
+    let sandbox = sprint_sandbox(
+        "case $key-$n in\n1-2-sift-1) echo half > src/half.sh; git mv src/mill.sh src/moved.sh; git add -A ;;\n*) develop_any ;;\nesac\n",
+    );
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "2-1", "--in-place", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell"]);
+    assert_eq!(work_status(&sandbox), "");
+    assert!(sandbox.path_of("src/mill.sh").exists() && !sandbox.path_of("src/moved.sh").exists());
+}
+
+#[test]
+fn a_commit_of_the_user_during_a_session_in_the_checkout_stays_and_the_story_lands_after_it() {
+    let commit = "echo mine > mine.txt; git add mine.txt; git commit -qm 'Commit of the user'";
+    let sandbox = sprint_sandbox(&format!("case $key in\n1-2-sift) {commit} ;;\nesac\ndevelop_any\n"));
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--in-place"]);
+    assert_exit(&output, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
+    assert_eq!(run_git(&sandbox, &["log", "-2", "--format=%s"]).lines().last(), Some("Commit of the user"));
+    assert_eq!(run_git(&sandbox, &["show", "--name-only", "--format=", "HEAD", "--", "mine.txt"]), "");
+    assert_eq!(work_status(&sandbox), "");
+}

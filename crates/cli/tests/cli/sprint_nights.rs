@@ -65,6 +65,23 @@ fn a_story_closes_deferred_work_with_its_commit_and_leaves_new_work() {
 }
 
 #[test]
+fn deferred_work_whose_id_stands_twice_is_not_closed() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    let ledger_path = format!("{ARTIFACTS}/deferred-work.md");
+    let ledger = "# Deferred Work\n\n### DW-5: Dull sieve\n\nstatus: open\n\n### DW-5: Slow mill\n\nstatus: open\n";
+    sandbox.write_file(&ledger_path, ledger);
+    let story = sandbox.read_file(STORY);
+    sandbox.write_file(STORY, &format!("---\ncloses_deferred: [DW-5]\n---\n\n{story}"));
+    commit_all(&sandbox, "Plan");
+    let output = sandbox.run_tribunal(&["sprint", "1-2"]);
+    assert_exit(&output, 0);
+    let landed_ledger = run_git(&sandbox, &["show", &format!("HEAD:{ledger_path}")]);
+    assert_eq!(landed_ledger.matches("status: open").count(), 2, "{landed_ledger}");
+    let expected = "DW-5 stands twice in deferred-work.md, so it was not closed";
+    assert!(join_lines(&output.stderr).contains(expected), "{}", output.stderr);
+}
+
+#[test]
 fn what_a_story_leaves_is_not_closed_by_it_and_keeps_its_severity() {
     let sandbox = sprint_sandbox("develop_any\n");
     let ledger_path = format!("{ARTIFACTS}/deferred-work.md");

@@ -123,19 +123,51 @@ pub(crate) fn join_lines(text: &str) -> String {
 #[test]
 fn a_story_that_stands_twice_on_the_board_is_left_out_with_its_lines() {
     let sandbox = sprint_sandbox("develop_any\n");
-    let board = sandbox.read_file(BOARD).replace("  2-1-sell", "  1-3-pack: backlog\n  2-1-sell");
-    sandbox.write_file(BOARD, &board);
-    commit_all(&sandbox, "Write a line twice");
-    let lines: Vec<String> = board
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.contains("1-3-pack"))
-        .map(|(index, _)| (index + 1).to_string())
-        .collect();
-    let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
-    assert_exit(&output, 0);
-    let expected = format!("left out: 1-3-pack: its key stands twice on the board, lines {}", lines.join(" and "));
-    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+    let single = sandbox.read_file(BOARD);
+    for state in ["backlog", "ready-for-dev"] {
+        let board = single.replace("  2-1-sell", &format!("  1-3-pack: {state}\n  2-1-sell"));
+        sandbox.write_file(BOARD, &board);
+        commit_all(&sandbox, "Write a line twice");
+        let lines: Vec<String> = board
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.contains("1-3-pack"))
+            .map(|(index, _)| (index + 1).to_string())
+            .collect();
+        let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+        assert_exit(&output, 0);
+        let expected = format!("1-3-pack: its key stands twice on the board, lines {}", lines.join(" and "));
+        assert!(output.stdout.contains(&format!("left out: {expected}")), "{state}: {}", output.stdout);
+        let status = sandbox.run_tribunal(&["status"]).stdout;
+        assert!(join_lines(&status).contains(&expected), "{state}: {status}");
+    }
+    // The lines say the same now: the story is not developed all the same, and is named.
+    let output = sandbox.run_tribunal(&["sprint", "--epic", "1"]);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
+    let all_output = join_lines(&format!("{} {}", output.stdout, output.stderr));
+    assert!(all_output.contains("1-3-pack: its key stands twice on the board"), "{all_output}");
+}
+
+#[test]
+fn a_story_file_that_is_no_text_is_refused_before_agents_work_and_holds_only_what_depends_on_it() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    std::fs::write(sandbox.path_of(STORY), b"# Story 1.2: Sift\n\nfa\xe7ade\n").unwrap();
+    commit_all(&sandbox, "Save it as Latin-1");
+    let unreadable = format!("{STORY} cannot be read: it is not valid UTF-8 (line 3, column 3)");
+    let single = sandbox.run_tribunal(&["sprint", "1-2"]);
+    assert_exit(&single, 2);
+    assert!(join_lines(&single.stderr).contains(&unreadable), "{}", single.stderr);
+    assert!(count_calls(&sandbox).is_empty(), "no agent was asked");
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    let expected = format!("left out: 1-2-sift cannot be started: {unreadable}");
+    assert!(join_lines(&plan.stdout).contains(&expected), "{}", plan.stdout);
+    assert!(plan.stdout.contains("left out: 1-3-pack depends on 1-2-sift, which is not done"), "{}", plan.stdout);
+    // An empty list is a statement: the story depends on nothing, also not on the earlier stories of its epic.
+    let next_story = format!("{ARTIFACTS}/1-3-pack.md");
+    sandbox.write_file(&next_story, &format!("---\ndepends_on: []\n---\n\n{}", sandbox.read_file(&next_story)));
+    commit_all(&sandbox, "Depend on nothing");
+    let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
+    assert!(plan.stdout.contains("1. 1-3-pack: it is the next story that can be begun"), "{}", plan.stdout);
 }
 
 #[test]

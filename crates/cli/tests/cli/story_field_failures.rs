@@ -1,6 +1,6 @@
 //! Failures that other tools had in the field while they developed stories. Each test is named after what went wrong there.
 
-use std::path::PathBuf;
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use crate::{
     common::{CommandOutput, Sandbox},
@@ -151,4 +151,28 @@ fn a_run_leaves_nothing_that_keeps_the_next_one_from_starting() {
     assert!(sandbox.read_file(BOARD).contains("1-3-pack: done"));
     let changed = run_git(&sandbox, &["diff", "--name-only", "HEAD^", "HEAD", "--", "src", "tests"]);
     assert_eq!(changed, "src/pack.sh\ntests/pack_test.sh\n");
+}
+
+/// A tool paid for hundreds of sessions, because finished work that a hook refuses began the step anew each time.
+#[test]
+fn a_commit_hook_that_always_refuses_ends_in_a_question() {
+    let sandbox = story_sandbox("develop\n");
+    sandbox.write_file(".git/hooks/pre-commit", "#!/bin/sh\necho 'hook says no' >&2\nexit 1\n");
+    let hook_path = sandbox.path_of(".git/hooks/pre-commit");
+    fs::set_permissions(hook_path, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = sandbox.run_tribunal(&["sprint", "1.2", "--review", "off", "--set", "sprint.max_cycles=2"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("hook says no"), "{}", output.stderr);
+    assert!(output.stderr.contains("finished work was refused 2 times"), "{}", output.stderr);
+    assert_eq!(session_count(&sandbox), 2);
+}
+
+/// A test that sorts behind hundreds of other files was not seen.
+#[test]
+fn the_test_of_a_story_with_many_files_counts() {
+    let sandbox = story_sandbox(
+        "develop\nfor i in $(seq 300); do echo new > src/new$i.sh; echo \"- src/new$i.sh\" >> $story; done\n",
+    );
+    let output = sandbox.run_tribunal(&["sprint", "1.2", "--review", "off", "--set", "sprint.max_cycles=1"]);
+    assert_done(&sandbox, &output);
 }

@@ -338,6 +338,7 @@ fn verify_says_what_is_missing() {
       ✗ nothing was changed since the work began, apart from the story's own files
       ✗ tasks are ticked, but the file list is empty
       ✗ no test and no reason for AC1, AC2
+      ! no checks ran
     ");
     assert_exit(&sandbox.run_tribunal(&["verify", "1.2"]), 2);
 }

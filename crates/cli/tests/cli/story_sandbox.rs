@@ -84,7 +84,8 @@ develop() {
   echo 'sift() { tr -d b; }' > src/sift.sh
   printf '# AC1, AC2\\n. ./src/sift.sh\\n' > tests/sift_test.sh
   sed -i 's/- \\[ \\]/- [x]/; s/^Status: .*/Status: review/' $story
-  printf '%s\\n' '- src/sift.sh' '- tests/sift_test.sh' >> $story
+  # A session that was killed is repeated.
+  grep -q '^- src/sift.sh' $story || printf '%s\\n' '- src/sift.sh' '- tests/sift_test.sh' >> $story
   echo 'Sifting works.'
 }
 ";

@@ -96,3 +96,36 @@ fn a_story_that_was_given_up_can_be_begun_anew() {
     assert_exit(&output, 0);
     assert!(run_git(&sandbox, &["log", "--format=%s"]).contains("Story 1-2-sift"), "{}", output.stderr);
 }
+
+#[test]
+fn work_that_waits_for_an_approval_is_not_done_and_can_be_looked_at() {
+    let sandbox = story_sandbox("develop\necho true > check.sh\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 3);
+    let document = sandbox.run_json(&["verify", "1.2"]);
+    let fields = ["verified", "done", "sprint_status"].map(|field| document[field].to_string());
+    assert_eq!(fields, ["true", "false", "\"ready-for-dev\""], "{document}");
+    let remarks = document["remarks"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
+    let waiting = remarks.into_iter().find(|remark| remark.starts_with("nothing has landed: run story-1-2-sift-"));
+    assert!(waiting.unwrap().contains("the work changes check.sh"), "{document}");
+    let run_id = sandbox.run_json(&["runs"])["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|row| row["run"].as_str().filter(|run_id| run_id.starts_with("story-")).map(String::from));
+    let diff = sandbox.run_tribunal(&["diff", &run_id.unwrap()]);
+    assert!(diff.stdout.contains("check.sh"), "{}{}", diff.stdout, diff.stderr);
+}
+
+#[test]
+fn a_story_whose_files_are_gone_is_not_verified() {
+    let sandbox = story_sandbox("develop\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 0);
+    fs::remove_file(sandbox.path_of("src/sift.sh")).unwrap();
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 3);
+    assert!(
+        output.stdout.contains("files of its commit are gone from your checkout: src/sift.sh"),
+        "{}",
+        output.stdout
+    );
+}

@@ -114,6 +114,13 @@ pub fn describe_waiting(landed: &LandedWork) -> Option<String> {
     })
 }
 
+/// Finds the branch in the text of [`describe_waiting`], which ends with it. `None` if the text is another one.
+pub fn find_waiting_branch(detail: &str) -> Option<&str> {
+    let (_, branch) = detail.strip_suffix('`')?.rsplit_once(": take it with `git merge ")?;
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
+    (!branch.starts_with('-') && branch.chars().all(is_plain)).then_some(branch)
+}
+
 /// A question about work that cannot land. What it is about is up to the kind of run.
 #[derive(Debug)]
 pub struct LandingQuestion {

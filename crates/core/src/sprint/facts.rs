@@ -93,7 +93,7 @@ pub struct OpenStory {
     /// What it says it depends on and is not on the board, as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_needs: Vec<String>,
-    /// The two lines of the board that say different things about it; then neither holds.
+    /// The two lines of the board that have its key; then its state cannot be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_lines: Option<TwinLines>,
 }

@@ -39,7 +39,7 @@ pub(super) async fn halt_sprint(
                 id: state.dialog.next_decision_id(),
                 about: DecisionTopic::Workflow(WorkflowTopic::Sprint(SprintTopic::SprintHalted)),
                 owner: String::from("the user who sets the budget"),
-                question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
+                question: format!("sprint: {} ({})", ending.reason.table_row().description, ending.detail),
                 choices: build_choices(&[
                     (ChoiceKey::More, "continue; the sprint may use each of its limits once more"),
                     (ChoiceKey::Skip, "end the sprint; what is done stays done"),

@@ -67,7 +67,7 @@ pub enum LeftOutReason {
     MaxStories,
     /// It cannot be started as it is.
     Refused { detail: String },
-    /// Two lines of the board say different things about it.
+    /// Its key stands on two lines of the board, so that its state could not be changed.
     TwiceOnBoard {
         #[serde(flatten)]
         lines: TwinLines,

@@ -92,7 +92,13 @@ async fn offer_choices(
         id: state.dialog.next_decision_id(),
         about: DecisionTopic::Workflow(WorkflowTopic::Story(topic)),
         owner: String::from(owner),
-        question: format!("{} ({})", ending.reason.table_row().description, ending.detail),
+        // A limit may be that of the story or that of its sprint.
+        question: format!(
+            "story {}: {} ({})",
+            host.order.story.key,
+            ending.reason.table_row().description,
+            ending.detail
+        ),
         choices,
         answer: None,
     };

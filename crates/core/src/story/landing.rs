@@ -25,7 +25,7 @@ use crate::{
         verification::StoryProblem,
     },
     tasks::fault::Fault,
-    text::truncate_chars,
+    text::{format_count, truncate_chars},
 };
 
 /// The most characters of a title in the message of a commit.
@@ -77,7 +77,7 @@ pub(super) async fn land_work(
         CommitOutcome::Refused(result) => {
             let problem = StoryProblem::HookRefused { detail: result.describe() };
             state.tries.failed_checks = alloc::vec![result];
-            return Ok(go_back(state, problem));
+            return Ok(go_back(host, state, problem));
         }
         CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
     }
@@ -134,14 +134,23 @@ fn set_tip(state: &mut StoryState, tip: CommitId) {
     }
 }
 
-/// Has another session repair the work.
-fn go_back(state: &mut StoryState, problem: StoryProblem) -> StageEnd {
+/// Has another session repair the work. A story that is refused again and again waits for the user: every session costs something.
+fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageEnd {
     let failed_checks = core::mem::take(&mut state.tries.failed_checks);
+    let detail = problem.describe();
+    host.note_warning(detail.clone());
+    state.landing.refusals += 1;
+    let allowed = host.order.pacing.max_cycles.max(1);
     state.tries.begin_step();
     state.tries.problems = alloc::vec![problem];
     state.tries.failed_checks = failed_checks;
     state.step = StoryStep::Develop;
-    StageEnd::Continue
+    if state.landing.refusals < allowed {
+        return StageEnd::Continue;
+    }
+    state.landing.refusals = 0;
+    let times = format_count(allowed, "time");
+    StageEnd::Halted(RunEnding::new(RunReason::Blocked, format!("finished work was refused {times}: {detail}")))
 }
 
 /// Runs all checks on a content that differs from what they passed on. Returns how the stage ends if one fails.
@@ -154,7 +163,7 @@ pub(super) async fn check_again(
         work.checked_content = None;
     }
     Ok(match sessions::check_content(host, state, checks_key.child_key("checks")).await? {
-        Ok(problems) => problems.into_iter().next().map(|problem| go_back(state, problem)),
+        Ok(problems) => problems.into_iter().next().map(|problem| go_back(host, state, problem)),
         Err(ending) => Some(StageEnd::Halted(ending)),
     })
 }
@@ -188,6 +197,8 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         }
         LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
         LandingAttempt::ChecksChanged(scripts) => {
+            // The user wants to look at it before answering.
+            host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
             let about = StoryTopic::StoryChecksChanged { scripts: scripts.clone() };
             let question = landing_question(about, is_about_scripts);
             let ask_key = stage_key.child_key("ask");
@@ -238,6 +249,7 @@ async fn rebase_work(
             let about = StoryTopic::StoryConflict { paths: conflict.paths.clone() };
             let question = landing_question(about, is_conflict);
             let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
+            host.note_event(StoryEvent::StoryKept { commit: tip.clone() });
             let branch_name = &host.order.branch.name;
             let conflict = BranchConflict { branch_name, commit: &tip, conflict: &conflict };
             let ask_key = stage_key.child_key("ask");

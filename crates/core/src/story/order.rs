@@ -292,8 +292,12 @@ pub struct StorySummary {
     pub reviews: Vec<RunId>,
     /// Findings that were left for later.
     pub follow_ups: u32,
+    /// The commit with the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
+    /// The later commit with what the user confirmed after the work had landed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<CommitId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landed_on: Option<String>,
     /// Changed files that decide what checks, hooks and pipelines run.

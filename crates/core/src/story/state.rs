@@ -210,6 +210,8 @@ pub struct StoryReviewLog {
 #[serde(default)]
 pub struct StoryLanding {
     pub attempts: u32,
+    /// How often finished work was refused: by a commit hook, or by a check after a rebase.
+    pub refusals: u32,
     /// How often the branch had moved.
     pub rebases: u32,
     /// The content that the user accepted although it changes what a check runs.

@@ -61,9 +61,15 @@ impl KindView<StoryOrder> for StoryView {
             }
             StoryEvent::StoryKept { commit } => self.kept = Some(commit.clone()),
             StoryEvent::StoryLanded { commit, branch, changed_controls, .. } => {
-                self.summary.commit = Some(commit.clone());
                 self.summary.landed_on = Some(branch.clone());
-                self.summary.changed_controls.clone_from(changed_controls);
+                match &self.summary.commit {
+                    // It has only the board and the story's file.
+                    Some(first_commit) if first_commit != commit => self.summary.confirmation = Some(commit.clone()),
+                    _ => {
+                        self.summary.commit = Some(commit.clone());
+                        self.summary.changed_controls.clone_from(changed_controls);
+                    }
+                }
             }
             StoryEvent::StoryClosed { .. } => self.workspace_path.clear(),
             // These checks ran before there was any work.

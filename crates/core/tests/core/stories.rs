@@ -149,8 +149,16 @@ fn a_story_that_owes_something_lands_and_is_done_when_the_user_says_so() {
         (last_write.stage, last_write.confirmed.as_slice()),
         (StoryStage::Done, &["buy the domain".to_string()][..])
     );
-    let landed = story_events(&trial).into_iter().filter(|event| matches!(event, StoryEvent::StoryLanded { .. }));
-    assert_eq!((landed.count(), trial.world.closed), (2, 1));
+    let landed = story_events(&trial).into_iter().filter_map(|event| match event {
+        StoryEvent::StoryLanded { commit, .. } => Some(commit),
+        _ => None,
+    });
+    let landed: Vec<CommitId> = landed.collect();
+    assert_eq!((landed.len(), trial.world.closed), (2, 1));
+    // The first commit has the work.
+    let view = RunView::from_entries(&trial.journal);
+    let summary = &view.as_story().unwrap().summary;
+    assert_eq!((summary.commit.as_ref(), summary.confirmation.as_ref()), (landed.first(), landed.last()));
 }
 
 #[test]

@@ -138,6 +138,9 @@ fn render_story(story: &StoryReport) -> String {
         let commit = code_span(commit.short_hex());
         facts.push(format!("Commit: {commit} on {}{change_text}", code_span(branch)));
     }
+    if let Some(confirmation) = &work.confirmation {
+        facts.push(format!("Confirmed in {}", code_span(confirmation.short_hex())));
+    }
     if let Some(kept) = &work.kept {
         facts.push(format!("Not landed; the work is kept as commit {}", code_span(kept.short_hex())));
     }

@@ -9,6 +9,8 @@ mod markdown;
 mod stories;
 mod story_rules;
 mod text;
+mod usage;
+mod verdict;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,11 +19,11 @@ use tribunal_core::{
     development::changes::ChangeSize,
     engine::{
         ids::{CommitId, RunId},
-        limits::Cost,
-        reason::RunReason,
+        reason::{RunOutcome, RunReason},
         view::{RunPhase, RunView},
     },
     review::counts::FindingCounts,
+    sprint::selection::{LeftOut, LeftOutReason},
 };
 
 use crate::{
@@ -31,6 +33,8 @@ use crate::{
     step_list::NextStep,
     style::Screen,
 };
+pub use usage::ReportUsage;
+pub use verdict::ReportVerdict;
 
 /// The name and version of the JSON document.
 pub const REPORT_SCHEMA: &str = "tribunal.report/1";
@@ -43,6 +47,8 @@ pub struct ReportSources<'a> {
     pub read_run: &'a dyn Fn(&RunId) -> Option<RunView>,
     /// Reads how much a commit changes.
     pub read_change_size: &'a dyn Fn(&CommitId) -> Option<ChangeSize>,
+    /// Whether a commit is in the history of the user's checkout.
+    pub is_in_history: &'a dyn Fn(&CommitId) -> bool,
     /// The program as commands name it: `tribunal`, or `tribunal -C DIR`.
     pub program_name: &'a str,
     /// Whether the user has moved the run to the trash.
@@ -98,69 +104,6 @@ pub struct ReportHead {
     pub usage: ReportUsage,
 }
 
-/// What a run and its child runs used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ReportUsage {
-    pub tokens: u64,
-    pub cost: Cost,
-    /// The part of the cost that a subscription paid.
-    #[serde(default, skip_serializing_if = "Cost::is_zero")]
-    pub notional: Cost,
-    pub elapsed_ms: u64,
-}
-
-/// What became of a story.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReportVerdict {
-    /// It is on the branch that it was developed for.
-    Merged,
-    /// It is committed on a branch of its own, because something was in the way.
-    OnOwnBranch,
-    /// The board says that it is done, and this run has not done it.
-    DoneOutside,
-    Waiting,
-    Skipped,
-    NotStarted,
-    Stopped,
-    Running,
-    Failed,
-}
-
-impl ReportVerdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ReportVerdict::Merged => "merged",
-            ReportVerdict::OnOwnBranch => "on its own branch",
-            ReportVerdict::DoneOutside => "done outside this run",
-            ReportVerdict::Waiting => "waiting",
-            ReportVerdict::Skipped => "skipped",
-            ReportVerdict::NotStarted => "not started",
-            ReportVerdict::Stopped => "stopped",
-            ReportVerdict::Running => "running",
-            ReportVerdict::Failed => "failed",
-        }
-    }
-
-    /// Whether nothing is left to do for the story.
-    pub fn is_done(self) -> bool {
-        matches!(self, ReportVerdict::Merged | ReportVerdict::OnOwnBranch | ReportVerdict::DoneOutside)
-    }
-
-    /// Whether its work is committed on a branch of the user.
-    pub fn has_landed(self) -> bool {
-        matches!(self, ReportVerdict::Merged | ReportVerdict::OnOwnBranch)
-    }
-
-    /// Whether the story needs the user. One that the user skipped does not.
-    fn needs_user(self) -> bool {
-        matches!(
-            self,
-            ReportVerdict::Waiting | ReportVerdict::NotStarted | ReportVerdict::Stopped | ReportVerdict::Failed
-        )
-    }
-}
-
 /// What a report says about one story.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoryReport {
@@ -192,8 +135,13 @@ pub struct StoryReport {
 pub struct StoryWorkReport {
     /// The commit that landed; null if none has.
     pub commit: Option<CommitId>,
+    /// The later commit with what the user confirmed after the work had landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<CommitId>,
     /// The branch that has the commit.
     pub branch: Option<String>,
+    /// Whether the user has merged the branch of its own on which the work was left.
+    pub merged_since: bool,
     /// How much the commit changes; null if none has landed, or if it is gone.
     pub change: Option<ChangeSize>,
     /// The last commit that keeps work which has not landed.
@@ -207,6 +155,19 @@ pub struct StoryWorkReport {
     pub changed_controls: Vec<String>,
     /// The child runs that reviewed the story.
     pub reviews: Vec<RunId>,
+}
+
+impl StoryWorkReport {
+    /// Describes how the checks ended: `2 checks passed`; `None` if none has run.
+    fn describe_checks(&self) -> Option<String> {
+        let failed_count = self.checks.iter().filter(|check| !check.passed).count();
+        let checks_text = phrases::format_count(self.checks.len() as u32, "check");
+        match (self.checks.len(), failed_count) {
+            (0, _) => None,
+            (_, 0) => Some(format!("{checks_text} passed")),
+            _ => Some(format!("{failed_count} of {checks_text} failed")),
+        }
+    }
 }
 
 /// How a check ended.
@@ -328,8 +289,9 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
         waiting.extend(list_questions(run_view, "", sources.program_name));
     }
     waiting.extend(stories.iter().flat_map(|story| story.questions.clone()));
-    let next_steps = list_next_steps(run_standing, sources);
+    let next_steps = list_next_steps(run_standing, &stories, sources);
     let needs_user = !waiting.is_empty() || stories.iter().any(|story| story.verdict.needs_user());
+    let is_merged_since = !needs_user && is_settled_by_merges(run_view, &stories);
     RunReport {
         schema: REPORT_SCHEMA,
         head: ReportHead {
@@ -338,10 +300,13 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
             title: run_view.title(),
             state: run_standing.state_name().to_string(),
             discarded: sources.is_discarded,
-            reason: run_view.run_summary().map(run_text::describe_ending).unwrap_or_default(),
+            reason: match run_view.run_summary() {
+                Some(_) if is_merged_since => "the work that waited on a branch of its own is merged".to_string(),
+                summary => summary.map(run_text::describe_ending).unwrap_or_default(),
+            },
             started: run_view.start_time.format_utc(),
-            exit_code: find_exit_code(run_standing, needs_user),
-            usage: ReportUsage::from_view(run_view),
+            exit_code: if is_merged_since { 0 } else { find_exit_code(run_standing, needs_user) },
+            usage: ReportUsage::from_standing(run_standing, sources),
         },
         result: build_other_result(run_view, sources),
         totals: run_view.as_sprint().map(|_| count_stories(&stories, &left_out)),
@@ -354,8 +319,22 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
     }
 }
 
+/// Whether a run waited for nothing but work on branches of their own, and the user has merged them all.
+fn is_settled_by_merges(run_view: &RunView, stories: &[StoryReport]) -> bool {
+    // What the user left out is not missing.
+    let is_wanted = |left_out: &LeftOut| matches!(left_out.reason, LeftOutReason::Skipped | LeftOutReason::MaxStories);
+    run_view.run_summary().is_some_and(|summary| summary.outcome == Some(RunOutcome::Waiting))
+        && stories.iter().any(|story| story.work.merged_since)
+        && stories.iter().all(|story| story.verdict.is_done())
+        && run_view.as_sprint().is_none_or(|sprint_view| sprint_view.left_out.iter().all(is_wanted))
+}
+
 /// Lists the commands that the user may want to type next.
-fn list_next_steps(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> Vec<NextStep> {
+fn list_next_steps(
+    run_standing: &RunStanding<'_>,
+    stories: &[StoryReport],
+    sources: &ReportSources<'_>,
+) -> Vec<NextStep> {
     let (run_view, program_name) = (run_standing.run_view, sources.program_name);
     if let (true, Some(run_id)) = (sources.is_discarded, &run_view.run_id) {
         // A child run is discarded and restored with the run that the user started.
@@ -366,6 +345,15 @@ fn list_next_steps(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) 
     // This is the report.
     let report_command = format!("{program_name} report ");
     next_steps.retain(|step| !step.command.starts_with(&report_command));
+    let merged_stories = stories.iter().filter(|story| story.work.merged_since);
+    let merged_commands: Vec<String> =
+        merged_stories.filter_map(|story| story.work.branch.as_deref()).map(next_steps::merge_command).collect();
+    next_steps.retain(|step| !merged_commands.contains(&step.command));
+    if run_view.as_sprint().is_some() && stories.iter().all(|story| story.questions.is_empty()) {
+        // All that its stories asked is answered.
+        let decisions_command = format!("{program_name} decisions");
+        next_steps.retain(|step| step.command != decisions_command);
+    }
     next_steps
 }
 
@@ -378,35 +366,6 @@ impl RunReport {
     /// Renders the report as a document.
     pub fn to_markdown(&self) -> String {
         markdown::render_document(self)
-    }
-}
-
-impl ReportUsage {
-    fn from_view(run_view: &RunView) -> ReportUsage {
-        match run_view.run_summary() {
-            Some(summary) => ReportUsage {
-                tokens: summary.tokens,
-                cost: summary.cost,
-                notional: summary.notional,
-                elapsed_ms: summary.elapsed_ms,
-            },
-            None => {
-                let usage = run_view.total_usage();
-                ReportUsage {
-                    tokens: usage.tokens,
-                    cost: usage.cost,
-                    notional: usage.notional,
-                    elapsed_ms: run_view.last_time.awake_ms,
-                }
-            }
-        }
-    }
-
-    /// Describes the usage: `31k tokens · $0.31 · 4:05`.
-    fn describe(&self) -> String {
-        let tokens_text = format!("{} tokens", phrases::abbreviate_count(self.tokens));
-        let cost_text = phrases::describe_cost(self.cost, self.notional).unwrap_or_default();
-        phrases::join_parts([tokens_text.as_str(), &cost_text, &phrases::format_duration(self.elapsed_ms)])
     }
 }
 
@@ -456,7 +415,7 @@ fn count_stories(stories: &[StoryReport], left_out: &[LeftOutStory]) -> SprintTo
     for story in stories {
         match story.verdict {
             verdict if verdict.is_done() => totals.done += 1,
-            ReportVerdict::Waiting => totals.waiting += 1,
+            ReportVerdict::Waiting | ReportVerdict::OnOwnBranch => totals.waiting += 1,
             _ => totals.other += 1,
         }
         if let Some(change) = story.work.change {

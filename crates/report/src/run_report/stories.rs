@@ -80,12 +80,12 @@ impl StorySource<'_> {
     }
 
     fn build_story(&self, sources: &ReportSources<'_>) -> StoryReport {
-        let verdict = self.find_verdict();
+        let verdict = self.find_verdict(sources);
         let reviews = self.read_reviews(sources);
         let work = self.collect_work(sources, &reviews);
         let findings = self.count_findings(&reviews);
         let questions = self.collect_questions(verdict, &reviews, sources);
-        let detail = self.find_detail(verdict);
+        let detail = self.find_detail(verdict, &work);
         let evidence = StoryEvidence {
             verdict,
             detail: &detail,
@@ -103,7 +103,7 @@ impl StorySource<'_> {
             story: self.key.to_string(),
             title: self.story_order().map(|order| order.story.title.clone()).unwrap_or_default(),
             run: self.run.and_then(|run_view| run_view.run_id.clone()),
-            look_closer: self.list_commands(&work, &questions, sources.program_name),
+            look_closer: self.list_commands(verdict, &work, &questions, sources.program_name),
             verdict,
             sentence,
             look_at,
@@ -111,17 +111,35 @@ impl StorySource<'_> {
             work,
             findings,
             questions,
-            usage: self.run.map(ReportUsage::from_view).unwrap_or_default(),
+            usage: self.read_usage(sources),
         }
     }
 
-    fn find_verdict(&self) -> ReportVerdict {
+    fn read_usage(&self, sources: &ReportSources<'_>) -> ReportUsage {
+        let Some(run_view) = self.run else { return ReportUsage::default() };
+        ReportUsage::from_standing(&RunStanding { run_view, is_live: self.is_live }, sources)
+    }
+
+    /// Whether the work was left on a branch of its own.
+    fn is_on_own_branch(&self) -> bool {
         let landed_on = self.story_view().and_then(|story_view| story_view.summary.landed_on.as_ref());
+        landed_on.is_some_and(|branch| self.story_order().is_some_and(|order| order.branch.name != *branch))
+    }
+
+    /// Whether the user has merged the branch of its own on which the work was left.
+    fn is_merged_since(&self, sources: &ReportSources<'_>) -> bool {
+        let summary = self.story_view().map(|story_view| &story_view.summary);
+        let last_commit = summary.and_then(|summary| summary.confirmation.as_ref().or(summary.commit.as_ref()));
+        self.is_on_own_branch() && last_commit.is_some_and(|commit| (sources.is_in_history)(commit))
+    }
+
+    fn find_verdict(&self, sources: &ReportSources<'_>) -> ReportVerdict {
+        let has_landed = self.story_view().is_some_and(|story_view| story_view.summary.landed_on.is_some());
         // A story that owes something has landed and still waits.
         let is_waiting = self.run.is_some_and(|run_view| matches!(run_view.phase, RunPhase::Parked(_)));
-        if let Some(branch) = landed_on.filter(|_| !is_waiting) {
-            let is_target = self.story_order().is_none_or(|order| order.branch.name == *branch);
-            return if is_target { ReportVerdict::Merged } else { ReportVerdict::OnOwnBranch };
+        if has_landed && !is_waiting {
+            let is_merged = !self.is_on_own_branch() || self.is_merged_since(sources);
+            return if is_merged { ReportVerdict::Merged } else { ReportVerdict::OnOwnBranch };
         }
         match (self.row.map(|row| row.standing), self.run) {
             (Some(StoryStanding::Done), _) => ReportVerdict::DoneOutside,
@@ -135,13 +153,15 @@ impl StorySource<'_> {
     }
 
     /// Why the story ended or waits.
-    fn find_detail(&self, verdict: ReportVerdict) -> String {
+    fn find_detail(&self, verdict: ReportVerdict, work: &StoryWorkReport) -> String {
         let row_detail = || self.row.map(|row| row.detail.clone()).unwrap_or_default();
         let summary = self.run.and_then(RunView::run_summary);
         match (verdict, summary) {
             // What its run says is older than what the board says.
             (ReportVerdict::DoneOutside | ReportVerdict::NotStarted, _) => row_detail(),
             (ReportVerdict::Running, _) => String::new(),
+            // What its run says is older than the merge.
+            (ReportVerdict::Merged, _) if work.merged_since => "its branch has been merged".to_string(),
             (_, Some(summary)) => run_text::describe_ending(summary),
             (ReportVerdict::Stopped, None) => "interrupted; its state is saved".to_string(),
             (_, None) => row_detail(),
@@ -169,6 +189,8 @@ impl StorySource<'_> {
             change: summary.commit.as_ref().and_then(|commit| (sources.read_change_size)(commit)),
             kept: story_view.kept.clone().filter(|_| summary.commit.is_none()),
             commit: summary.commit.clone(),
+            confirmation: summary.confirmation.clone(),
+            merged_since: self.is_merged_since(sources),
             branch: summary.landed_on.clone(),
             sessions: summary.sessions,
             refused: summary.refused,
@@ -208,13 +230,25 @@ impl StorySource<'_> {
         asking_runs.flat_map(|run_view| list_questions(run_view, self.key, sources.program_name)).collect()
     }
 
-    fn list_commands(&self, work: &StoryWorkReport, questions: &[ReportedQuestion], program_name: &str) -> Vec<String> {
+    fn list_commands(
+        &self,
+        verdict: ReportVerdict,
+        work: &StoryWorkReport,
+        questions: &[ReportedQuestion],
+        program_name: &str,
+    ) -> Vec<String> {
         let Some(run_id) = self.run.and_then(|run_view| run_view.run_id.as_ref()) else { return Vec::new() };
         let run_command = |command: &str, run_id: &RunId| format!("{program_name} {command} {run_id}");
         let mut commands: Vec<String> =
             work.commit.iter().map(|commit| format!("git show {}", commit.short_hex())).collect();
-        if work.commit.is_some() || work.kept.is_some() {
+        let is_unfinished = verdict.is_unfinished() && work.sessions > 0;
+        if work.commit.is_some() || work.kept.is_some() || is_unfinished {
             commands.push(run_command("diff", run_id));
+        }
+        // The key comes from the board, and the user copies the command into a shell.
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+        if is_unfinished && self.key.chars().all(is_plain) && !self.key.starts_with('-') {
+            commands.push(format!("{program_name} verify {}", self.key));
         }
         commands.extend(work.reviews.iter().map(|review| run_command("findings", review)));
         commands.push(run_command("log", run_id));

@@ -46,13 +46,10 @@ impl StoryEvidence<'_> {
     }
 
     fn describe_checks(&self) -> String {
-        let checks = &self.work.checks;
-        let failed_count = checks.iter().filter(|check| !check.passed).count();
-        match (checks.len(), failed_count) {
-            (0, _) if self.has_checks => "no check has run".to_string(),
-            (0, _) => "no checks".to_string(),
-            (check_count, 0) => format!("{} passed", format_count(check_count as u32, "check")),
-            (check_count, _) => format!("{failed_count} of {} failed", format_count(check_count as u32, "check")),
+        match self.work.describe_checks() {
+            Some(checks_text) => checks_text,
+            None if self.has_checks => "no check has run".to_string(),
+            None => "no checks".to_string(),
         }
     }
 
@@ -71,11 +68,17 @@ pub(super) fn describe_verdict(evidence: &StoryEvidence<'_>) -> String {
     let commit = evidence.work.commit.as_ref().map_or("", |commit| commit.short_hex());
     let branch = evidence.work.branch.as_deref().unwrap_or_default();
     let place_text = match evidence.verdict {
+        ReportVerdict::Merged if evidence.work.merged_since => {
+            format!("merged as {commit}; you took it from its own branch {branch}")
+        }
         ReportVerdict::Merged => format!("merged on {branch} as {commit}"),
-        ReportVerdict::OnOwnBranch => format!("committed as {commit} on its own branch {branch}"),
+        ReportVerdict::OnOwnBranch => format!("waits for you as {commit} on its own branch {branch}"),
         ReportVerdict::Waiting => return with_detail("waits for you", evidence.detail),
         verdict => return with_detail(verdict.as_str(), evidence.detail),
     };
+    let confirmation = evidence.work.confirmation.as_ref();
+    let confirmation_text = confirmation.map(|commit| format!(", confirmed in {}", commit.short_hex()));
+    let place_text = place_text + &confirmation_text.unwrap_or_default();
     [place_text, evidence.describe_checks(), evidence.describe_findings()].join("; ")
 }
 
@@ -89,11 +92,12 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     if !work.changed_controls.is_empty() {
         let names_text = list_names(&work.changed_controls);
-        remarks.push(format!(
-            "it changed what the checks or hooks run ({names_text}): a check that passes may prove less now"
-        ));
+        remarks.push(format!("it changed what checks, hooks or later agents are told to run ({names_text})"));
     }
     if !verdict.has_landed() {
+        if verdict.is_unfinished() && work.sessions > 0 {
+            remarks.extend(list_unfinished_remarks(evidence));
+        }
         // Everything else is known only of work that is finished.
         return remarks;
     }
@@ -110,18 +114,38 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     for check in work.checks.iter().filter(|check| !check.passed) {
         remarks.push(format!("`{}` {}, which only warns", check.name, check.result));
     }
+    remarks.extend(list_effort_remarks(work, findings));
+    if evidence.review_state() == ReviewState::NotWanted {
+        remarks.push("it was not reviewed".to_string());
+    }
+    if !evidence.has_ended && !evidence.detail.is_empty() {
+        remarks.push(format!("its run has not ended: {}", evidence.detail));
+    }
+    remarks
+}
+
+/// Lists what deserves a look in work that waits or failed.
+fn list_unfinished_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
+    let work = evidence.work;
+    let mut remarks = Vec::new();
+    if !evidence.has_checks {
+        remarks.push("no checks are configured".to_string());
+    }
+    let failed_checks = work.checks.iter().filter(|check| !check.passed);
+    remarks.extend(failed_checks.map(|check| format!("`{}` {}", check.name, check.result)));
+    remarks.extend(list_effort_remarks(work, evidence.findings));
+    remarks
+}
+
+/// Says how many sessions were not completed and how many findings are open, if there are any.
+fn list_effort_remarks(work: &StoryWorkReport, findings: FindingTotals) -> Vec<String> {
+    let mut remarks = Vec::new();
     if work.refused > 0 {
         let sessions_text = format_count(work.sessions, "session");
         remarks.push(format!("{} of {sessions_text} not completed; the log says why", work.refused));
     }
     if findings.open > 0 {
         remarks.push(format!("{} still open", format_count(findings.open, "finding")));
-    }
-    if evidence.review_state() == ReviewState::NotWanted {
-        remarks.push("it was not reviewed".to_string());
-    }
-    if !evidence.has_ended && !evidence.detail.is_empty() {
-        remarks.push(format!("its run has not ended: {}", evidence.detail));
     }
     remarks
 }

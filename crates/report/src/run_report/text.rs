@@ -135,10 +135,14 @@ fn describe_figures(story: &StoryReport) -> String {
     let work = &story.work;
     let change_text = work.change.map(describe_change).unwrap_or_default();
     let kept_text = work.kept.as_ref().map(|kept| format!("work kept as {}", kept.short_hex())).unwrap_or_default();
-    // The sentence about work that has landed says what became of its findings.
-    let findings_text = if story.verdict.has_landed() { String::new() } else { story.findings.describe() };
+    // The sentence about work that has landed says what became of its checks and findings.
+    let (checks_text, findings_text) = match story.verdict.has_landed() {
+        true => (String::new(), String::new()),
+        false => (work.describe_checks().unwrap_or_default(), story.findings.describe()),
+    };
     let usage_text = if story.run.is_some() { story.usage.describe() } else { String::new() };
-    join_parts([change_text.as_str(), &kept_text, &describe_sessions(story), &findings_text, &usage_text])
+    let sessions_text = describe_sessions(story);
+    join_parts([change_text.as_str(), &kept_text, &sessions_text, &checks_text, &findings_text, &usage_text])
 }
 
 /// Describes the sessions: `3 sessions, 2 not completed`; empty if there were none.
@@ -153,8 +157,7 @@ pub(super) fn describe_sessions(story: &StoryReport) -> String {
 fn find_mark(verdict: ReportVerdict) -> LineMark {
     match verdict {
         ReportVerdict::Merged | ReportVerdict::DoneOutside => LineMark::DONE,
-        ReportVerdict::OnOwnBranch => LineMark { style: TextStyle::Warning, ..LineMark::DONE },
-        ReportVerdict::Waiting => LineMark::QUESTION,
+        ReportVerdict::Waiting | ReportVerdict::OnOwnBranch => LineMark::QUESTION,
         ReportVerdict::Skipped | ReportVerdict::NotStarted | ReportVerdict::Stopped => LineMark::PAUSED,
         ReportVerdict::Running => LineMark::STARTED,
         ReportVerdict::Failed => LineMark::FAILED,

@@ -89,6 +89,7 @@ impl KindReporter for StoryReporter {
         }
         if let (Some(branch), Some(commit)) = (&summary.landed_on, &summary.commit) {
             parts.push(format!("commit {} on {branch}", commit.short_hex()));
+            parts.extend(summary.confirmation.as_ref().map(|commit| format!("confirmed in {}", commit.short_hex())));
         }
         if !summary.changed_controls.is_empty() {
             parts.push(format!("changes what checks or hooks run: {}", phrases::list_names(&summary.changed_controls)));

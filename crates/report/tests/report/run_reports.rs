@@ -9,10 +9,12 @@ use tribunal_core::{
         workspace::TargetBranch,
     },
     engine::{
+        children::{ChildOutcome, ChildReport},
+        effect::Reply,
         event::{ParentRun, RunEvent, RunSummary},
         ids::{AgentName, CommitId, DecisionId, Key, RunId},
         kinds::{RunOrder, WorkflowSummary},
-        limits::{Cost, LimitShare},
+        limits::{Cost, LimitShare, UsageTotals},
         reason::RunReason,
         settings::Settings,
         view::RunView,
@@ -218,6 +220,7 @@ fn report_with(run_view: &RunView, is_discarded: bool) -> RunReport {
     let sources = ReportSources {
         read_run: &|run_id: &RunId| children.iter().find(|view| view.run_id.as_ref() == Some(run_id)).cloned(),
         read_change_size: &|_: &CommitId| Some(ChangeSize { files: 3, added: 40, removed: 2 }),
+        is_in_history: &|_: &CommitId| false,
         program_name: "tribunal",
         is_discarded,
     };
@@ -233,7 +236,7 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
 
     ✓ 1-2-sift A | *b*
       merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later
-      look at: it changed what the checks or hooks run (Makefile): a check that passes may prove less now
+      look at: it changed what checks, hooks or later agents are told to run (Makefile)
       look at: 1 of 2 sessions not completed; the log says why
       3 files, +40 -2 · 2 sessions, 1 not completed · 31k tokens · $0.31 · 4:05
         git show 1a2b3c4d5e
@@ -286,7 +289,7 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later.
 
-    - **Look at:** it changed what the checks or hooks run (Makefile): a check that passes may prove less now
+    - **Look at:** it changed what checks, hooks or later agents are told to run (Makefile)
     - **Look at:** 1 of 2 sessions not completed; the log says why
     - Commit: `1a2b3c4d5e` on `main`: 3 files, +40 -2
     - Work of agents: 2 sessions, 1 not completed
@@ -409,6 +412,7 @@ fn a_run_that_is_worked_on_is_no_failure_and_one_that_crashed_is() {
     let sources = ReportSources {
         read_run: &|_: &RunId| None,
         read_change_size: &|_: &CommitId| None,
+        is_in_history: &|_: &CommitId| false,
         program_name: "tribunal",
         is_discarded: false,
     };
@@ -417,4 +421,164 @@ fn a_run_that_is_worked_on_is_no_failure_and_one_that_crashed_is() {
     assert_eq!((running.head.exit_code, running.stories[0].verdict), (0, ReportVerdict::Running));
     let crashed = report_with(false);
     assert_eq!((crashed.head.exit_code, crashed.stories[0].verdict), (5, ReportVerdict::Stopped));
+}
+
+const OWN_BRANCH: &str = "tribunal/story-1-2-sift-a1";
+const OWN_DETAIL: &str = "commit 1a2b3c4d5e; your uncommitted changes are in the way (a.txt), so the work is on the branch \
+                          tribunal/story-1-2-sift-a1: take it with `git merge tribunal/story-1-2-sift-a1`";
+
+fn landed(commit: &str, branch: &str) -> RunEvent {
+    RunEvent::from_workflow(StoryEvent::StoryLanded {
+        commit: CommitId::new(commit),
+        branch: branch.into(),
+        checkout_moved: false,
+        in_the_way: Vec::new(),
+        changed_controls: Vec::new(),
+    })
+}
+
+fn story_on_own_branch() -> RunView {
+    let mut events = vec![
+        started(story_order("1-2-sift", ""), None),
+        session(1, SessionOutcome::Completed),
+        landed("1a2b3c4d5e6f", OWN_BRANCH),
+    ];
+    let spending = Spending { tokens: 31_000, cost: 0.31, elapsed_ms: 245_000 };
+    let result = result_of(MERGED, &events);
+    events.push(RunEvent::RunFinished(summary(RunReason::OnOwnBranch, OWN_DETAIL, result, spending)));
+    RunView::from_entries(&journal_of(MERGED, events))
+}
+
+/// A sprint whose only story came back for this reason.
+fn sprint_with_child(reason: RunReason, detail: &str, has_ended: bool) -> RunView {
+    let share = LimitShare { runtime_ms: 1_000, cost: Cost(1), tokens: 1 };
+    let child_report = ChildReport {
+        run: RunId::new(MERGED),
+        outcome: reason.outcome(),
+        reason,
+        detail: detail.into(),
+        used: UsageTotals::default(),
+        worked_ms: 0,
+        open_findings: Vec::new(),
+        open_count: 0,
+        deferred_findings: Vec::new(),
+    };
+    let outcome = if has_ended { ChildOutcome::Ended(child_report) } else { ChildOutcome::Waiting(child_report) };
+    let mut events = vec![
+        started(SprintOrder::new(story_order("", ""), share), None),
+        child_started("story-1-2-sift", MERGED),
+        RunEvent::EffectFinished { key: Key::new("story-1-2-sift"), stretch: 1, reply: Reply::RunChild(outcome) },
+        RunEvent::from_workflow(SprintEvent::SprintStoryLeft {
+            story: "1-2-sift".into(),
+            standing: StoryStanding::Waiting,
+            detail: detail.into(),
+            child: Some(RunId::new(MERGED)),
+        }),
+    ];
+    let spending = Spending { tokens: 52_000, cost: 0.4, elapsed_ms: 30_000 };
+    let result = result_of(SPRINT, &events);
+    events.push(RunEvent::RunParked(summary(RunReason::Blocked, "1 story waits for you: 1-2-sift", result, spending)));
+    RunView::from_entries(&journal_of(SPRINT, events))
+}
+
+fn report_on_own_branch(run_view: &RunView, is_merged: bool) -> RunReport {
+    let sources = ReportSources {
+        read_run: &|_: &RunId| Some(story_on_own_branch()),
+        read_change_size: &|_: &CommitId| None,
+        is_in_history: &|_: &CommitId| is_merged,
+        program_name: "tribunal",
+        is_discarded: false,
+    };
+    build_report(&RunStanding { run_view, is_live: false }, &sources)
+}
+
+#[test]
+fn work_on_its_own_branch_waits_until_the_user_has_merged_it() {
+    let sprint_view = sprint_with_child(RunReason::OnOwnBranch, OWN_DETAIL, true);
+    let waiting = report_on_own_branch(&sprint_view, false);
+    let totals = waiting.totals.unwrap();
+    assert_eq!((totals.done, totals.waiting, waiting.head.exit_code), (0, 1, 3));
+    assert!(waiting.next[0].starts_with(&format!("git merge {OWN_BRANCH} ")), "{:?}", waiting.next);
+    assert_eq!(waiting.next[1], "tribunal resume sprint-k3f9");
+    let merged = report_on_own_branch(&sprint_view, true);
+    let totals = merged.totals.unwrap();
+    assert_eq!((totals.done, totals.waiting, merged.head.exit_code), (1, 0, 0));
+    let text = merged.to_text(&Screen::default());
+    assert!(text.contains("  merged as 1a2b3c4d5e; you took it from its own branch "), "{text}");
+    assert!(!text.contains("git merge"), "{text}");
+}
+
+#[test]
+fn a_story_on_its_own_branch_is_merged_and_not_resumed() {
+    let story_view = story_on_own_branch();
+    let waiting = report_on_own_branch(&story_view, false);
+    assert_eq!((waiting.head.exit_code, waiting.stories[0].verdict), (3, ReportVerdict::OnOwnBranch));
+    assert!(waiting.next[0].starts_with(&format!("git merge {OWN_BRANCH} ")), "{:?}", waiting.next);
+    assert!(!waiting.next.iter().any(|step| step.contains("resume")), "{:?}", waiting.next);
+    let merged = report_on_own_branch(&story_view, true);
+    assert_eq!((merged.head.exit_code, merged.stories[0].verdict), (0, ReportVerdict::Merged));
+    assert!(!merged.to_text(&Screen::default()).contains("git merge"));
+}
+
+#[test]
+fn the_decisions_are_named_only_if_a_story_asks_something() {
+    let steps_of = |reason: RunReason| {
+        let run_view = sprint_with_child(reason, "", false);
+        tribunal_report::suggest_next_steps(&RunStanding { run_view: &run_view, is_live: false }, "tribunal")
+    };
+    let decisions_step = "tribunal decisions    (what its child runs ask you)";
+    assert_eq!(steps_of(RunReason::Cost)[0], decisions_step);
+    assert_eq!(steps_of(RunReason::Blocked)[0], decisions_step);
+    assert_eq!(steps_of(RunReason::Baseline)[0], "tribunal resume sprint-k3f9");
+}
+
+#[test]
+fn a_confirmation_does_not_hide_the_commit_with_the_work() {
+    let events = vec![
+        started(story_order("1-2-sift", ""), None),
+        landed("1a2b3c4d5e6f", "main"),
+        landed("2222222222bbbb", "main"),
+    ];
+    let report = report_on(&RunView::from_entries(&journal_of(MERGED, events)));
+    assert_eq!(report.stories[0].work.commit, Some(CommitId::new("1a2b3c4d5e6f")));
+    let sentence = &report.stories[0].sentence;
+    assert!(sentence.starts_with("merged on main as 1a2b3c4d5e, confirmed in 2222222222; "), "{sentence}");
+}
+
+#[test]
+fn a_story_that_waits_shows_its_checks_and_how_to_look_closer() {
+    let mut events = vec![
+        started(story_order("1-3-pack", ""), None),
+        RunEvent::EffectFinished {
+            key: Key::new("develop-1/checks"),
+            stretch: 1,
+            reply: samples::passed_checks_reply(&checks()),
+        },
+        session(1, SessionOutcome::Incomplete),
+    ];
+    let spending = Spending { tokens: 21_000, cost: 0.0, elapsed_ms: 10_000 };
+    let result = result_of(WAITING, &events);
+    events.push(RunEvent::RunParked(summary(RunReason::Blocked, "5 sessions failed", result, spending)));
+    let report = report_on(&RunView::from_entries(&journal_of(WAITING, events)));
+    let text = report.to_text(&Screen::default());
+    let story_lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with('?')).take(7).collect();
+    insta::assert_snapshot!(story_lines.join("\n"), @r"
+    ? 1-3-pack
+      waits for you: your decision is needed (5 sessions failed)
+      look at: 1 of 1 session not completed; the log says why
+      1 session, 1 not completed · 1 check passed · 21k tokens · 0:10
+        tribunal diff story-1-3-pack-b1
+        tribunal verify 1-3-pack
+        tribunal log story-1-3-pack-b1
+    ");
+}
+
+#[test]
+fn a_sprint_that_is_worked_on_counts_what_its_story_has_used() {
+    let share = LimitShare { runtime_ms: 1_000, cost: Cost(1), tokens: 1 };
+    let order = SprintOrder::new(story_order("", ""), share);
+    let events = vec![started(order, None), child_started("story-1-2-sift", MERGED)];
+    let report = report_on(&RunView::from_entries(&journal_of(SPRINT, events)));
+    // The journal of the sprint ends after one second, that of its story eight seconds after its start.
+    assert_eq!((report.head.usage.tokens, report.head.usage.elapsed_ms), (31_000, 8_000));
 }

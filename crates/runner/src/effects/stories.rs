@@ -54,7 +54,8 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
         return Err(environment_fault("a story is only read in its workspace"));
     };
     let workspace = context.find_development_workspace(workspace_name)?;
-    let StateReading { state: mut work, remarks } = workspace.read_state(&[], &context.masker)?;
+    // A test may be the last of many files.
+    let StateReading { state: mut work, remarks } = workspace.read_whole_state(&[], &context.masker)?;
     if let Some(since) = &request.since {
         add_earlier_changes(context, &workspace, since, &mut work)?;
     }
@@ -63,7 +64,8 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
     let read_base = |path: &str| context.memory.base_files.read_file(base, path, || workspace.read_base_file(path));
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
-    let facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };
+    let mut facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };
+    facts.work.changed.truncate(MAX_LISTED_FILES);
     Ok(StoryReading::Read(Box::new(facts)))
 }
 
@@ -78,7 +80,7 @@ fn add_earlier_changes(
         .map_err(|cause| environment_fault(cause.to_string()))?;
     let is_known = |path: &str, changes: &[WorkspaceChange]| changes.iter().any(|change| change.path == path);
     for change in earlier {
-        if !is_known(&change.path, &work.changed) && work.changed.len() < MAX_LISTED_FILES {
+        if !is_known(&change.path, &work.changed) {
             work.changed.push(change);
             work.changed_count += 1;
         }
@@ -345,15 +347,18 @@ impl<'r> StoryWriter<'r> {
             let closed = deferred_work::close_items(ledger_text, &closed_ids, &closing);
             let new_text = deferred_work::add_items(&closed.ledger_text, &new_items);
             let is_changed = new_text != ledger_text;
-            Ok::<_, String>((new_text, (is_changed, closed.unknown)))
+            Ok::<_, String>((new_text, (is_changed, closed.unknown, closed.ambiguous)))
         });
-        let (is_changed, unknown) = written.map_err(|cause| write_fault(&cause))?;
+        let (is_changed, unknown, ambiguous) = written.map_err(|cause| write_fault(&cause))?;
         if is_changed {
             self.paths.push(ledger_path.clone());
         }
         if !unknown.is_empty() {
             self.remarks.push(format!("{ledger_path} has no {}, which the story says it closes", unknown.join(", ")));
         }
+        let describe_twins =
+            |id: &String| format!("{id} stands twice in {}, so it was not closed", deferred_work::LEDGER_FILE);
+        self.remarks.extend(ambiguous.iter().map(describe_twins));
         Ok(())
     }
 

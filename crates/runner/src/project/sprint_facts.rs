@@ -156,6 +156,9 @@ pub(crate) fn read_lesson(epic: &str, path: &str, document_text: &str) -> EpicLe
 
 /// What a story says it depends on: its own file counts before the plan. `None` if neither says anything.
 fn read_dependencies(story_file: Option<&Story>, epics: &EpicsDocument, key: &StoryKey) -> Option<Vec<String>> {
+    if story_file.is_some_and(|story| story.links.depends_on_nothing) {
+        return Some(Vec::new());
+    }
     let stated = story_file.map(|story| &story.links.depends_on);
     if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
         return Some(stated.clone());

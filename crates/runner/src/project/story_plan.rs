@@ -36,6 +36,8 @@ use crate::{
 pub enum StoryPlanError {
     #[error("story {key} has no file, and this project has no workflow that writes it")]
     NoFile { key: String, expected_path: String },
+    #[error("{path} cannot be read: {why}")]
+    Unreadable { path: String, why: String },
 }
 
 impl StoryPlanError {
@@ -45,6 +47,7 @@ impl StoryPlanError {
             StoryPlanError::NoFile { .. } => {
                 "it has no file, and this project has no workflow that writes it".to_string()
             }
+            StoryPlanError::Unreadable { .. } => self.to_string(),
         }
     }
 }
@@ -59,7 +62,7 @@ pub fn plan_story(
     let board_entry = bmad.board.as_ref().and_then(|board| board.find_entry(&BoardKey::Story(story_key.clone())));
     let key = board_entry.map_or_else(|| story_key.to_string(), |board_entry| board_entry.raw_key.clone());
     let story_file = bmad.find_story_file(story_key);
-    let story_text = story_file.as_deref().and_then(|path| bmad.shelf.read_file(path).ok().flatten());
+    let story_text = read_story_text(bmad, story_file.as_deref())?;
     let parsed = story_text.map(|text| story::read_story(story_file.as_deref().unwrap_or_default(), &text));
     let planned = find_planned(bmad, story_key);
     let baseline = parsed.as_ref().and_then(|parsed| parsed.baseline.clone());
@@ -86,6 +89,14 @@ pub fn plan_story(
     let complexity = planned.and_then(|planned| planned.complexity);
     let steps = StepFinder { bmad, settings }.find_steps(story_key, &name, &files)?;
     Ok(PlannedStory { name, files, steps, size: model_size(tier, complexity.as_deref()) })
+}
+
+/// Reads the file of a story, if it has one. A file that cannot be read must not count as missing: agents would work for nothing.
+fn read_story_text(bmad: &BmadProject, story_file: Option<&str>) -> Result<Option<String>, StoryPlanError> {
+    let Some(path) = story_file else { return Ok(None) };
+    bmad.shelf
+        .read_file(path)
+        .map_err(|unreadable| StoryPlanError::Unreadable { path: path.to_string(), why: unreadable.describe_cause() })
 }
 
 /// How an agent is asked for a retrospective, with `{epic}` for the epic; `None` if the project has no workflow for it.

@@ -117,6 +117,13 @@ pub(crate) struct StateReading {
 impl DevelopmentWorkspace {
     /// Reads the state, with the checkboxes of some files.
     pub fn read_state(&self, collect: &[String], masker: &Masker) -> Result<StateReading, WorkspaceError> {
+        let mut reading = self.read_whole_state(collect, masker)?;
+        reading.state.changed.truncate(MAX_LISTED_FILES);
+        Ok(reading)
+    }
+
+    /// Reads the state with all files that have changed, which are too many for a journal.
+    pub fn read_whole_state(&self, collect: &[String], masker: &Masker) -> Result<StateReading, WorkspaceError> {
         let contents = self.read_contents()?;
         let mut changed: Vec<WorkspaceChange> = contents
             .changes
@@ -129,7 +136,6 @@ impl DevelopmentWorkspace {
             .collect();
         changed.sort_by(|first, second| first.path.cmp(&second.path));
         let changed_count = u32::try_from(changed.len()).unwrap_or(u32::MAX);
-        changed.truncate(MAX_LISTED_FILES);
         let files = collect.iter().map(|path| self.collect_file(path, masker)).collect();
         let remarks = contents.nested_repositories.iter().map(|directory| {
             format!("`{directory}` is a git repository of its own, so its files are not part of the work")

@@ -153,17 +153,15 @@ fn plan_parking(
 ) -> Result<PlannedMove, WorkspaceError> {
     let control_git = workspace.control_git();
     let base = workspace.record.base.clone();
-    let changes = list_changes(&control_git, tip.as_str(), base.as_str())?;
+    // What was committed meanwhile stays: the files become what the branch has.
+    let target = if follows(workspace, head)? { head } else { &base };
+    let changes = list_changes(&control_git, tip.as_str(), target.as_str())?;
     // This comes before git looks at the files: what the user changes in between is no longer what is expected, and stays.
-    let moves = list_moves(workspace, &base, &changes)?;
+    let moves = list_moves(workspace, target, &changes)?;
     control_git.create_commit_index()?;
     let ready = workspace.stage_commit()?;
     // What differs from the commit of the work was changed after it was made.
     let mut obstacles = list_changed_paths(&control_git, tip.as_str(), &ready.tree)?;
-    // What the user committed meanwhile is not put back either.
-    if *head != base {
-        obstacles.extend(list_changed_paths(&control_git, base.as_str(), head.as_str())?);
-    }
     let concerned: BTreeSet<&[u8]> = changes.iter().map(|change| change.path.as_slice()).collect();
     obstacles.retain(|path| concerned.contains(path.as_slice()));
     obstacles.extend(find_obstacles(&workspace.record.tree, &changes, &moves));
@@ -171,6 +169,13 @@ fn plan_parking(
         return Ok(PlannedMove::Stopped(ParkOutcome::InTheWay { paths: workspace.name_paths(&obstacles) }));
     }
     Ok(PlannedMove::Planned(MoveRecord { brings_work: false, base, tip: tip.clone(), moves }))
+}
+
+/// Whether a commit of the user's repository follows the one with which the work began.
+fn follows(workspace: &DevelopmentWorkspace, head: &CommitId) -> Result<bool, WorkspaceError> {
+    let base = &workspace.record.base;
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    Ok(head == base || repository.is_true(["merge-base", "--is-ancestor", base.as_str(), head.as_str()])?)
 }
 
 /// Puts the work on top of what the branch has got meanwhile.
@@ -367,6 +372,9 @@ pub(super) fn finish_interrupted_move(
     let Ok(record_text) = fs::read(&record_path) else { return Ok(workspace) };
     let record: MoveRecord = serde_json::from_slice(&record_text).map_err(io::Error::other).at_path(&record_path)?;
     move_files(&workspace, &record.moves)?;
+    if !record.brings_work {
+        unstage_files(&workspace, &record.moves)?;
+    }
     let mark_path = workspace.directory.join(PARKED_MARK);
     if record.brings_work {
         begin_work_at(&mut workspace, &record)?;
@@ -417,6 +425,18 @@ fn move_files(workspace: &DevelopmentWorkspace, moves: &[FileMove]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Takes files of parked work out of the user's index. Nothing was staged when the work began, and the work has what was staged since.
+fn unstage_files(workspace: &DevelopmentWorkspace, moves: &[FileMove]) -> Result<(), WorkspaceError> {
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    if moves.is_empty() || !has_staged_files(&repository)? {
+        return Ok(());
+    }
+    let paths: Vec<Vec<u8>> = moves.iter().map(|file_move| file_move.path.clone()).collect();
+    let mut command = repository.checkout_command(&repository.layout.work_tree_top);
+    command.args(["reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
+    run_checked(command, Some(join_with_nul(&paths))).map(drop)
 }
 
 /// Whether all directories above a path are directories of the tree itself, or do not exist yet.

@@ -55,7 +55,7 @@ pub(crate) fn rebase_workspace(
         return begin_anew(workspace, onto);
     }
     if workspace.record.place == DevelopmentPlace::InPlace {
-        return Err(WorkspaceError::new_refusal("work in the checkout itself cannot be rebased; merge it by hand"));
+        return follow_checkout(workspace, &old_tip, onto);
     }
     control_git.create_commit_index()?;
     let ready = workspace.stage_commit()?;
@@ -104,6 +104,38 @@ fn begin_anew(mut workspace: DevelopmentWorkspace, tip: &CommitId) -> Result<Reb
     workspace.record.base = tip.clone();
     workspace.save_record()?;
     Ok(RebaseOutcome::Rebased { commit: tip.clone() })
+}
+
+/// Has work in the checkout follow a commit that was made there meanwhile. The files have both already, so none of them changes.
+fn follow_checkout(
+    mut workspace: DevelopmentWorkspace,
+    old_tip: &CommitId,
+    onto: &CommitId,
+) -> Result<RebaseOutcome, WorkspaceError> {
+    let repository = UserRepository::open_around(&workspace.record.project_root)?;
+    let base = workspace.record.base.clone();
+    let follows = repository.is_true(["merge-base", "--is-ancestor", base.as_str(), onto.as_str()])?;
+    if !follows || repository.find_commit("HEAD")?.as_ref() != Some(onto) {
+        return Err(WorkspaceError::new_refusal(format!(
+            "the branch was moved to {}, which does not follow the commit that the work in your checkout began with",
+            onto.short_hex()
+        )));
+    }
+    let control_git = workspace.control_git();
+    control_git.create_commit_index()?;
+    let ready = workspace.stage_commit()?;
+    let description = control_git.run(["show", "-s", "--no-show-signature", "--format=%B", old_tip.as_str()])?;
+    let message = String::from_utf8_lossy(&description).into_owned();
+    let new_tip = write_commit(new_commit_command(&repository, &control_git), &ready.tree, onto, &message)?;
+    control_git.run(["read-tree", "-i", "-m", base.as_str(), onto.as_str()])?;
+    control_git.remember_unchanged_files()?;
+    control_git.run(["update-ref", WORK_BRANCH, new_tip.as_str()])?;
+    control_git.set_head(onto)?;
+    workspace.record.base = onto.clone();
+    workspace.record.converts_content = true;
+    workspace.save_record()?;
+    workspace.publish_commit(&repository, &new_tip)?;
+    Ok(RebaseOutcome::Rebased { commit: new_tip })
 }
 
 /// Puts the result of a rebase in place, if there is one that is not in place yet. Every step can be repeated.

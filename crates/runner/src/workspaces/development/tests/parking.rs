@@ -142,10 +142,19 @@ fn files_beside_the_work_do_not_keep_it_from_being_parked() {
 
 #[test]
 fn commits_of_the_user_are_not_put_back() {
-    let (project, _) = with_work();
+    let (project, commit) = with_work();
     project.git(&["commit", "-q", "-m", "mine", "a.txt"]);
-    assert_eq!(move_work(&project, ParkMode::Park), ParkOutcome::InTheWay { paths: vec!["a.txt".into()] });
+    assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
     assert_eq!(project.read("a.txt"), "by the agent\n");
+    assert_eq!(status(&project), "");
+}
+
+#[test]
+fn what_was_staged_meanwhile_is_part_of_the_work() {
+    let (project, commit) = with_work();
+    project.git(&["add", "-A"]);
+    assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
+    assert_eq!(status(&project), "");
 }
 
 #[test]
