@@ -122,9 +122,9 @@ impl StoryKey {
         let bare_key = strip_story_word(&story_key.written);
         let mut segments = bare_key.splitn(4, '-');
         if let (Some(first), Some(second), Some(third)) = (segments.next(), segments.next(), segments.next())
-            && let Some(epic) = EpicId::parse(&format!("{first}-{second}")).filter(|epic| epics.contains(epic))
             && first.starts_with(|character: char| character.is_ascii_digit())
             && let Some((number, letter)) = parse_lettered_number(third)
+            && let Some(epic) = EpicId::parse(&format!("{first}-{second}")).filter(|epic| epics.contains(epic))
         {
             let slug = segments.next().unwrap_or_default().into();
             return Some(StoryKey { number: Some(StoryNumber { epic, number, letter }), slug, ..story_key });

@@ -202,7 +202,7 @@ fn match_word(text: &str, word: &str) -> Option<usize> {
         let (_, text_char) = text_chars.next()?;
         let is_same = match word_char {
             '-' => matches!(text_char, '-' | '_' | ' '),
-            _ => text_char.to_lowercase().eq(word_char.to_lowercase()),
+            _ => is_same_letter(text_char, word_char),
         };
         if !is_same {
             return None;
@@ -210,6 +210,15 @@ fn match_word(text: &str, word: &str) -> Option<usize> {
     }
     let word_end = text_chars.next().map_or(text.len(), |(index, _)| index);
     is_word_end(&text[word_end..]).then_some(word_end)
+}
+
+/// Whether a character is a letter of a state word, which is in lower case. Boards have hundreds of states, and each of them is compared
+/// with all words: the letters of ASCII must be fast.
+fn is_same_letter(text_char: char, word_letter: char) -> bool {
+    match text_char.is_ascii() {
+        true => text_char.to_ascii_lowercase() == word_letter,
+        false => text_char.to_lowercase().eq([word_letter]),
+    }
 }
 
 /// Whether a word ends here: `done-ish` and `reviewed` are other words.
@@ -364,6 +373,9 @@ mod tests {
             ("WIP", Some(StoryStatus::InProgress)),
             ("not_started", Some(StoryStatus::Backlog)),
             ("已完成", Some(StoryStatus::Done)),
+            ("PRÊT", Some(StoryStatus::ReadyForDev)),
+            ("ГОТОВО", Some(StoryStatus::Done)),
+            ("bacKlog", Some(StoryStatus::Backlog)),
             ("En cours d'implémentation", Some(StoryStatus::InProgress)),
             ("done-ish", None),
             ("reviewed", None),

@@ -2,6 +2,8 @@
 
 pub(crate) mod sprint;
 mod sprint_forecast;
+mod sprint_next;
+pub(crate) mod sprint_runs;
 
 use tribunal_bmad::{
     board::{self, Board},

@@ -84,7 +84,7 @@ mod tests {
         profile  dist
         rustc    rustc 1.95.0
         sqlite   3.51.0
-        journal  format 4, entries 1
+        journal  format 5, entries 1
         ");
     }
 

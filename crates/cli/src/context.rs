@@ -79,6 +79,7 @@ impl CommandContext {
                 ColourChoice::Auto => is_terminal && !has_no_colour,
             },
             max_columns: width,
+            cuts_lines: false,
         };
         Ok(CommandContext {
             current_directory,
@@ -368,7 +369,7 @@ fn terminal_width(terminal_fd: impl AsFd) -> Option<usize> {
 pub(crate) fn find_run(store: &Store, typed_run: &str) -> Result<RunId, UserError> {
     if let Some((typed_parent, child_name)) = typed_run.rsplit_once('/') {
         let parent_id = find_run(store, typed_parent)?;
-        let parent_view = RunView::from_entries(&store.read_entries(&parent_id, 0)?);
+        let parent_view = store.read_view(&parent_id)?;
         return match parent_view.children.get(child_name) {
             Some(standing) => Ok(standing.run.clone()),
             None => Err(UserError::usage(format!("run {parent_id} has no child run named `{child_name}`"))

@@ -37,6 +37,7 @@ mod step_list;
 mod story;
 mod style;
 pub mod tables;
+mod taken_work;
 mod terminal_text;
 mod text_table;
 #[cfg(feature = "toy-workflow")]
@@ -58,6 +59,7 @@ pub use next_steps::suggest_next_steps;
 pub use review::{FindingsExport, Ruling, RulingIndex, describe_confidence};
 pub use session::describe_session_event;
 pub use style::{Screen, TextStyle};
+pub use taken_work::{TakenState, WaitingWork, apply_taken_work};
 pub use terminal_text::{clean_block, clean_line, escape_json, escape_line};
 pub use user_messages::{describe_undelivered, find_messages, list_unheard_messages};
 pub use verbose::VerboseReporter;

@@ -26,11 +26,17 @@ impl LineBuffer {
 
     /// Draws one line behind `indent` blanks.
     pub(crate) fn write_line(&mut self, indent: usize, line_text: &str) {
+        let cut_line = self.screen.cut_lines(&format!("{:indent$}{line_text}", ""));
+        self.write_whole_line(0, &cut_line);
+    }
+
+    /// Draws one line behind `indent` blanks and never cuts it, because the user copies what is in it.
+    pub(crate) fn write_whole_line(&mut self, indent: usize, line_text: &str) {
         self.has_lines = true;
         self.text.push_str(&format!("{:indent$}{line_text}\n", ""));
     }
 
-    /// Draws lines that are finished, with their line ends.
+    /// Draws lines that are finished, with their line ends. They are never cut: most of them are commands.
     pub(crate) fn write_block(&mut self, finished_lines: &str) {
         self.text.push_str(finished_lines);
     }

@@ -203,7 +203,7 @@ impl<W: Write> LineReporter<W> {
             self.lines.write_wrapped(2, TextStyle::Plain, &format!("remaining: {remaining_text}"));
         }
         for file_line in kind_table::list_file_lines(&self.run_view) {
-            self.lines.write_line(2, &file_line);
+            self.lines.write_whole_line(2, &file_line);
         }
         for open_decision in self.run_view.open_decisions() {
             let question_text = format!("question {}: {}", open_decision.id, open_decision.question);
@@ -316,7 +316,7 @@ impl<W: Write> Reporter for LineReporter<W> {
     }
 
     fn report_progress(&mut self, progress: &AgentProgress) -> io::Result<()> {
-        if self.mode < DisplayMode::Streaming {
+        if self.mode < DisplayMode::Streaming || progress.is_output {
             return Ok(());
         }
         let worker_name = self.run_lines.name_worker(&progress.task_key);

@@ -104,11 +104,12 @@ impl<W: Write> MultiRunReporter<W> {
         self.run_label.set_run(run_id);
     }
 
-    pub(crate) fn set_mode(&mut self, mode: DisplayMode) {
+    pub fn set_mode(&mut self, mode: DisplayMode) {
         self.line_reporter.set_mode(mode);
     }
 
-    pub(crate) fn set_screen(&mut self, screen: Screen) {
+    /// Adapts to a screen of another size.
+    pub fn set_screen(&mut self, screen: Screen) {
         self.line_reporter.set_screen(self.run_label.screen_behind(&screen));
         self.screen = screen;
     }
@@ -125,11 +126,11 @@ impl<W: Write> MultiRunReporter<W> {
     }
 
     /// Writes a notice whose lines are wrapped to the room behind the label, with their own indents.
-    pub(crate) fn write_wrapped_notice(&mut self, notice_text: &str) -> io::Result<()> {
+    pub fn write_wrapped_notice(&mut self, notice_text: &str) -> io::Result<()> {
         let line_screen = self.run_label.screen_behind(&self.screen);
         let wrap_line = |notice_line: &str| {
             let indent = notice_line.len() - notice_line.trim_start().len();
-            line_screen.wrap_hanging(indent, indent + 2, notice_line)
+            line_screen.cut_lines(&line_screen.wrap_hanging(indent, indent + 2, notice_line))
         };
         let wrapped_lines: Vec<String> = notice_text.lines().map(wrap_line).collect();
         self.write_notice(&wrapped_lines.join("\n"))
@@ -258,6 +259,7 @@ pub(crate) fn describe_outcome(outcome: Option<RunOutcome>) -> (TextStyle, &'sta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{line_buffer::LineBuffer, style::LineMark, terminal_text::painted_width};
 
     fn make_labels(subject_names: &[&str]) -> Vec<RunLabel> {
         RunLabel::for_subjects(&subject_names.iter().map(|subject_name| subject_name.to_string()).collect::<Vec<_>>())
@@ -285,6 +287,31 @@ mod tests {
         reporter.write_notice("one\n\ntwo").unwrap();
         let written_text = String::from_utf8(reporter.writer).unwrap();
         assert_eq!(written_text, "\x1b[35mplan     \x1b[0m │ one\n\x1b[35mplan     \x1b[0m │ two\n");
+    }
+
+    #[test]
+    fn lines_of_a_run_are_cut_at_the_width_that_the_screen_has_now() {
+        let run_label = make_labels(&["story-1-2-sift"]).remove(0);
+        let screen =
+            |columns| Screen { use_colour: true, max_columns: Some(columns), cuts_lines: true, ..Screen::default() };
+        let mut reporter = MultiRunReporter::new(Vec::new(), screen(120), DisplayMode::default(), run_label);
+        let long_notice = format!("審査 a notice about {} and more", "a/very/long/path".repeat(9));
+        // A window may become narrower, and wider again.
+        for columns in [120, 44, 30, 80, 24] {
+            reporter.set_screen(screen(columns));
+            reporter.write_wrapped_notice(&long_notice).unwrap();
+            let mark = LineMark::STARTED;
+            let line_buffer_screen = reporter.run_label.screen_behind(&reporter.screen);
+            let mut lines = LineBuffer::new(line_buffer_screen);
+            lines.write_marked(2, mark, &long_notice);
+            lines.write_worker_line(mark, "develop", &long_notice);
+            reporter.write_notice(&lines.take_text()).unwrap();
+            let written_text = String::from_utf8(reporter.take_output()).unwrap();
+            for written_line in written_text.lines() {
+                assert!(painted_width(written_line) < columns, "{columns}: {written_line:?}");
+            }
+            assert!(written_text.contains('…'), "{written_text:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use tribunal_core::{
         reason::{RunOutcome, RunReason},
         view::{RunPhase, RunView},
     },
+    sprint::standing::StoryStanding,
 };
 
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
     run_standing::{RunStanding, RunState, is_driven_by_session},
     step_list::{NextStep, answer_step},
 };
+
+/// What the names of a sprint's child runs begin with; the key of the story follows.
+pub(crate) const STORY_CHILD_PREFIX: &str = "story-";
 
 /// Suggests the commands that the user is likely to type next, each with its explanation in parentheses.
 pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<String> {
@@ -70,6 +74,9 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
                 steps.push(run_step("discard", "give up this run"));
             }
         }
+        RunPhase::Parked(summary) if summary.reason == RunReason::CheckoutNotReady => {
+            steps.push(resume_step("once your checkout is ready"));
+        }
         RunPhase::Parked(summary) => {
             let has_failed = summary.outcome == Some(RunOutcome::Failed);
             let cause_advice = advise_on_causes(run_id, &summary.causes, program_name);
@@ -104,9 +111,10 @@ fn is_asking_child(run_view: &RunView, standing: &ChildStanding) -> bool {
     let Some(ChildOutcome::Waiting(report)) = &standing.outcome else { return false };
     match report.outcome {
         // These wait for something else than an answer.
-        Some(RunOutcome::Waiting) => {
-            !matches!(report.reason, RunReason::Baseline | RunReason::InSession | RunReason::OnOwnBranch)
-        }
+        Some(RunOutcome::Waiting) => !matches!(
+            report.reason,
+            RunReason::Baseline | RunReason::InSession | RunReason::OnOwnBranch | RunReason::CheckoutNotReady
+        ),
         // A story asks about its limit. Other children leave that to their parent.
         Some(RunOutcome::Halted) => run_view.as_sprint().is_some(),
         _ => false,
@@ -122,15 +130,20 @@ pub(crate) fn merge_command(branch: &str) -> String {
 fn list_merge_steps(run_view: &RunView) -> Vec<NextStep> {
     let merge_step =
         |branch: &str| NextStep::new(merge_command(branch), "take the work, once nothing of yours is in the way");
-    if let (Some(story_view), RunPhase::Finished(summary)) = (run_view.as_story(), &run_view.phase) {
-        let branch = story_view.summary.landed_on.as_deref();
+    if let (Some(_), RunPhase::Finished(summary)) = (run_view.as_story(), &run_view.phase) {
+        // The text names no branch any more once the branch is gone.
+        let branch = find_waiting_branch(&summary.detail);
         return branch.filter(|_| summary.reason == RunReason::OnOwnBranch).map(merge_step).into_iter().collect();
     }
-    if run_view.as_sprint().is_none() {
-        return Vec::new();
-    }
-    let waiting_branches = run_view.children.values().filter_map(|standing| match &standing.outcome {
-        Some(ChildOutcome::Ended(report)) if report.reason == RunReason::OnOwnBranch => {
+    let Some(sprint_view) = run_view.as_sprint() else { return Vec::new() };
+    // Once the board says that a story is done, its branch is merged, although its run still says otherwise.
+    let is_done = |child_name: &str| {
+        let story_key = child_name.strip_prefix(STORY_CHILD_PREFIX);
+        let mut rows = sprint_view.summary.stories.iter();
+        rows.any(|row| Some(row.story.as_str()) == story_key && row.standing == StoryStanding::Done)
+    };
+    let waiting_branches = run_view.children.iter().filter_map(|(child_name, standing)| match &standing.outcome {
+        Some(ChildOutcome::Ended(report)) if report.reason == RunReason::OnOwnBranch && !is_done(child_name) => {
             find_waiting_branch(&report.detail)
         }
         _ => None,

@@ -37,7 +37,7 @@ pub(crate) fn describe_reason(reason: RunReason, detail: &str) -> String {
     match reason {
         _ if detail_text.is_empty() || detail_text == reason_text => reason_text.to_string(),
         // These details say everything that the reason says.
-        RunReason::GoalMet | RunReason::Environment => detail_text,
+        RunReason::GoalMet | RunReason::Environment | RunReason::CheckoutNotReady => detail_text,
         // These are sentences, the others are short.
         RunReason::Rounds | RunReason::PanelDegraded => format!("{reason_text}; {detail_text}"),
         _ if detail_text.contains('(') => format!("{reason_text}; {detail_text}"),

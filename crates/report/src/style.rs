@@ -1,6 +1,6 @@
 //! Colours and line widths. The binary asks the terminal for both and passes them in.
 
-use crate::terminal_text::{clean_line, display_width, truncate_to_width};
+use crate::terminal_text::{clean_line, display_width, truncate_painted, truncate_to_width};
 
 /// How to draw: with or without colour, and at most how many columns wide.
 #[derive(Clone, Debug)]
@@ -10,11 +10,13 @@ pub struct Screen {
     pub use_colour: bool,
     /// The number of columns; `None` if the output is not a terminal, and then lines are not cut.
     pub max_columns: Option<usize>,
+    /// Whether a line that is still too wide after wrapping is cut. Otherwise it runs over the edge.
+    pub cuts_lines: bool,
 }
 
 impl Default for Screen {
     fn default() -> Self {
-        Screen { program_name: "tribunal".into(), use_colour: false, max_columns: None }
+        Screen { program_name: "tribunal".into(), use_colour: false, max_columns: None, cuts_lines: false }
     }
 }
 
@@ -143,6 +145,14 @@ impl Screen {
     /// Returns whether a line of this width fits on the screen.
     pub(crate) fn fits_line(&self, line_columns: usize) -> bool {
         self.max_columns.is_none_or(|columns| line_columns < columns)
+    }
+
+    /// Cuts the lines of a finished text that are wider than the screen, if this screen does that. Colour codes take no columns.
+    pub(crate) fn cut_lines(&self, finished_text: &str) -> String {
+        let Some(max_columns) = self.max_columns.filter(|_| self.cuts_lines) else { return finished_text.to_string() };
+        // One column stays free, as in wrapped lines.
+        let cut_line = |text_line: &str| truncate_painted(text_line, max_columns.saturating_sub(1));
+        finished_text.split('\n').map(cut_line).collect::<Vec<_>>().join("\n")
     }
 
     /// Cuts `plain_text` to one line that fits behind `used_columns` columns.

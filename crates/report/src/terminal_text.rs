@@ -98,6 +98,49 @@ pub(crate) fn display_width(shown_text: &str) -> usize {
     shown_text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
+/// The width of a line that we painted; our own colour codes take no columns.
+pub(crate) fn painted_width(painted_line: &str) -> usize {
+    let mut escape_parts = painted_line.split('\x1b');
+    let first_width = escape_parts.next().map_or(0, display_width);
+    first_width
+        + escape_parts
+            .map(|escape_part| escape_part.split_once('m').map_or(0, |(_, visible_text)| display_width(visible_text)))
+            .sum::<usize>()
+}
+
+/// Cuts a line that we painted like [`truncate_to_width`]. All colour codes stay, so that no colour runs into the next line.
+pub(crate) fn truncate_painted(painted_line: &str, max_columns: usize) -> String {
+    if painted_width(painted_line) <= max_columns {
+        return painted_line.to_string();
+    }
+    let mut cut_line = String::new();
+    let mut used_columns = 0;
+    let mut is_cut = false;
+    for (part_index, painted_part) in painted_line.split('\x1b').enumerate() {
+        let visible_text = match painted_part.split_once('m') {
+            Some((colour_code, visible_text)) if part_index > 0 => {
+                cut_line.push_str(&format!("\x1b{colour_code}m"));
+                visible_text
+            }
+            _ => painted_part,
+        };
+        for character in visible_text.chars() {
+            if is_cut {
+                break;
+            }
+            used_columns += character.width().unwrap_or(0);
+            // The last column is reserved for the ellipsis.
+            is_cut = used_columns >= max_columns;
+            match is_cut {
+                true if max_columns > 0 => cut_line.push('…'),
+                true => {}
+                false => cut_line.push(character),
+            }
+        }
+    }
+    cut_line
+}
+
 /// Returns as much of `full_text` as fits into `max_columns` columns, with an ellipsis where something was cut. The cut is
 /// between two words if that keeps most of the text.
 pub(crate) fn truncate_to_width(full_text: &str, max_columns: usize) -> String {

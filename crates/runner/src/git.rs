@@ -184,6 +184,12 @@ impl GitRepository {
         Ok(repository)
     }
 
+    /// Opens a repository for queries about commits, branches and the index only. They read no file of the checkout, so no filter can
+    /// run, and git is not started to find out about filters.
+    pub fn for_history(project_root: &Path) -> GitRepository {
+        GitRepository { work_tree_root: project_root.to_path_buf(), filter_overrides: Vec::new() }
+    }
+
     pub fn work_tree_root(&self) -> &Path {
         &self.work_tree_root
     }
@@ -244,23 +250,25 @@ impl GitRepository {
         if command_output.succeeded {
             return Ok(command_output.stdout);
         }
-        let shown_root = self.work_tree_root.display().to_string();
-        let message = command_output
-            .stderr
-            .lines()
-            .find(|stderr_line| !stderr_line.trim().is_empty())
-            .unwrap_or("no error message")
-            .to_string();
-        // Git has no distinct exit codes for these cases, so its message is all there is to tell them apart.
-        Err(if message.contains("not a git repository") {
-            GitError::NoRepository { root: shown_root }
+        let message = command_output.first_message();
+        Err(self.find_repository_problem(message).unwrap_or_else(|| GitError::CommandFailed {
+            what: subcommand,
+            said: if message.is_empty() { "no error message".to_string() } else { message.to_string() },
+        }))
+    }
+
+    /// Finds out from git's message whether it cannot work with the repository at all. Git has no distinct exit codes for that.
+    pub fn find_repository_problem(&self, message: &str) -> Option<GitError> {
+        let root = self.work_tree_root.display().to_string();
+        if message.contains("not a git repository") {
+            Some(GitError::NoRepository { root })
         } else if message.contains("bare repository") || message.contains("must be run in a work tree") {
-            GitError::BareRepository { root: shown_root }
+            Some(GitError::BareRepository { root })
         } else if message.contains("dubious ownership") {
-            GitError::UntrustedOwner { root: shown_root }
+            Some(GitError::UntrustedOwner { root })
         } else {
-            GitError::CommandFailed { what: subcommand, said: message }
-        })
+            None
+        }
     }
 
     /// Runs a command and returns its output together with whether git succeeded.
@@ -324,6 +332,13 @@ pub(crate) struct GitOutput {
     pub succeeded: bool,
     pub stdout: Vec<u8>,
     pub stderr: String,
+}
+
+impl GitOutput {
+    /// The first line that git wrote to stderr; empty if there is none.
+    fn first_message(&self) -> &str {
+        self.stderr.lines().find(|stderr_line| !stderr_line.trim().is_empty()).unwrap_or_default()
+    }
 }
 
 /// Returns the output of a query that prints a single line.

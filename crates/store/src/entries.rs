@@ -7,6 +7,7 @@ use tribunal_core::engine::{
     event::{JournalEntry, RunEvent, UnknownEvent},
     ids::{Hash, RunId},
     timestamp::Timestamp,
+    view::RunView,
 };
 
 use crate::{
@@ -28,7 +29,22 @@ const KINDS_OF_STRETCH: [&str; 2] = ["boundary", "effect_started"];
 impl Store {
     /// Reads the entries of a run after number `after_seq`, in order. Each one is checked to be what was recorded.
     pub fn read_entries(&self, run_id: &RunId, after_seq: u64) -> Result<Vec<JournalEntry>, StoreError> {
-        self.read_checked(run_id, after_seq, |_| true)
+        let mut entries = Vec::new();
+        self.visit_checked(run_id, after_seq, |_| true, |entry| entries.push(entry))?;
+        Ok(entries)
+    }
+
+    /// Builds the view of a run from all of its entries. Only one of them is in memory at a time: a sprint has tens of thousands.
+    pub fn read_view(&self, run_id: &RunId) -> Result<RunView, StoreError> {
+        let mut run_view = RunView::default();
+        self.visit_checked(run_id, 0, |_| true, |entry| run_view.apply_entry(&entry))?;
+        Ok(run_view)
+    }
+
+    /// Whether a run waits for the user although nothing would continue it, because of the run that it belongs to.
+    pub fn is_left_behind(&self, run_view: &RunView) -> Result<bool, StoreError> {
+        let Some(parent) = &run_view.parent else { return Ok(false) };
+        Ok(run_view.is_left_by(&self.read_view(&parent.run)?))
     }
 
     /// Reads what resuming a run needs of its journal: everything since the last boundary, and the earlier entries that a view
@@ -42,32 +58,36 @@ impl Store {
             .prepare_cached(boundary_sql)
             .and_then(|mut statement| statement.query_row([run_id.as_str()], |row| row.get(0)))
             .map_err(|cause| self.database_error(cause))?;
-        self.read_checked(run_id, 0, |raw_entry| {
+        let is_wanted = |raw_entry: &RawEntry| {
             raw_entry.seq >= boundary_seq || !KINDS_OF_STRETCH.contains(&raw_entry.kind.as_str())
-        })
+        };
+        let mut entries = Vec::new();
+        self.visit_checked(run_id, 0, is_wanted, |entry| entries.push(entry))?;
+        Ok(entries)
     }
 
-    fn read_checked(
+    /// Passes the entries of a run after number `after_seq` on, in order, if they are wanted. All of them are checked.
+    fn visit_checked(
         &self,
         run_id: &RunId,
         after_seq: u64,
         is_wanted: impl Fn(&RawEntry) -> bool,
-    ) -> Result<Vec<JournalEntry>, StoreError> {
+        mut visit_entry: impl FnMut(JournalEntry),
+    ) -> Result<(), StoreError> {
         let mut chain_reader = self.start_chain(run_id, after_seq)?;
         let select_sql = format!("{} WHERE e.run = ?1 AND e.seq > ?2 ORDER BY e.seq", self.select_raw());
         let mut statement = self.reader.prepare_cached(&select_sql).map_err(|cause| self.database_error(cause))?;
         let mut rows = statement
             .query(params![run_id.as_str(), after_seq])
             .map_err(|cause| self.unreadable_entry(&chain_reader, cause))?;
-        let mut entries = Vec::new();
         while let Some(row) = rows.next().map_err(|cause| self.unreadable_entry(&chain_reader, cause))? {
             let raw_entry = read_raw_entry(row).map_err(|cause| self.unreadable_entry(&chain_reader, cause))?;
             chain_reader.check_next(&raw_entry).map_err(|damaged| self.run_damage(damaged))?;
             if is_wanted(&raw_entry) {
-                entries.push(self.decode_entry(run_id, raw_entry)?);
+                visit_entry(self.decode_entry(run_id, raw_entry)?);
             }
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// Begins to follow the chain of a run after an entry that was read before.

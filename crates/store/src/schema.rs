@@ -10,7 +10,7 @@ use crate::error::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     "
     CREATE TABLE events (
         run     TEXT    NOT NULL,
@@ -52,6 +52,9 @@ const MIGRATIONS: [&str; 4] = [
     "
     ALTER TABLE events ADD COLUMN chain TEXT;       -- a hash of the entry and of the chain before it
     ALTER TABLE events ADD COLUMN has_texts INTEGER NOT NULL DEFAULT 0;  -- 1: long texts in it are blobs
+",
+    "
+    CREATE INDEX run_starts ON events (wall_ms, run) WHERE seq = 1;
 ",
 ];
 /// The first format whose entries are chained.

@@ -130,6 +130,17 @@ impl Store {
         Ok(Store { journal_path, reader, writer: Some(writer), format: JOURNAL_FORMAT })
     }
 
+    /// Opens a journal for writing that this process has opened before. The ends of its runs are not looked at again: with hundreds of runs
+    /// that takes longer than everything else.
+    pub fn reopen_store(directory: &Path) -> Result<Store, StoreError> {
+        Store::open_with_timeout(directory, BUSY_TIMEOUT)
+    }
+
+    /// Does the same for reading only.
+    pub fn reopen_read_only(directory: &Path) -> Result<Store, StoreError> {
+        Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)
+    }
+
     /// Opens for reading only, also a file that a newer build has written. A journal in which a run ends too early is not opened.
     pub fn open_read_only(directory: &Path) -> Result<Store, StoreError> {
         let store = Store::open_read_only_with_timeout(directory, BUSY_TIMEOUT)?;
@@ -241,6 +252,18 @@ impl Store {
         let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
         statement
             .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
+            .and_then(Iterator::collect)
+            .map_err(|cause| self.database_error(cause))
+    }
+
+    /// Lists the runs whose names begin with a prefix, oldest first.
+    pub fn list_named_runs(&self, name_prefix: &str) -> Result<Vec<RunId>, StoreError> {
+        // A run that begins with the prefix sorts between it and the prefix with the last character behind it.
+        let select_sql =
+            "SELECT run FROM events WHERE run >= ?1 AND run < ?1 || char(1114111) AND seq = 1 ORDER BY wall_ms, run";
+        let mut statement = self.reader.prepare_cached(select_sql).map_err(|cause| self.database_error(cause))?;
+        statement
+            .query_map([name_prefix], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database_error(cause))
     }

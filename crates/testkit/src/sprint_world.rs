@@ -50,6 +50,8 @@ pub enum StoryEnd {
     Abandoned,
     /// Its environment fails once; then it is done.
     BreaksOnce,
+    /// Files of the user are in its way once; then it is done.
+    MeetsFilesOnce,
     /// Its run breaks off once; then it is done.
     CrashesOnce,
     /// The user stops its run; continued, it is done.
@@ -182,6 +184,11 @@ impl SprintWorld {
         SprintWorld { dice: Some(dice), ..SprintWorld::new(stories) }
     }
 
+    /// Has the user do a story without the sprint.
+    pub fn finish_by_hand(&mut self, key: &str) {
+        self.stories.iter_mut().filter(|story| story.key == key).for_each(|story| story.is_done = true);
+    }
+
     pub fn is_done(&self, key: &str) -> bool {
         self.stories.iter().any(|story| story.key == key && story.is_done)
     }
@@ -205,7 +212,7 @@ impl SprintWorld {
         self.used.values().sum()
     }
 
-    fn read_board(&self) -> SprintFacts {
+    fn read_board(&self, watched: &[String]) -> SprintFacts {
         let open: Vec<OpenStory> = self
             .stories
             .iter()
@@ -224,7 +231,9 @@ impl SprintWorld {
         let is_finished = |epic: &str| self.stories.iter().all(|story| story.is_done || story.epic() != epic);
         let epics: BTreeSet<&str> = self.stories.iter().map(BoardStory::epic).collect();
         let finished_epics = epics.into_iter().filter(|epic| is_finished(epic)).map(String::from).collect();
-        SprintFacts { open, open_count, done_count, finished_epics, ..SprintFacts::default() }
+        let is_done = |key: &&String| self.stories.iter().any(|story| story.is_done && story.key == **key);
+        let done = watched.iter().filter(is_done).cloned().collect();
+        SprintFacts { open, open_count, done_count, done, finished_epics, ..SprintFacts::default() }
     }
 
     fn plan_story(&mut self, key: &str) -> StoryPlanning {
@@ -291,6 +300,7 @@ impl SprintWorld {
             StoryEnd::Asks | StoryEnd::Abandoned if is_first => ChildOutcome::Waiting(report(RunReason::Blocked)),
             StoryEnd::Abandoned => ChildOutcome::Ended(report(RunReason::Abandoned)),
             StoryEnd::BreaksOnce if is_first => ChildOutcome::Waiting(report(RunReason::Environment)),
+            StoryEnd::MeetsFilesOnce if is_first => ChildOutcome::Waiting(report(RunReason::CheckoutNotReady)),
             StoryEnd::StopsOnce if is_first => ChildOutcome::Waiting(report(RunReason::Stopped)),
             StoryEnd::CrashesOnce if is_first => ChildOutcome::Failed(FailedChild {
                 run: Some(run.clone()),
@@ -364,9 +374,9 @@ fn is_resolved(outcome: &ChildOutcome) -> bool {
 impl SimulatedWorld for SprintWorld {
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
-            Effect::ReadSprint(_) => Reply::ReadSprint(match self.roll_fault() {
+            Effect::ReadSprint(request) => Reply::ReadSprint(match self.roll_fault() {
                 true => Fault::new(FaultKind::World, "the board is locked").into(),
-                false => SprintReading::Read(Box::new(self.read_board())),
+                false => SprintReading::Read(Box::new(self.read_board(&request.watched))),
             }),
             Effect::PlanStory(plan_story) => Reply::PlanStory(self.plan_story(&plan_story.story)),
             Effect::RunChild(run_child) => Reply::RunChild(self.run_child(&ask.effect_key, run_child)),

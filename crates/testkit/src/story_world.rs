@@ -1,6 +1,8 @@
 //! A world for stories: a workspace in memory, agents that follow a script or the dice, checks, reviews, commits and a branch. It
 //! panics if work lands that is not done.
 
+use std::mem;
+
 use tribunal_core::{
     decisions::{decision::Decision, user_request::UserRequest},
     development::{
@@ -98,6 +100,8 @@ pub struct StoryScript {
     pub is_developed: bool,
     /// What comes of attempts to put parked work back. Empty: it is put back.
     pub returns: Vec<ParkOutcome>,
+    /// What rebases find on the branch: a merge of the user's, and whether it has the tests. Empty: the work is replayed.
+    pub merges: Vec<bool>,
 }
 
 /// A workspace with a story in it.
@@ -115,6 +119,8 @@ pub struct StoryWorld {
     needs_review: bool,
     work: StoryDeeds,
     open_decision: Option<Decision>,
+    /// What the user sent last: it stays in the inbox until it is recorded.
+    sent: Vec<UserRequest>,
 }
 
 /// What has been done so far.
@@ -169,6 +175,7 @@ impl StoryWorld {
             needs_review: true,
             work,
             open_decision: None,
+            sent: Vec::new(),
         }
     }
 
@@ -370,6 +377,24 @@ impl StoryWorld {
         })
     }
 
+    fn rebase_work(&mut self, onto: &CommitId) -> Reply {
+        if !self.script.merges.is_empty() {
+            self.work.parts.has_tests = self.script.merges.remove(0);
+            return Reply::Rebase(RebaseOutcome::Rebased { commit: onto.clone() });
+        }
+        Reply::Rebase(match self.is_random() && self.dice.roll_percent(30) {
+            true => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
+            false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
+        })
+    }
+
+    /// What is in the inbox: what was sent before and is not recorded, or what the user sends now.
+    fn take_requests(&mut self, is_asked_again: bool) -> Vec<UserRequest> {
+        let unrecorded = if is_asked_again { mem::take(&mut self.sent) } else { Vec::new() };
+        self.sent = if unrecorded.is_empty() { self.user_requests() } else { unrecorded };
+        self.sent.clone()
+    }
+
     /// What the user sends: the next scripted answer, if a question is open.
     fn user_requests(&mut self) -> Vec<UserRequest> {
         if let Some(child) = self.work.waiting_child.take_if(|_| self.open_decision.is_none()) {
@@ -405,11 +430,11 @@ impl SimulatedWorld for StoryWorld {
             }
             Effect::Checks(run_checks) => self.run_checks(run_checks),
             Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
+            Effect::Integrate(integrate) if integrate.only_looks => {
+                Reply::Integrate(IntegrateOutcome::Moved { tip: CommitId::new("moved") })
+            }
             Effect::Integrate(_) => self.integrate_work(),
-            Effect::Rebase(_) => Reply::Rebase(match self.is_random() && self.dice.roll_percent(30) {
-                true => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
-                false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
-            }),
+            Effect::Rebase(rebase) => self.rebase_work(&rebase.onto),
             Effect::ParkWork(park) => self.work.parked.move_work(park, &mut self.script, &mut self.dice),
             Effect::ReadChange(read_change) => change_reply(read_change, "src/a.rs"),
             Effect::RunChild(run_child) => self.review_child(&run_child.name),
@@ -420,8 +445,8 @@ impl SimulatedWorld for StoryWorld {
             }
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
-            Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.user_requests() }),
-            Effect::Wait(wait) => return end_wait(wait, self.user_requests(), ask.resumed),
+            Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.take_requests(ask.resumed) }),
+            Effect::Wait(wait) => return end_wait(wait, self.take_requests(ask.resumed), ask.resumed),
             other => samples::failed_effect_reply(other.kind()),
         };
         EffectResult::Reply(reply)

@@ -2,15 +2,19 @@
 //!
 //! [`edit`] moves entries, [`next_action`] finds what would run next. Files are read and written by the runner. [`shapes`]
 //! finds the entries, in BMAD's own form and in others that users have. A line that is no valid YAML is left out and reported
-//! ([`tolerant`]); of two lines with the same key and different states neither holds, since that must not be guessed.
+//! ([`tolerant`]); of two lines with the same key and different states neither holds, since that must not be guessed ([`twins`]).
 
 mod consistency;
 pub mod edit;
 pub mod next_action;
 mod shapes;
 mod tolerant;
+mod twins;
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    ops::Range,
+};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,12 +23,12 @@ use crate::{
     config::ProjectFolders,
     epic_id::EpicId,
     keys::{BoardKey, StoryKey},
-    problem::{FileProblem, ProblemWeight},
+    problem::FileProblem,
     states::{EpicStatus, ParkedState, RetroStatus, StateMeaning, StoryStatus},
     yaml::{self, YamlContent, YamlNode},
 };
 use shapes::{EntryRole, ShapedEntry};
-use tolerant::{OmittedLine, TolerantTree};
+use tolerant::TolerantTree;
 
 /// The board's file name, in the folder for implementation artifacts.
 pub const BOARD_FILE: &str = "sprint-status.yaml";
@@ -81,7 +85,8 @@ pub struct BoardEntry {
     /// The epic that it belongs to: the one in its number, or the one above it.
     pub epic: Option<EpicId>,
     pub line: usize,
-    /// Another line with the same key: then the entry cannot be moved, and with another state neither of them holds.
+    /// Another line with the same key: then the entry cannot be moved, and with another state neither of them holds. The other line
+    /// is no entry.
     pub twin_line: Option<usize>,
 }
 
@@ -248,7 +253,7 @@ fn read_board_with_tree(board_path: &str, board_text: &str) -> (Board, BoardTree
             return (board, empty_tree);
         }
     };
-    report_omitted(&mut board, &omitted);
+    twins::report_omitted(&mut board, &omitted);
     read_action_items(&mut board, root_node.get("action_items"));
     consistency::check_consistency(&mut board);
     (board, BoardTree { root_node, state_spots })
@@ -264,38 +269,6 @@ fn unknown_shape_problem(board_path: &str, root_node: &YamlNode) -> FileProblem 
         .at_line(line)
         .with_reason("All epics and stories are listed under this key.")
         .with_advice("run BMAD's sprint planning")
-}
-
-/// Reports the lines that had to be left out. Of two lines with one key and different states neither holds.
-fn report_omitted(board: &mut Board, omitted: &[OmittedLine]) {
-    for omitted_line in omitted {
-        let mut problem = parse_error_problem(&board.path, &omitted_line.error);
-        problem.line = Some(omitted_line.line);
-        let (written_key, written_state) = (omitted_line.written_key(), omitted_line.written_state());
-        let is_entry = omitted_line.is_entry(board);
-        let twin = board.entries.iter_mut().find(|board_entry| board_entry.raw_key == written_key);
-        problem.weight = match (omitted_line.error.kind, twin) {
-            (yaml::YamlErrorKind::DuplicateKey, Some(twin)) if twin.raw_state != written_state => {
-                twin.state = None;
-                twin.twin_line = Some(omitted_line.line);
-                ProblemWeight::Error
-            }
-            // A move would make the two lines differ.
-            (yaml::YamlErrorKind::DuplicateKey, Some(twin)) => {
-                twin.twin_line = Some(omitted_line.line);
-                problem = problem.with_reason("Its state cannot be changed while it stands on two lines.");
-                ProblemWeight::Warning
-            }
-            // The line of an entry is missed: a run would not know its story.
-            (yaml::YamlErrorKind::Syntax, None) if is_entry => ProblemWeight::Error,
-            // The rest of the board can be used.
-            _ => {
-                problem = problem.with_reason("Tribunal ignores this line.");
-                ProblemWeight::Warning
-            }
-        };
-        board.problems.push(problem);
-    }
 }
 
 /// The problem of a board that is not valid YAML. A duplicate key gets its own rule, since only the user can resolve it.
@@ -323,6 +296,8 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
     let commented_epics = find_commented_epics(board_text);
     let mut epic_above = None;
     let mut state_spots = Vec::new();
+    // The positions of stories in lists; a mapping with the same key twice is no valid YAML.
+    let mut listed_stories: BTreeMap<(usize, usize, BoardKey), usize> = BTreeMap::new();
     for raw_entry in raw_entries {
         let commented_epic = commented_epics.iter().rev().find(|(comment_line, _)| *comment_line < raw_entry.line);
         // A comment names the epic only where the board has no entries for epics.
@@ -338,6 +313,15 @@ fn read_entries(board: &mut Board, board_text: &str, raw_entries: Vec<ShapedEntr
         };
         if let BoardKey::Epic(epic) = &board_key {
             epic_above = Some(epic.clone());
+        }
+        if let (BoardKey::Story(_), Some(list)) = (&board_key, &raw_entry.list) {
+            match listed_stories.entry((list.start, list.end, board_key.clone())) {
+                Entry::Occupied(first_position) => {
+                    twins::report_list_twin(board, *first_position.get(), &raw_entry);
+                    continue;
+                }
+                Entry::Vacant(position) => position.insert(board.entries.len()),
+            };
         }
         let epic = board_key.epic_id().or(epic_above.as_ref()).cloned();
         state_spots.push(StateSpot { span: raw_entry.state_span.clone(), line: raw_entry.state_line });

@@ -30,6 +30,8 @@ pub(super) struct ShapedEntry {
     pub column: usize,
     pub state_line: usize,
     pub state_column: usize,
+    /// The list that it stands in, told by which of the entries were found there; `None` in a mapping.
+    pub list: Option<Range<usize>>,
 }
 
 /// Where an entry begins.
@@ -121,8 +123,19 @@ fn walk_known_keys(mapping_node: &YamlNode, is_wanted: &dyn Fn(&str) -> bool, en
 fn walk_collection(collection: &YamlNode, role: EntryRole, entries: &mut Vec<ShapedEntry>) {
     match &collection.content {
         YamlContent::Mapping(members) => members.iter().for_each(|member| add_member(member, role, entries)),
-        YamlContent::Sequence(items) => items.iter().for_each(|item| add_item(item, role, entries)),
+        YamlContent::Sequence(items) => walk_list(items, role, entries),
         YamlContent::Null | YamlContent::Scalar(_) => {}
+    }
+}
+
+/// Visits the items of a list.
+fn walk_list(items: &[YamlNode], role: EntryRole, entries: &mut Vec<ShapedEntry>) {
+    let first_position = entries.len();
+    items.iter().for_each(|item| add_item(item, role, entries));
+    let list = first_position..entries.len();
+    // What stands in a list within this one has been marked already.
+    for entry in entries.iter_mut().skip(first_position).filter(|entry| entry.list.is_none()) {
+        entry.list = Some(list.clone());
     }
 }
 
@@ -265,5 +278,6 @@ fn make_entry(key_text: String, role: EntryRole, position: TextPosition, state_n
         column: position.column,
         state_line: state_node.line,
         state_column: state_node.column,
+        list: None,
     }
 }

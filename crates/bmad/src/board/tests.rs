@@ -1,4 +1,5 @@
 use super::{edit::*, next_action::*, *};
+use crate::problem::ProblemWeight;
 
 const BOARD: &str = "\
 # generated: 05-06-2-2025 21:30
@@ -400,4 +401,41 @@ fn an_entry_on_two_lines_with_one_state_is_neither_next_nor_moved() {
     let twin_epics = "development_status:\n  epic-1: backlog\n  epic-1: backlog\n  1-1-a: backlog\n";
     let moved = move_entry(twin_epics, &board_key("1-1-a"), entry_state("1-1-a", "done"), MoveMode::Forward);
     assert_eq!(moved.map(|moved| moved.board_text), Ok(twin_epics.replace("1-1-a: backlog", "1-1-a: done")));
+}
+
+#[test]
+fn a_story_that_stands_twice_in_a_list_is_neither_next_nor_moved() {
+    let list_of = |second_state: &str| {
+        format!(
+            "stories:\n  - id: 1-1\n    status: backlog\n  - id: 1-2\n    status: backlog\n  - id: \"1.1\"\n    \
+             status: {second_state}\n"
+        )
+    };
+    // Of two different states neither holds.
+    let board = read_board("b.yaml", &list_of("done"));
+    let lines: Vec<(usize, Option<usize>)> = board.entries.iter().map(|entry| (entry.line, entry.twin_line)).collect();
+    assert_eq!(lines, [(2, Some(6)), (4, None)]);
+    assert_eq!(board.entries[0].state, None);
+    let [problem] = board.problems.as_slice() else { panic!("{:?}", board.problems) };
+    assert_eq!((problem.rule, problem.weight, problem.line), ("board-duplicate-key", ProblemWeight::Error, Some(6)));
+    assert_eq!(problem.what, "duplicate key `1-1`");
+    // With one state it could be read, but not be moved.
+    let same_text = list_of("backlog");
+    let board = read_board("b.yaml", &same_text);
+    assert_eq!((board.entries[0].twin_line, board.entries[0].state.is_some()), (Some(6), true));
+    assert_eq!(board.problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [ProblemWeight::Warning]);
+    assert_eq!(find_next_action(&board, false).map(|action| action.key), Some(board_key("1-2")));
+    let refusal = move_entry(&same_text, &board_key("1-1"), entry_state("1-1", "done"), MoveMode::Forward);
+    assert!(matches!(refusal, Err(BoardMoveRefusal::WouldChangeMore { .. })), "{refusal:?}");
+    let flow_list = read_board("b.yaml", "development_status: [{id: A-1, status: done}, {id: A-1, status: review}]\n");
+    assert_eq!((flow_list.entries.len(), flow_list.entries[0].twin_line), (1, Some(1)));
+}
+
+#[test]
+fn a_story_in_two_lists_is_no_duplicate() {
+    let board_text = "current_sprint:\n  stories:\n    - {id: 1-1, status: review}\nepics:\n  - id: 1\n    status: in-progress\n    \
+                      stories:\n      - {id: 1-1, status: review}\n      - {id: 1-2, status: done}\n";
+    let board = read_board("b.yaml", board_text);
+    assert!(board.entries.iter().all(|entry| entry.twin_line.is_none()), "{:?}", board.entries);
+    assert!(board.problems.iter().all(|problem| problem.rule != "board-duplicate-key"), "{:?}", board.problems);
 }

@@ -38,6 +38,9 @@ pub struct LocatedText {
     pub line: usize,
 }
 
+/// The rule about front matter that cannot be read.
+const BROKEN_FRONT_MATTER: &str = "front-matter-broken";
+
 /// The content of a story's file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Story {
@@ -124,6 +127,11 @@ impl Story {
         (done_count, total_count)
     }
 
+    /// The problem of front matter that cannot be read; what the story depends on and what it owes is lost with it.
+    pub fn find_broken_front_matter(&self) -> Option<&FileProblem> {
+        self.problems.iter().find(|problem| problem.rule == BROKEN_FRONT_MATTER)
+    }
+
     /// What a review left to do and is not ticked.
     pub fn open_follow_ups(&self) -> impl Iterator<Item = &FollowUp> {
         self.follow_ups.iter().filter(|item| !item.done)
@@ -182,7 +190,7 @@ fn read_front_matter(
         Ok(front_node) => Some(front_node),
         Err(parse_error) => {
             let problem = FileProblem::warning(
-                "front-matter-broken",
+                BROKEN_FRONT_MATTER,
                 story_path,
                 format!("{} (in the front matter)", parse_error.message),
             )
@@ -207,7 +215,7 @@ fn find_unclosed_front_matter(story_path: &str, markdown: &MarkdownPage<'_>) -> 
         .split_once(':')
         .is_some_and(|(name, value)| is_name(name) && (value.trim().is_empty() || value.starts_with([' ', '\t'])));
     (first_line.text.trim_end() == "---" && has_field).then(|| {
-        FileProblem::warning("front-matter-broken", story_path, "the front matter has no second `---`")
+        FileProblem::warning(BROKEN_FRONT_MATTER, story_path, "the front matter has no second `---`")
             .at_line(first_line.number)
             .with_reason("Tribunal ignores what it says.")
             .with_advice("close it with a line `---`")

@@ -7,11 +7,7 @@ use std::{collections::BTreeMap, fmt::Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
-    board::{
-        ActionItem, Board, BoardEntry, BoardEntryState,
-        next_action::{self, NextBoardActionKind},
-    },
-    commands::{self, BmadStep, StepCommand},
+    board::{ActionItem, Board, BoardEntry, BoardEntryState, next_action},
     documents::{self, DocumentKind},
     epic_id::EpicId,
     keys::{BoardKey, StoryKey},
@@ -27,8 +23,13 @@ use tribunal_core::{
     text::format_count,
 };
 use tribunal_report::{Screen, TextStyle, escape_line};
+use tribunal_runner::Project;
 
-use super::sprint_forecast::{describe_forecast, forecast_sprint};
+use super::{
+    sprint_forecast::{describe_forecast, read_outlook},
+    sprint_next::{SprintNextStep, find_next_step},
+    sprint_runs::SprintRuns,
+};
 use crate::bmad::{self, BmadProject};
 
 /// How many problems are shown one by one.
@@ -52,6 +53,9 @@ pub(crate) struct SprintTree {
     /// The stories that `tribunal sprint` would develop, in this order, and why; and those that it would leave out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<SprintForecast>,
+    /// What to know about stories before a sprint starts, one line each: front matter that cannot be read, work on another branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<FileProblem>,
 }
@@ -97,26 +101,9 @@ pub(crate) struct StoryRow {
     pub runs: Vec<RunId>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SprintNextStep {
-    pub what: NextBoardActionKind,
-    pub key: BoardKey,
-    pub reason: String,
-    /// The prompt that starts it in an agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// The reason why there is no command, and what to do instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub instead: Option<String>,
-}
-
-/// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first; `claims` are the stories that
-/// runs work on or wait with.
-pub(crate) fn read_sprint(
-    bmad_project: &BmadProject,
-    run_views: &[&RunView],
-    claims: &BTreeMap<String, RunId>,
-) -> Option<SprintTree> {
+/// Reads the sprint. `None` if the project has no board.
+pub(crate) fn read_sprint(project: &Project, sprint_runs: &SprintRuns<'_>) -> Option<SprintTree> {
+    let bmad_project = &BmadProject::read_project(project);
     let misplaced_problems: Vec<FileProblem> = bmad_project.misplaced_folders().cloned().collect();
     // BMAD then keeps its board elsewhere; one in the default directory is not what agents work on.
     if !misplaced_problems.is_empty() {
@@ -134,7 +121,7 @@ pub(crate) fn read_sprint(
     let story_rows: Vec<(Option<EpicId>, StoryRow)> = board
         .stories()
         .map(|(story_key, board_entry)| {
-            let story_row = make_story_row(bmad_project, story_key, board_entry, run_views);
+            let story_row = make_story_row(bmad_project, story_key, board_entry, &sprint_runs.run_views);
             (board_entry.epic.clone(), story_row)
         })
         .collect();
@@ -157,6 +144,7 @@ pub(crate) fn read_sprint(
             epic_row.stories.push(story_row);
         }
     }
+    let outlook = read_outlook(project, bmad_project, sprint_runs);
     Some(SprintTree {
         board: board.path.clone(),
         project: board.project.clone(),
@@ -164,8 +152,9 @@ pub(crate) fn read_sprint(
         done: done_stories,
         epics: epic_rows,
         action_items: board.open_action_items().cloned().collect(),
-        next: find_next_step(bmad_project, board).map(|next_step| name_claimant(next_step, board, claims)),
-        forecast: forecast_sprint(bmad_project, claims),
+        next: find_next_step(bmad_project, board, sprint_runs),
+        forecast: outlook.forecast,
+        remarks: outlook.remarks,
         problems: board.problems.clone(),
     })
 }
@@ -181,6 +170,7 @@ fn empty_sprint(board_path: String, problems: Vec<FileProblem>) -> SprintTree {
         action_items: Vec::new(),
         next: None,
         forecast: None,
+        remarks: Vec::new(),
         problems,
     }
 }
@@ -280,64 +270,6 @@ fn count_open_findings(story_file: &str, run_views: &[&RunView]) -> (u32, Vec<Ru
     (open_count, run_ids)
 }
 
-/// Finds the next step with the command that does it.
-fn find_next_step(bmad_project: &BmadProject, board: &Board) -> Option<SprintNextStep> {
-    let find_command = |workflow_step: BmadStep| {
-        commands::find_command(&bmad_project.layout, workflow_step, bmad_project.command_client(), &bmad_project.shelf)
-    };
-    // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
-    let can_create = !matches!(find_command(BmadStep::CreateStory), StepCommand::Missing { .. })
-        || bmad_project.layout.era.is_none();
-    let mut next_action = next_action::find_next_action(board, can_create)?;
-    // A story whose file exists is not written again.
-    if let (NextBoardActionKind::CreateStory, BoardKey::Story(story_key)) = (next_action.what, &next_action.key)
-        && bmad_project.find_story_file(story_key).is_some()
-    {
-        next_action.what = NextBoardActionKind::Develop;
-        next_action.reason = "first in the backlog, and its story file exists".into();
-    }
-    // A story that is ready needs its file where files are written.
-    if let (NextBoardActionKind::Develop, BoardKey::Story(story_key)) = (next_action.what, &next_action.key)
-        && can_create
-        && bmad_project.layout.era.is_some()
-        && bmad_project.find_story_file(story_key).is_none()
-    {
-        next_action.what = NextBoardActionKind::CreateStory;
-        next_action.reason = format!("{}, but it has no story file", next_action.reason);
-    }
-    let workflow_step = match next_action.what {
-        NextBoardActionKind::CreateStory => BmadStep::CreateStory,
-        NextBoardActionKind::Develop => BmadStep::DevStory,
-        NextBoardActionKind::Review => BmadStep::CodeReview,
-        NextBoardActionKind::Retrospective => BmadStep::Retrospective,
-    };
-    let step_argument = match &next_action.key {
-        BoardKey::Story(story_key) => bmad_project.find_story_file(story_key).unwrap_or_else(|| story_key.to_string()),
-        other_key => other_key.epic_id().map(ToString::to_string).unwrap_or_default(),
-    };
-    let step_command = find_command(workflow_step);
-    let instead = match &step_command {
-        StepCommand::Missing { why: reason, instead, .. } => Some(format!("{reason}; {instead}")),
-        _ => None,
-    };
-    Some(SprintNextStep {
-        what: next_action.what,
-        key: next_action.key,
-        reason: next_action.reason,
-        command: step_command.to_prompt(&step_argument),
-        instead,
-    })
-}
-
-/// Adds to the reason of a step which run works on its story already.
-fn name_claimant(mut next_step: SprintNextStep, board: &Board, claims: &BTreeMap<String, RunId>) -> SprintNextStep {
-    let board_entry = board.find_entry(&next_step.key);
-    if let Some(claimant) = board_entry.and_then(|board_entry| claims.get(&board_entry.raw_key)) {
-        next_step.reason = format!("{}; run {claimant} works on it", next_step.reason);
-    }
-    next_step
-}
-
 /// Draws the sprint for users.
 pub(crate) fn draw_sprint(sprint: &SprintTree, screen: &Screen) -> String {
     let mut rendered = String::new();
@@ -406,13 +338,19 @@ fn draw_sprint_footer(rendered: &mut String, sprint: &SprintTree, screen: &Scree
             screen.program_name
         );
     }
+    for remark in sprint.remarks.iter().take(MAX_SHOWN_PROBLEMS) {
+        let _ = writeln!(rendered, "{}", screen.wrap_hanging(0, 2, &escape_line(&format!("note: {remark}"))));
+    }
+    let more_remarks = sprint.remarks.len().saturating_sub(MAX_SHOWN_PROBLEMS);
+    if more_remarks > 0 {
+        let more_text = format_count(to_u32(more_remarks), "more note");
+        let _ = writeln!(rendered, "note: {more_text}; list them: `{} sprint --dry-run`", screen.program_name);
+    }
     match &sprint.next {
-        Some(next_action) => {
-            let text_line = format!("{} {} ({})", next_action.what.as_str(), next_action.key, next_action.reason);
-            let _ = writeln!(rendered, "next: {}", escape_line(&text_line));
-            let command_text = next_action.command.as_deref().or(next_action.instead.as_deref()).unwrap_or_default();
-            for command_line in command_text.lines().filter(|command_line| !command_line.is_empty()) {
-                let _ = writeln!(rendered, "      {}", escape_line(command_line));
+        Some(next_step) => {
+            let _ = writeln!(rendered, "next: {}", escape_line(&next_step.describe_step()));
+            for command_line in next_step.list_commands(&screen.program_name) {
+                let _ = writeln!(rendered, "      {}", escape_line(&command_line));
             }
         }
         None if sprint.stories > 0 => {

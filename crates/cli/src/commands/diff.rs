@@ -4,10 +4,7 @@ use std::io::{self, Write, stderr, stdout};
 
 use tribunal_core::{
     development::workspace::PathChange,
-    engine::{
-        ids::{FindingId, RunId},
-        view::RunView,
-    },
+    engine::ids::{FindingId, RunId},
     story::view::StoryView,
 };
 use tribunal_report::{Screen, TextStyle, clean_block, escape_line};
@@ -51,7 +48,7 @@ pub(crate) fn run(arguments: &DiffArguments, context: &CommandContext) -> Result
         );
     }
     let (store, run_id) = context.find_requested_work(&project, run_name)?;
-    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    let run_view = store.read_view(&run_id)?;
     if let Some(story_view) = run_view.as_story() {
         return show_story(&project, &run_id, story_view, arguments, context);
     }

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     let standings: Vec<(RunView, bool)> = selected_runs
         .iter()
         .map(|run_id| {
-            let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+            let run_view = store.read_view(run_id)?;
             Ok((run_view, is_run_active(&project, run_id)))
         })
         .collect::<Result<_, UserError>>()?;
@@ -99,13 +99,16 @@ pub(crate) fn run(arguments: &DiscardArguments, context: &CommandContext) -> Res
     Ok(0)
 }
 
-/// Adds the child runs of every run: they belong to it. A child alone cannot be discarded, since its parent refers to it.
+/// Adds the child runs of every run: they belong to it. A child alone cannot be discarded, since its parent refers to it, unless the
+/// parent has ended.
 fn add_child_runs(run_ids: Vec<RunId>, store: &Store, is_restored: bool) -> Result<Vec<RunId>, UserError> {
     let mut all_ids: Vec<RunId> = Vec::new();
     let mut waiting: Vec<RunId> = run_ids.iter().rev().cloned().collect();
     while let Some(run_id) = waiting.pop() {
-        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        if let Some(parent) = run_view.parent.filter(|parent| !all_ids.contains(&parent.run)) {
+        let run_view = store.read_view(&run_id)?;
+        if let Some(parent) = run_view.parent.filter(|parent| !all_ids.contains(&parent.run))
+            && !matches!(store.read_view(&parent.run)?.phase, RunPhase::Finished(_))
+        {
             let (done, command) =
                 if is_restored { ("restored", "discard --restore") } else { ("discarded", "discard") };
             return Err(UserError::usage(format!("{run_id} is a child run of {}", parent.run))

@@ -5,6 +5,7 @@
 mod board_sync;
 mod headless;
 mod plan;
+mod plan_commit;
 mod plan_files;
 mod plan_stories;
 mod ralph_project;

@@ -6,6 +6,7 @@ use tribunal_core::{
     engine::{
         ids::{BatchId, RunId},
         kinds::RunOrder,
+        limits::LimitShare,
         plan::RunPlan,
         settings::Settings,
         view::{RunPhase, RunView},
@@ -36,7 +37,8 @@ use crate::{
     },
     settings::{
         EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
-        resolve_loop_settings, resolve_settings, resolve_sprint_settings, resolve_story_settings, user_item_hashes,
+        reload_story_share, resolve_loop_settings, resolve_settings, resolve_sprint_settings, resolve_story_settings,
+        user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -164,13 +166,15 @@ fn prepare_resume(
     if arguments.reload {
         agent_session::refuse_reviewed_session(&store, &run_id, context)?;
     }
-    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    let run_view = store.read_view(&run_id)?;
     // A broken answer would otherwise be ignored without a word, and the run would ask the same again.
     for problem in Runner::unusable_answers(project, &run_view) {
         context.print_warning(&format!("ignoring an unusable answer: {problem}"))?;
     }
     let reloaded = match (arguments.reload, run_view.run_plan()) {
-        (true, Some(pinned_plan)) => Some(resolve_reloaded(project.root(), pinned_plan, arguments, context)?),
+        (true, Some(pinned_plan)) => {
+            Some(resolve_reloaded(project.root(), &run_view, pinned_plan, arguments, context)?)
+        }
         _ => None,
     };
     require_run_trust(context, project, &run_view, reloaded.as_ref())?;
@@ -215,7 +219,7 @@ fn find_wanted_runs(
         (Some(store), Some(run_name)) => {
             let run_id = find_run(&store, run_name)?;
             discard::refuse_discarded(project, &run_id)?;
-            let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+            let run_view = store.read_view(&run_id)?;
             if is_driven_by_session(&run_view) {
                 return Err(session_loops::refuse_loop(&run_view));
             }
@@ -284,6 +288,7 @@ struct ReloadedPlan {
 /// Resolves agents, checks, limits and task settings as they are now; choices made at the start of the run are kept.
 fn resolve_reloaded(
     project_root: &Path,
+    run_view: &RunView,
     pinned_plan: RunPlan,
     arguments: &ResumeArguments,
     context: &CommandContext,
@@ -322,12 +327,14 @@ fn resolve_reloaded(
         let items = find_foreign_items(&settings)?;
         return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Story(pinned_story) }, items });
     }
-    if let RunOrder::Sprint(pinned_sprint) = pinned_order {
+    if let RunOrder::Sprint(mut pinned_sprint) = pinned_order {
         let resolved = resolve_sprint_settings(project_root, &run_inputs)?;
         print_notes(resolved.notes.iter(), context)?;
         print_warnings(resolved.warnings.iter(), context)?;
         let mut settings = resolved.plan.settings;
         settings.reviews.clone_from(&pinned_settings.reviews);
+        let story_share = reload_story_share(project_root, &run_inputs, pinned_sprint.story_share)?;
+        pinned_sprint.story_share = keep_lent_share(run_view, pinned_sprint.story_share, story_share);
         let items = find_foreign_items(&settings)?;
         return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Sprint(pinned_sprint) }, items });
     }
@@ -348,6 +355,19 @@ fn resolve_reloaded(
         other_order => other_order,
     };
     Ok(ReloadedPlan { plan: RunPlan { settings: plan.settings, order }, items: resolved.items })
+}
+
+/// Returns what one story may use from now on. While a story is under way, nothing of what was lent to it is taken away.
+fn keep_lent_share(run_view: &RunView, pinned_share: LimitShare, new_share: LimitShare) -> LimitShare {
+    // A child that has not come back is asked for once more, with the share of then.
+    if run_view.children.values().all(|standing| standing.outcome.is_some()) {
+        return new_share;
+    }
+    LimitShare {
+        runtime_ms: new_share.runtime_ms.max(pinned_share.runtime_ms),
+        cost: new_share.cost.max(pinned_share.cost),
+        tokens: new_share.tokens.max(pinned_share.tokens),
+    }
 }
 
 /// Finds the last run that can go on, and with it those that the same command started.

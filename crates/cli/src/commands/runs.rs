@@ -28,6 +28,7 @@ use crate::{
         json_documents::{self, RunRow, RunsDocument},
         user_errors::UserError,
     },
+    runs::run_reports::apply_merge,
     settings::{SettingSources, find_clones_root},
 };
 
@@ -75,7 +76,26 @@ fn list_matching_runs(store: &Store, project: &Project, is_discarded: bool) -> R
     listed_runs.sort_by(|(earlier, _), (later, _)| {
         (earlier.start_time, &earlier.run_id).cmp(&(later.start_time, &later.run_id))
     });
+    apply_parents(&mut listed_runs);
     Ok(listed_runs)
+}
+
+/// Takes over that child runs are over if their parents have ended or do without them. Parents come first in the list.
+fn apply_parents(listed_runs: &mut [(RunView, bool)]) {
+    let mut positions: BTreeMap<RunId, usize> = BTreeMap::new();
+    for position in 0..listed_runs.len() {
+        let (earlier_runs, later_runs) = listed_runs.split_at_mut(position);
+        let Some((run_view, _)) = later_runs.first_mut() else { continue };
+        let parent_position = run_view.parent.as_ref().and_then(|parent| positions.get(&parent.run));
+        if let Some((parent_view, _)) = parent_position.and_then(|position| earlier_runs.get(*position))
+            && run_view.is_left_by(parent_view)
+        {
+            run_view.apply_leaving();
+        }
+        if let Some(run_id) = &run_view.run_id {
+            positions.insert(run_id.clone(), position);
+        }
+    }
 }
 
 /// Lists the runs that were started together with others, with the command that started them.
@@ -122,13 +142,14 @@ fn read_run(store: &Store, project: &Project, outline: &[JournalEntry]) -> Resul
     let mut run_view = RunView::from_entries(outline);
     // The outline tells the state of a run that ended or parked; any other run has to be read in full.
     if let (RunPhase::Running, Some(first_entry)) = (&run_view.phase, outline.first()) {
-        run_view = RunView::from_entries(&store.read_entries(&first_entry.run, 0)?);
+        run_view = store.read_view(&first_entry.run)?;
     }
     let run_is_live = match (&run_view.phase, &run_view.run_id) {
         // A finished run has no process, so the lock need not be tested.
         (RunPhase::Finished(_), _) | (_, None) => false,
         (_, Some(run_id)) => is_run_active(project, run_id),
     };
+    apply_merge(project, &mut run_view);
     Ok((run_view, run_is_live))
 }
 

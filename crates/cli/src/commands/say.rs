@@ -6,10 +6,7 @@ use serde_json::json;
 use tribunal_bmad::board::Board;
 use tribunal_core::{
     decisions::user_request::{UserRemark, UserRequest},
-    engine::{
-        ids::RunId,
-        view::{RunPhase, RunView},
-    },
+    engine::{ids::RunId, view::RunPhase},
     sprint::{
         requests::{SprintCommand, names_story},
         view::SprintView,
@@ -45,7 +42,7 @@ pub(crate) fn run(arguments: &SayArguments, context: &CommandContext) -> Result<
     check_remark(&remark_text)?;
     // A session must not influence the agents that judge its own work.
     crate::clients::agent_session::refuse_reviewed_session(&store, &run_id, context)?;
-    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    let run_view = store.read_view(&run_id)?;
     if is_driven_by_session(&run_view) {
         return Err(UserError::usage(format!("{run_id} is a loop, which has no agents"))
             .with_step("type the message in its session"));

@@ -1,7 +1,6 @@
 //! `tribunal status [RUN]`: shows where runs stand, what to type next, and the sprint.
 
 use std::{
-    collections::BTreeMap,
     io::{Write, stdout},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -21,14 +20,15 @@ use tribunal_store::Store;
 use super::runs;
 use crate::{
     bmad::{
-        BmadProject,
         sprint::{self, SprintTree},
+        sprint_runs::SprintRuns,
     },
     context::{CommandContext, find_run},
     messages::{
         json_documents::{self, RunActivity, RunRow, RunsDocument},
         user_errors::UserError,
     },
+    runs::run_reports::apply_merge,
 };
 
 #[derive(Debug, clap::Args)]
@@ -104,10 +104,14 @@ struct ShownRun {
 
 impl ShownRun {
     /// Reads the whole journal of a run.
-    fn read_run(store: &Store, run_id: &RunId, is_live: bool) -> Result<ShownRun, UserError> {
+    fn read_run(store: &Store, project: &Project, run_id: &RunId, is_live: bool) -> Result<ShownRun, UserError> {
         let entries = store.read_entries(run_id, 0)?;
-        let run_view = RunView::from_entries(&entries);
-        let read_child = |child_id: &RunId| Some(RunView::from_entries(&store.read_entries(child_id, 0).ok()?));
+        let mut run_view = RunView::from_entries(&entries);
+        apply_merge(project, &mut run_view);
+        if store.is_left_behind(&run_view)? {
+            run_view.apply_leaving();
+        }
+        let read_child = |child_id: &RunId| store.read_view(child_id).ok();
         let details = RunDetails {
             child_lines: list_child_lines(&RunStanding { run_view: &run_view, is_live }, &read_child),
             // What a crashed run had begun is not under way any more.
@@ -120,9 +124,11 @@ impl ShownRun {
 
     /// Takes over a run that is known in outline. What a live one works on, and how the children of a run stand, is worth
     /// reading its journal.
-    fn from_outline(store: &Store, run_view: RunView, is_live: bool) -> Result<ShownRun, UserError> {
+    fn from_outline(store: &Store, project: &Project, run_view: RunView, is_live: bool) -> Result<ShownRun, UserError> {
         match &run_view.run_id {
-            Some(run_id) if is_live || !run_view.children.is_empty() => ShownRun::read_run(store, run_id, is_live),
+            Some(run_id) if is_live || !run_view.children.is_empty() => {
+                ShownRun::read_run(store, project, run_id, is_live)
+            }
             _ => Ok(ShownRun { run_view, is_live, details: RunDetails::default() }),
         }
     }
@@ -165,23 +171,26 @@ fn collect_overview(
             let run_id = find_run(store, run_name)?;
             // The lock is looked at first: a run that ends meanwhile then has its ending in the journal.
             let is_live = is_run_active(project, &run_id);
-            let shown_runs = vec![ShownRun::read_run(store, &run_id, is_live)?];
+            let shown_runs = vec![ShownRun::read_run(store, project, &run_id, is_live)?];
             Ok(StatusOverview { shown_runs, superseded_runs: Vec::new(), sprint_tree: None })
         }
         (Some(store), None) => {
-            let listed_runs = runs::list_runs(store, project)?;
+            let mut listed_runs = runs::list_runs(store, project)?;
             let claims = list_claims(listed_runs.iter().map(|(run_view, is_live)| (run_view, *is_live)));
-            let sprint_tree = sprint::read_sprint(
-                &BmadProject::read_project(project),
-                &listed_runs.iter().map(|(run_view, _)| run_view).collect::<Vec<_>>(),
-                &claims,
-            );
+            for (run_view, _) in &mut listed_runs {
+                if claims.values().any(|claimant| run_view.run_id.as_ref() == Some(claimant)) {
+                    apply_pending_answers(store, run_view)?;
+                }
+            }
+            let run_views = listed_runs.iter().map(|(run_view, _)| run_view).collect();
+            let sprint_tree = sprint::read_sprint(project, &SprintRuns { run_views, claims });
             let (mut listed_runs, superseded_runs) = split_superseded(listed_runs);
             // Child runs are shown with the run that started them.
             let root_ids: Vec<RunId> = listed_runs.iter().filter_map(|(run_view, _)| run_view.run_id.clone()).collect();
             listed_runs
                 .retain(|(run_view, _)| run_view.parent.as_ref().is_none_or(|parent| !root_ids.contains(&parent.root)));
-            Ok(StatusOverview { shown_runs: select_overview_runs(store, listed_runs)?, superseded_runs, sprint_tree })
+            let shown_runs = select_overview_runs(store, project, listed_runs)?;
+            Ok(StatusOverview { shown_runs, superseded_runs, sprint_tree })
         }
         (None, Some(run_name)) => {
             Err(UserError::usage(format!("no run named `{run_name}`; this project has no runs yet"))
@@ -190,7 +199,7 @@ fn collect_overview(
         (None, None) => Ok(StatusOverview {
             shown_runs: Vec::new(),
             superseded_runs: Vec::new(),
-            sprint_tree: sprint::read_sprint(&BmadProject::read_project(project), &[], &BTreeMap::new()),
+            sprint_tree: sprint::read_sprint(project, &SprintRuns::default()),
         }),
     }
 }
@@ -214,11 +223,15 @@ fn split_superseded(listed_runs: Vec<(RunView, bool)>) -> (Vec<(RunView, bool)>,
 }
 
 /// Selects the runs that need attention, and the last one in any case.
-fn select_overview_runs(store: &Store, mut listed_runs: Vec<(RunView, bool)>) -> Result<Vec<ShownRun>, UserError> {
+fn select_overview_runs(
+    store: &Store,
+    project: &Project,
+    mut listed_runs: Vec<(RunView, bool)>,
+) -> Result<Vec<ShownRun>, UserError> {
     // The last run is shown in full with its findings; the others are known in outline only.
     let last_run = match listed_runs.pop() {
         Some((RunView { run_id: Some(run_id), .. }, run_is_live)) => {
-            Some(ShownRun::read_run(store, &run_id, run_is_live)?)
+            Some(ShownRun::read_run(store, project, &run_id, run_is_live)?)
         }
         // A run without an id has no journal to read.
         _ => None,
@@ -228,7 +241,7 @@ fn select_overview_runs(store: &Store, mut listed_runs: Vec<(RunView, bool)>) ->
         .retain(|(run_view, run_is_live)| needs_attention(RunStanding { run_view, is_live: *run_is_live }.run_state()));
     let mut shown_runs = listed_runs
         .into_iter()
-        .map(|(run_view, run_is_live)| ShownRun::from_outline(store, run_view, run_is_live))
+        .map(|(run_view, run_is_live)| ShownRun::from_outline(store, project, run_view, run_is_live))
         .collect::<Result<Vec<ShownRun>, UserError>>()?;
     shown_runs.extend(last_run);
     Ok(shown_runs)
@@ -242,6 +255,17 @@ fn needs_attention(run_state: RunState) -> bool {
             RunOutcome::Resolved | RunOutcome::Cancelled => false,
         },
     }
+}
+
+/// Applies the answers that wait in the inbox of a run: what is answered is not asked for again.
+fn apply_pending_answers(store: &Store, run_view: &mut RunView) -> Result<(), UserError> {
+    let Some(run_id) = run_view.run_id.clone() else { return Ok(()) };
+    for stored_request in store.pending_requests(&run_id)? {
+        if let UserRequest::Answer { decision: decision_id, answer } = stored_request.request {
+            run_view.apply_pending_answer(&decision_id, answer);
+        }
+    }
+    Ok(())
 }
 
 /// Applies what waits in the inbox until the run reads it: without this step answers would be shown as missing, and messages

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &StopArguments, context: &CommandContext) -> Result
 /// Asks a sprint to begin no further story.
 fn stop_after_story(project: &Project, run_id: &RunId, context: &CommandContext) -> Result<u8, UserError> {
     let store = Store::open(&project.home_dir())?;
-    let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    let run_view = store.read_view(run_id)?;
     if run_view.as_sprint().is_none() || matches!(run_view.phase, RunPhase::Finished(_)) {
         return Err(UserError::usage(format!("run {run_id} is not a sprint under way"))
             .with_step(format!("stop it after its current step: `{} stop {run_id}`", context.program_name())));
@@ -160,7 +160,7 @@ impl StopRequest<'_> {
     /// request; the request itself is in the inbox of the child.
     fn stop_child(&self, process: ProcessIdentity) -> Result<u8, UserError> {
         let store = Store::open(&self.project.home_dir())?;
-        let run_view = RunView::from_entries(&store.read_entries(&self.run_id, 0)?);
+        let run_view = store.read_view(&self.run_id)?;
         let request = UserRequest::Stop { now: self.end_now };
         user_requests::send_request(&self.project, &store, &run_view, &request, Vec::new())?;
         drop(store);

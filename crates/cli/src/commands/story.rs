@@ -12,7 +12,7 @@ use tribunal_bmad::{
     },
 };
 use tribunal_core::{
-    engine::{ids::RunId, view::RunView},
+    engine::ids::RunId,
     review::{
         finding::{Finding, FindingStatus},
         subject::Subject,
@@ -144,7 +144,7 @@ fn load_leftovers(
     context: &CommandContext,
 ) -> Result<LeftoverFindings, UserError> {
     let (store, run_id) = context.find_requested_run(project, Some(run_id))?;
-    let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+    let run_view = store.read_view(&run_id)?;
     let subject = run_view.review_order().map(|order| &order.subject);
     let is_about_story = subject.is_some_and(|subject| match subject.code_change() {
         Some(change) => change.story.as_deref() == Some(story_path),

@@ -6,10 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::{
-    ids::{FindingId, RunId},
-    view::RunView,
-};
+use tribunal_core::engine::ids::{FindingId, RunId};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -53,7 +50,7 @@ pub(crate) struct UndoArguments {
 /// Refuses to undo what a review changed in the workspace of a story: it is part of the story's commit, or of its workspace.
 fn refuse_within_story(project: &Project, run_id: &RunId) -> Result<(), UserError> {
     let store = Store::open_read_only(&project.home_dir())?;
-    let view_of = |run_id: &RunId| Ok::<_, UserError>(RunView::from_entries(&store.read_entries(run_id, 0)?));
+    let view_of = |run_id: &RunId| Ok::<_, UserError>(store.read_view(run_id)?);
     let Some(parent) = view_of(run_id)?.parent else { return Ok(()) };
     let parent_view = view_of(&parent.run)?;
     let Some(story_view) = parent_view.as_story() else { return Ok(()) };

@@ -15,11 +15,13 @@ use tribunal_core::{
         kinds::RunOrder,
         view::RunView,
     },
+    review::finding::{Finding, FindingStatus, Severity},
     story::{
-        facts::{StoryFacts, StoryName, StoryStage},
+        facts::{StoryFacts, StoryFollowUp, StoryName, StoryStage},
         order::StoryOrder,
         verification::{StoryMilestone, StoryProblem, verify_story},
     },
+    text::truncate_chars,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -28,6 +30,7 @@ use tribunal_runner::{
     housekeeping::discarded_runs::{is_discarded, list_discarded},
     project::story_facts::{self, ObservedTree},
 };
+use tribunal_store::Store;
 
 use crate::{
     bmad::{BmadProject, BoardLookup},
@@ -47,6 +50,8 @@ use crate::{
 
 /// The most files that a reason names.
 const MAX_NAMED_FILES: usize = 5;
+/// The most characters of a finding in a reason.
+const MAX_FINDING_CHARS: usize = 300;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArguments {
@@ -121,11 +126,13 @@ struct StoryRange {
     /// The order of the last run, if that has a workspace or landed.
     order: Option<Box<StoryOrder>>,
     workspace: Option<RunWorkspace>,
+    /// The critical findings that the review of the last run has left open, one line each.
+    critical_findings: Vec<String>,
 }
 
 impl StoryRange {
     fn in_checkout(base: String) -> StoryRange {
-        StoryRange { base, commit: None, order: None, workspace: None }
+        StoryRange { base, commit: None, order: None, workspace: None, critical_findings: Vec::new() }
     }
 }
 
@@ -171,7 +178,7 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
     let said_stage = if name.board.is_some() { board_stage } else { file_status.and_then(|fact| fact.stage) };
     let failed_checks = inspected.checks.counting_failures().map(CheckResult::describe);
     let problems = verdict.problems.iter().map(StoryProblem::describe);
-    let reasons: Vec<String> = problems.chain(gone_files).chain(failed_checks).collect();
+    let reasons: Vec<String> = problems.chain(range.critical_findings).chain(gone_files).chain(failed_checks).collect();
     let is_verified = reasons.is_empty();
     let warned_checks = inspected.checks.list_warnings().map(CheckResult::describe);
     let waiting = range
@@ -325,7 +332,7 @@ fn find_last_run(
         {
             continue;
         }
-        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
+        let run_view = store.read_view(&run_id)?;
         let Some(view) = run_view.as_story() else { continue };
         if let Some(base) = &view.base {
             let landed = view.summary.commit.clone();
@@ -345,12 +352,13 @@ fn find_last_run(
                     commit: landed.map(|commit| commit.as_str().to_string()),
                     order: view.order.clone(),
                     workspace: has_workspace.then_some(RunWorkspace { run_id, path, waits_for }),
+                    critical_findings: list_critical_findings(&store, &run_view)?,
                 },
             });
         }
     }
     let Some(LastRun { range, kept, worker }) = last_range else { return Ok(None) };
-    // Its workspace may be used at any moment, and a lock on it would fail the run.
+    // Its workspace may be used at any moment, and a lock on it would hold the run up.
     if let Some(worker) = worker {
         return Err(UserError::usage(format!("run {worker} is working on {}", name.key))
             .with_reason("Its workspace cannot be checked meanwhile. Nothing was verified.")
@@ -369,6 +377,34 @@ fn find_last_run(
         }
         _ => Ok(Some(range)),
     }
+}
+
+/// Describes the critical findings that the last review of a story has left open: with one of them a story is not done.
+fn list_critical_findings(store: &Store, run_view: &RunView) -> Result<Vec<String>, UserError> {
+    let mut reviews = Vec::new();
+    for child in run_view.children.values() {
+        let child_view = store.read_view(&child.run)?;
+        if child_view.as_review().is_some() {
+            reviews.push(child_view);
+        }
+    }
+    // A later review has looked at the work of an earlier one again.
+    reviews.sort_by_key(|review| review.start_time);
+    let Some(review) = reviews.pop() else { return Ok(Vec::new()) };
+    let review_name = review.run_id.as_ref().map(RunId::as_str).unwrap_or_default();
+    let is_left = |finding: &&Finding| {
+        finding.severity == Severity::Critical
+            && (finding.status.is_open() || matches!(finding.status, FindingStatus::Blocked { .. }))
+    };
+    let describe = |finding: &Finding| {
+        let follow_up = StoryFollowUp {
+            severity: finding.severity,
+            text: truncate_chars(&finding.description, MAX_FINDING_CHARS),
+            place: finding.place.as_ref().map(ToString::to_string).unwrap_or_default(),
+        };
+        format!("{} of review {review_name} is open: {}", finding.id, follow_up.describe())
+    };
+    Ok(review.all_findings().filter(is_left).map(describe).collect())
 }
 
 /// The last run over a story.

@@ -266,6 +266,9 @@ impl From<StoryPlanError> for UserError {
             StoryPlanError::Unreadable { .. } => {
                 user_error.with_step("make it a regular file of this project in UTF-8 that you may read")
             }
+            StoryPlanError::BrokenFrontMatter { .. } => {
+                user_error.with_step("fix the YAML between the two lines `---` at its top, or remove it")
+            }
         }
     }
 }

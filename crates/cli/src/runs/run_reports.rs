@@ -11,12 +11,15 @@ use tribunal_core::{
     },
 };
 use tribunal_report::{
-    escape_line,
+    TakenState, WaitingWork, apply_taken_work, escape_line,
     run_report::{ReportSources, RunReport, build_report},
     tables::RunStanding,
 };
 use tribunal_runner::{
-    Project, git::heads, housekeeping::discarded_runs::list_discarded, project::report_files,
+    Project,
+    git::heads::{self, CurrentHead},
+    housekeeping::discarded_runs::list_discarded,
+    project::report_files,
     session::loop_runs::is_run_active,
 };
 use tribunal_store::Store;
@@ -32,20 +35,59 @@ pub(crate) fn read_report(
 ) -> Result<RunReport, UserError> {
     // The lock is looked at first: a run that ends meanwhile then has its ending in the journal.
     let is_live = is_run_active(project, run_id);
-    let run_view = read_view(store, run_id)?;
+    let read_run = |run_id: &RunId| -> Result<RunView, UserError> {
+        let mut run_view = read_view(store, run_id)?;
+        // The report itself knows what is merged. A branch that is gone must not be offered in any text.
+        apply_taken_work(&mut run_view, &|work| match judge_work(project, work) {
+            TakenState::BranchGone => TakenState::BranchGone,
+            TakenState::Merged | TakenState::Waiting => TakenState::Waiting,
+        });
+        Ok(run_view)
+    };
+    let run_view = read_run(run_id)?;
+    let checkout = match heads::read_head(project.root()) {
+        Ok(CurrentHead::Branch { name, .. }) => Some(name),
+        _ => None,
+    };
     let sources = ReportSources {
-        read_run: &|child_id: &RunId| read_view(store, child_id).ok(),
+        read_run: &|child_id: &RunId| read_run(child_id).ok(),
         read_change_size: &|commit: &CommitId| heads::read_change_size(project.root(), commit),
         is_in_history: &|commit: &CommitId| heads::is_in_history(project.root(), commit),
+        has_branch: &|branch_name: &str| has_branch(project, branch_name),
+        checkout: checkout.as_deref(),
         program_name,
         is_discarded: list_discarded(project).contains_key(run_id),
     };
     Ok(build_report(&RunStanding { run_view: &run_view, is_live }, &sources))
 }
 
+/// Whether a branch exists. One that git cannot look up now counts as there: only a branch that is gone is not offered any more.
+fn has_branch(project: &Project, branch_name: &str) -> bool {
+    !matches!(heads::find_branch(project.root(), branch_name), Ok(None))
+}
+
+/// Takes over what the user has done with what waited on a branch of its own, so that lists say the same as the report.
+pub(crate) fn apply_merge(project: &Project, run_view: &mut RunView) {
+    let is_merged = |commit: &CommitId| heads::is_in_history(project.root(), commit);
+    if run_view.commit_on_own_branch().is_some_and(is_merged) {
+        run_view.apply_merge();
+    }
+    apply_taken_work(run_view, &|work| judge_work(project, work));
+}
+
+/// Finds out what the user has done with work that waited on a branch of its own.
+fn judge_work(project: &Project, work: WaitingWork<'_>) -> TakenState {
+    let commit = heads::find_commit(project.root(), work.commit).ok().flatten();
+    match commit.is_some_and(|commit| heads::is_in_history(project.root(), &commit)) {
+        true => TakenState::Merged,
+        false if has_branch(project, work.branch) => TakenState::Waiting,
+        false => TakenState::BranchGone,
+    }
+}
+
 /// Reads a run with the answers that wait in its inbox: their questions wait for the run, and not for the user.
 fn read_view(store: &Store, run_id: &RunId) -> Result<RunView, UserError> {
-    let mut run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    let mut run_view = store.read_view(run_id)?;
     for stored_request in store.pending_requests(run_id)? {
         if let UserRequest::Answer { decision: decision_id, answer } = stored_request.request {
             run_view.apply_pending_answer(&decision_id, answer);

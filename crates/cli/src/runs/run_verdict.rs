@@ -5,7 +5,7 @@ use std::io::{Write, stderr};
 use clap::ValueEnum;
 use tribunal_core::{
     decisions::user_request::{UserRemark, UserRequest},
-    engine::{ids::RunId, view::RunView},
+    engine::ids::RunId,
     review::{
         fail_threshold::{ThresholdVerdict, judge_by_threshold},
         finding::Severity,
@@ -81,7 +81,7 @@ fn judge_run(project: &Project, run_end: &RunEnd, fail_on: Option<Severity>) -> 
         return Ok(RunVerdict { exit_code: run_end.exit_code(), notices: Vec::new(), error_line: None });
     }
     let store = Store::open_read_only(&project.home_dir())?;
-    let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    let run_view = store.read_view(run_id)?;
     let run_standing = RunStanding { run_view: &run_view, is_live: false };
     let mut notices: Vec<String> = unread_messages
         .iter()

@@ -39,8 +39,9 @@ pub(crate) use layers::{
 };
 pub(crate) use origin::SettingLayer;
 pub(crate) use resolve::{
-    ResolvedLoop, ResolvedSettings, chosen_progress, find_clones_root, resolve_check_settings, resolve_loop_settings,
-    resolve_reviews_dir, resolve_settings, resolve_sprint_settings, resolve_story_settings, survey_settings,
+    ResolvedLoop, ResolvedSettings, chosen_progress, find_clones_root, reload_story_share, resolve_check_settings,
+    resolve_loop_settings, resolve_reviews_dir, resolve_settings, resolve_sprint_settings, resolve_story_settings,
+    survey_settings,
 };
 pub(crate) use schema::settings_schema;
 pub(crate) use show::{SettingsDocument, default_as_written, draw_settings, draw_settings_file, draw_survey};

@@ -5,7 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
     development::checks::CheckSpec,
-    engine::{limits::RunLimits, plan::RunPlan, settings::Settings},
+    engine::{
+        limits::{LimitShare, RunLimits},
+        plan::RunPlan,
+        settings::Settings,
+    },
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
     sprint::order::SprintOrder,
@@ -168,6 +172,26 @@ pub(crate) fn resolve_sprint_settings(
     // The command adds what the project has for it.
     order.retrospective = choices.holds_retrospectives.then(TaskOpening::default);
     Ok(resolved.with_order(order))
+}
+
+/// What one story of a running sprint may use after the settings were read again: what is set now replaces what the sprint was
+/// started with.
+pub(crate) fn reload_story_share(
+    project_root: &Path,
+    inputs: &RunInputs,
+    pinned_share: LimitShare,
+) -> Result<LimitShare, UserError> {
+    let effective = layers::gather_settings(project_root, &inputs.sources)?;
+    let is_set = |setting_path: &str| {
+        effective.origin_of(setting_path).is_some_and(|origin| origin.layer != SettingLayer::Default)
+    };
+    let current_share = effective.to_typed().development.sprint.story_share;
+    let choose = |setting_path: &str| if is_set(setting_path) { current_share } else { pinned_share };
+    Ok(LimitShare {
+        runtime_ms: choose("sprint.story_max_minutes").runtime_ms,
+        cost: choose("sprint.story_max_cost").cost,
+        tokens: choose("sprint.story_max_tokens").tokens,
+    })
 }
 
 /// Development takes a whole night, so its defaults are larger than those of a review.

@@ -37,7 +37,12 @@ pub(crate) async fn drive_view(
     stop_sender: &watch::Sender<StopLevel>,
 ) -> Infallible {
     let Ok(mut signals) = TerminalSignals::new() else { return pending().await };
-    let driver = TerminalDriver { view, screen, has_terminal: Cell::new(terminal::is_in_foreground()) };
+    let driver = TerminalDriver {
+        view,
+        screen,
+        has_terminal: Cell::new(terminal::is_in_foreground()),
+        known_size: Cell::new(terminal::screen_size()),
+    };
     let mut keyboard = None;
     driver.resume_keyboard(&mut keyboard);
     let mut ticker = interval(TICK_INTERVAL);
@@ -73,13 +78,18 @@ struct TerminalDriver<'a> {
     screen: &'a Screen,
     /// Whether we are in the foreground and may paint.
     has_terminal: Cell<bool>,
+    /// The number of columns and rows that the view was told last.
+    known_size: Cell<Option<(usize, usize)>>,
 }
 
 impl TerminalDriver<'_> {
-    /// Repaints if needed, and notices when the shell took the terminal or gave it back: shells do not always send a signal.
+    /// Repaints if needed, and notices when the shell took the terminal or gave it back, and a new size: there is not always a signal.
     fn tick(&self, keyboard: &mut Option<Keyboard>) {
         if terminal::is_in_foreground() != self.has_terminal.get() {
             self.update_foreground(keyboard);
+        }
+        if terminal::screen_size() != self.known_size.get() {
+            self.resize();
         }
         self.view.advance_clocks();
     }
@@ -116,7 +126,9 @@ impl TerminalDriver<'_> {
     }
 
     fn resize(&self) {
-        if let Some((screen_columns, screen_rows)) = terminal::screen_size() {
+        let screen_size = terminal::screen_size();
+        self.known_size.set(screen_size);
+        if let Some((screen_columns, screen_rows)) = screen_size {
             let screen = Screen { max_columns: Some(screen_columns), ..self.screen.clone() };
             self.view.with_screen(&mut |live_screen| live_screen.resize(screen.clone(), screen_rows));
         }

@@ -14,7 +14,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::watch;
-use tribunal_core::engine::{event::RunEvent, ids::RunId};
+use tribunal_core::engine::{effect::Reply, event::RunEvent, ids::RunId};
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, LiveReporter, MultiRunReporter, Reporter, RunLabel, Screen,
     live::{LiveScreen, ViewControls},
@@ -30,6 +30,9 @@ use crate::{
         multi_run_view::MultiRunView,
     },
 };
+
+/// Below this width a window is small.
+const SMALL_WINDOW_COLUMNS: usize = 80;
 
 /// Options of commands that run something. The fields' doc comments are their help texts.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -170,6 +173,7 @@ impl ProgressView {
     pub fn show_update(&self, run_id: &RunId, run_update: &RunUpdate<'_>) {
         let is_child = *self.root_run.borrow_mut().get_or_insert_with(|| run_id.clone()) != *run_id;
         let is_shared = matches!(&*self.display.borrow(), RunDisplay::SharedView { .. });
+        self.forget_returned_child(run_update);
         if is_child && (is_shared || self.draws_lines()) {
             // A row of a shared view shows one run alone.
             let _ = if is_shared { Ok(()) } else { self.draw_child_update(run_id, run_update) };
@@ -180,6 +184,16 @@ impl ProgressView {
         }
         // A screen that is gone must not stop a run: everything is in the journal.
         let _ = self.draw_update(run_update);
+    }
+
+    /// Drops what draws a child run that has come back to its parent: a sprint has hundreds of them.
+    fn forget_returned_child(&self, run_update: &RunUpdate<'_>) {
+        if let RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) = run_update
+            && let RunEvent::EffectFinished { reply: Reply::RunChild(outcome), .. } = &journal_entry.event
+            && let Some(child_id) = outcome.child_run()
+        {
+            self.child_reporters.borrow_mut().remove(child_id);
+        }
     }
 
     /// Whether lines are written; programs get the events of all runs alike, and a row of a shared view has no room.
@@ -203,25 +217,34 @@ impl ProgressView {
                 _ => {}
             }
         }
+        let (screen, mode) = (self.child_screen(), self.current_mode());
         let mut child_reporters = self.child_reporters.borrow_mut();
         if let RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) = run_update
             && let RunEvent::RunStarted { parent: Some(parent), .. } = &journal_entry.event
         {
             let child_label = RunLabel::for_subjects(std::slice::from_ref(&parent.name)).into_iter().next();
             if let Some(child_label) = child_label {
-                let mode = self.current_mode();
-                let reporter = MultiRunReporter::new(Vec::new(), self.screen.clone(), mode, child_label);
+                let reporter = MultiRunReporter::new(Vec::new(), screen.clone(), mode, child_label);
                 child_reporters.insert(child_id.clone(), reporter);
             }
         }
-        let Some(reporter) = child_reporters.get_mut(child_id) else { return Ok(()) };
+        let Some(reporter) = child_reporters.get_mut(child_id) else {
+            // A child whose locks are held by another process has told nothing of itself yet.
+            return match describe_notice(run_update) {
+                Some(notice_text) => self.write_notice(&mut self.display.borrow_mut(), run_update, &notice_text),
+                None => Ok(()),
+            };
+        };
+        // The window may have another size by now, and a key may have chosen another mode.
+        reporter.set_screen(screen);
+        reporter.set_mode(mode);
         match run_update {
             RunUpdate::ReplayedEntry(journal_entry) => reporter.note_past_entry(journal_entry),
             RunUpdate::NewEntry(journal_entry) => reporter.report_entry(journal_entry)?,
             // What an agent does right now is shown in the region of a terminal; as lines it would be too much.
             _ => {
                 if let Some(notice_text) = describe_notice(run_update) {
-                    reporter.write_notice(&notice_text)?;
+                    reporter.write_wrapped_notice(&notice_text)?;
                 }
             }
         }
@@ -229,6 +252,19 @@ impl ProgressView {
         match &mut *self.display.borrow_mut() {
             RunDisplay::Live(live_reporter) => live_reporter.write_lines(&lines),
             _ => stderr().write_all(&lines),
+        }
+    }
+
+    /// The screen for lines of child runs. A live view knows the width that the terminal has now. In a small window their labels leave so
+    /// little room that lines are cut; elsewhere long words are better read whole.
+    fn child_screen(&self) -> Screen {
+        match &*self.display.borrow() {
+            RunDisplay::Live(live_reporter) => {
+                let screen = live_reporter.current_screen().clone();
+                let cuts_lines = screen.max_columns.is_some_and(|columns| columns < SMALL_WINDOW_COLUMNS);
+                Screen { cuts_lines, ..screen }
+            }
+            _ => self.screen.clone(),
         }
     }
 
@@ -352,6 +388,7 @@ pub(crate) fn describe_notice(run_update: &RunUpdate<'_>) -> Option<String> {
             format!("stopped {} left behind by an earlier attempt", count_noun(*process_count, "process"))
         }
         RunUpdate::WaitingForKeepers => "waiting for agents of an earlier attempt to exit".to_string(),
+        RunUpdate::WaitingForInspection => "waiting for `tribunal verify`, which checks this work".to_string(),
         _ => return None,
     };
     Some(format!("note: {notice_text}"))

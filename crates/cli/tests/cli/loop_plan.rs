@@ -312,6 +312,21 @@ fn the_board_alone_is_enough_for_a_plan_and_parked_stories_are_left_out() {
     assert!(sandbox.path_of(&format!(".ralph/specs/{}", STORIES_DIR.trim_start_matches("_bmad-output/"))).is_dir());
 }
 
+/// Runs the first of the next commands as a user would who pastes it into a shell in `directory`.
+fn paste_commit_command(sandbox: &Sandbox, output: &CommandOutput, directory: &str) {
+    let next_line = output.stdout.lines().find_map(|line| line.strip_prefix("next: git ")).unwrap();
+    let mut shell = sandbox.isolated_command("sh");
+    let pasted = shell.args(["-c", &format!("git {next_line}")]).current_dir(sandbox.path_of(directory)).output();
+    let pasted = CommandOutput::from_output(pasted.unwrap());
+    assert_eq!(pasted.exit_code, Some(0), "{next_line}: {}{}", pasted.stdout, pasted.stderr);
+}
+
+/// The files of the last commit, each with its letter: `M src/lib.txt`.
+fn list_committed(sandbox: &Sandbox) -> Vec<String> {
+    let listed = run_git(sandbox, &["show", "--name-status", "--no-renames", "--format=", "HEAD"]);
+    listed.lines().map(|line| line.replace('\t', " ")).collect()
+}
+
 #[test]
 fn the_commit_that_comes_next_has_every_changed_file_that_a_loop_needs() {
     let sandbox = loop_sandbox("true\n");
@@ -324,16 +339,93 @@ fn the_commit_that_comes_next_has_every_changed_file_that_a_loop_needs() {
     let epics_path = format!("{PLANNING_DIR}/epics.md");
     sandbox.write_file(&epics_path, &EPICS_TEXT.replace("It has all rows.", "It has all columns."));
     let paths = [".ralph", epics_path.as_str(), STORY, BOARD];
-    let expected = format!("\nnext: git add {} && git commit -m \"Update the plan\"\n", paths.join(" "));
+    // Nothing of it is new, so nothing has to be added.
+    let expected = format!("\nnext: git -C [project] commit -m \"Update the plan\" -- {}\n", paths.join(" "));
     let output = run_plan(&sandbox, &[]);
-    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+    let shown_stdout = sandbox.normalize_output(&output.stdout);
+    assert!(shown_stdout.contains(&expected), "{shown_stdout}");
     // What was not committed is still missing in a clone, although there is nothing more to write.
     let output = run_plan(&sandbox, &[]);
-    assert!(output.stdout.starts_with("nothing to write") && output.stdout.contains(&expected), "{}", output.stdout);
-    run_git(&sandbox, &[&["add"], &paths[..]].concat());
-    run_git(&sandbox, &["commit", "-q", "-m", "Update the plan"]);
+    let shown_stdout = sandbox.normalize_output(&output.stdout);
+    assert!(shown_stdout.starts_with("nothing to write") && shown_stdout.contains(&expected), "{shown_stdout}");
+    paste_commit_command(&sandbox, &output, ".");
     assert_eq!(run_git(&sandbox, &["status", "--porcelain", "--", ".ralph", "_bmad-output"]), "");
     assert!(run_plan(&sandbox, &[]).stdout.ends_with("\nnext: tribunal loop run\n"));
+}
+
+#[test]
+fn the_commit_command_works_in_every_directory_and_takes_nothing_else_with_it() {
+    let sandbox = loop_sandbox("true\n");
+    write_project(&sandbox);
+    sandbox.write_file(&format!("{STORIES_DIR}/1-1-sign-up.md"), "# Story 1.1: Sign up\n\nStatus: done\n");
+    sandbox.write_file(&format!("{STORIES_DIR}/notes.md"), "Ask Ann.\n");
+    commit_all(&sandbox, "Plan the project");
+    // A story was renamed, and the user has begun something else.
+    fs::rename(sandbox.path_of(STORY), sandbox.path_of(&format!("{STORIES_DIR}/1-2-login.md"))).unwrap();
+    fs::remove_file(sandbox.path_of(&format!("{STORIES_DIR}/1-1-sign-up.md"))).unwrap();
+    fs::remove_file(sandbox.path_of(&format!("{STORIES_DIR}/notes.md"))).unwrap();
+    sandbox.write_file("src/lib.txt", "two\n");
+    run_git(&sandbox, &["add", "src/lib.txt"]);
+    // Git has forgotten one of them already.
+    run_git(&sandbox, &["rm", "-q", "--cached", STORY]);
+    let output = run_plan(&sandbox, &[]);
+    paste_commit_command(&sandbox, &output, "src");
+    let committed = list_committed(&sandbox);
+    for expected in [
+        "A .ralph/@fix_plan.md".to_string(),
+        "A .ralph/PROMPT.md".to_string(),
+        format!("D {STORIES_DIR}/1-1-sign-up.md"),
+        format!("D {STORY}"),
+        format!("A {STORIES_DIR}/1-2-login.md"),
+    ] {
+        assert!(committed.contains(&expected), "{expected}: {committed:?}");
+    }
+    assert!(!committed.iter().any(|line| line.contains("src/") || line.contains("notes.md")), "{committed:?}");
+    assert_eq!(run_git(&sandbox, &["diff", "--cached", "--name-only"]), "src/lib.txt\n");
+}
+
+#[test]
+fn a_plan_that_git_ignores_is_committed_without_its_logs() {
+    let sandbox = loop_sandbox("true\n");
+    write_project(&sandbox);
+    sandbox.write_file(".gitignore", ".ralph/\n");
+    sandbox.write_file(".ralph/logs/1.log", "private\n");
+    commit_all(&sandbox, "Plan the project");
+    let output = run_plan(&sandbox, &[]);
+    assert!(
+        output.stdout.contains(" add --force -- .ralph/@fix_plan.md .ralph/PROMPT.md .ralph/specs && "),
+        "{}",
+        output.stdout
+    );
+    paste_commit_command(&sandbox, &output, "src");
+    let committed = list_committed(&sandbox);
+    assert!(committed.iter().any(|line| line.starts_with("A .ralph/specs/")), "{committed:?}");
+    assert!(!committed.iter().any(|line| line.contains("logs")), "{committed:?}");
+    assert!(run_plan(&sandbox, &[]).stdout.ends_with("\nnext: tribunal loop run\n"));
+    // Now the plan is tracked and still ignored: git refuses to add its directory.
+    edit_plan(&sandbox, "- [ ] Story 1.2", "- [x] Story 1.2");
+    let output = run_plan(&sandbox, &[]);
+    paste_commit_command(&sandbox, &output, "src");
+    assert!(list_committed(&sandbox).contains(&format!("M {PLAN}")), "{:?}", list_committed(&sandbox));
+    // A new spec beside it is ignored, too.
+    sandbox.write_file(&format!("{STORIES_DIR}/2-1-export.md"), "# Story 2.1: Export\n\nStatus: ready-for-dev\n");
+    let output = run_plan(&sandbox, &[]);
+    paste_commit_command(&sandbox, &output, ".");
+    let committed = list_committed(&sandbox);
+    assert!(committed.contains(&"A .ralph/specs/implementation-artifacts/2-1-export.md".to_string()), "{committed:?}");
+    assert!(run_plan(&sandbox, &[]).stdout.ends_with("\nnext: tribunal loop run\n"));
+}
+
+#[test]
+fn the_commit_command_works_before_the_first_commit() {
+    let sandbox = loop_sandbox("true\n");
+    write_project(&sandbox);
+    run_git(&sandbox, &["update-ref", "-d", "HEAD"]);
+    let output = run_plan(&sandbox, &[]);
+    paste_commit_command(&sandbox, &output, "src");
+    let committed = list_committed(&sandbox);
+    assert!(committed.contains(&format!("A {PLAN}")) && committed.contains(&format!("A {BOARD}")), "{committed:?}");
+    assert!(!committed.iter().any(|line| line.contains("src/")), "{committed:?}");
 }
 
 #[test]
@@ -342,8 +434,10 @@ fn a_loop_works_on_the_plan_and_moves_the_board_when_it_has_landed() {
     write_project(&sandbox);
     commit_all(&sandbox, "Plan the project");
     let output = run_plan(&sandbox, &[]);
-    let next_steps = "next: git add .ralph && git commit -m \"Update the plan\"\n      tribunal loop run\n";
-    assert!(output.stdout.ends_with(next_steps), "{}", output.stdout);
+    let next_steps = "next: git -C [project] add -- .ralph && git -C [project] commit -m \"Update the plan\" -- .ralph\n      \
+        tribunal loop run\n";
+    let shown_stdout = sandbox.normalize_output(&output.stdout);
+    assert!(shown_stdout.ends_with(next_steps), "{shown_stdout}");
     commit_all(&sandbox, "Update the plan");
     let output = sandbox.run_tribunal(&["loop", "run"]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);

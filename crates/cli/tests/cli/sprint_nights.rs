@@ -47,6 +47,75 @@ fn a_story_that_owes_something_lands_and_is_done_after_the_answer() {
 }
 
 #[test]
+fn a_branch_that_is_gone_when_the_user_confirms_can_be_put_back() {
+    let sandbox =
+        sprint_sandbox("develop_any\nprintf '\\n## Operator Actions\\n\\n- [ ] Buy the domain\\n' >> $story\n");
+    run_git(&sandbox, &["branch", "night"]);
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--branch", "night"]), 3);
+    let commit = run_git(&sandbox, &["rev-parse", "--short=10", "night"]).trim().to_string();
+    run_git(&sandbox, &["merge", "night"]);
+    run_git(&sandbox, &["branch", "-d", "night"]);
+    let run_id = story_run(&sandbox, "1-2");
+    assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{run_id}.D1"), "done"]), 0);
+    let output = sandbox.run_tribunal(&["resume", &run_id]);
+    assert_exit(&output, 3);
+    let expected = format!("the branch `night` is gone; put it back with `git branch night {commit}`, then resume");
+    assert!(join_lines(&output.stderr).contains(&expected), "{}", output.stderr);
+    run_git(&sandbox, &["branch", "night", &commit]);
+    assert_exit(&sandbox.run_tribunal(&["resume", &run_id]), 0);
+    assert!(run_git(&sandbox, &["log", "-1", "--format=%s", "night"]).contains("(confirmed)"));
+}
+
+/// A sprint whose first story waits on a branch of its own, and that branch.
+fn sprint_with_own_branch() -> (Sandbox, String) {
+    let sandbox = sprint_sandbox("develop_any\n");
+    sandbox.write_file("src/1-2-sift.sh", "by the user\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1"]), 3);
+    let branch = format!("tribunal/{}", story_run(&sandbox, "1-2"));
+    for command in ["status", "report"] {
+        let output = sandbox.run_tribunal(&[command, &sprint_run(&sandbox)]).stdout;
+        assert!(join_lines(&output).contains(&format!("next: git merge {branch}")), "{output}");
+    }
+    std::fs::remove_file(sandbox.path_of("src/1-2-sift.sh")).unwrap();
+    (sandbox, branch)
+}
+
+#[test]
+fn status_and_report_know_that_a_branch_of_its_own_is_merged() {
+    let (sandbox, branch) = sprint_with_own_branch();
+    run_git(&sandbox, &["merge", &branch]);
+    for command in ["status", "report"] {
+        let output = sandbox.run_tribunal(&[command, &sprint_run(&sandbox)]).stdout;
+        assert!(!output.contains("git merge") && !output.contains("1 waiting"), "{output}");
+    }
+}
+
+#[test]
+fn a_branch_that_was_squashed_and_deleted_is_not_offered() {
+    let (sandbox, branch) = sprint_with_own_branch();
+    run_git(&sandbox, &["merge", "--squash", &branch]);
+    run_git(&sandbox, &["commit", "-q", "-m", "Take it"]);
+    run_git(&sandbox, &["branch", "-D", &branch]);
+    for command in ["status", "report"] {
+        let output = sandbox.run_tribunal(&[command, &sprint_run(&sandbox)]).stdout;
+        let expected = format!("the branch {branch} is gone; the work was commit ");
+        assert!(join_lines(&output).contains(&expected) && !output.contains("git merge"), "{output}");
+    }
+}
+
+#[test]
+fn the_report_says_how_to_take_work_from_a_named_branch_and_that_it_was_taken() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--max-stories", "1", "--branch", "night"]), 0);
+    let report = join_lines(&sandbox.run_tribunal(&["report", &sprint_run(&sandbox)]).stdout);
+    assert!(report.contains("look at: it is not on main yet: take it with `git merge night`"), "{report}");
+    run_git(&sandbox, &["merge", "night"]);
+    run_git(&sandbox, &["branch", "-d", "night"]);
+    let report = join_lines(&sandbox.run_tribunal(&["report", &sprint_run(&sandbox)]).stdout);
+    assert!(report.contains(", and on main since") && !report.contains("git merge"), "{report}");
+}
+
+#[test]
 fn a_story_closes_deferred_work_with_its_commit_and_leaves_new_work() {
     let sandbox = sprint_sandbox("develop_any\n");
     let ledger_path = format!("{ARTIFACTS}/deferred-work.md");
@@ -185,6 +254,15 @@ fn a_story_that_another_run_waits_with_is_passed_over() {
     let status = join_lines(&sandbox.run_tribunal(&["status"]).stdout);
     assert!(status.contains("`tribunal sprint` would begin with 2-1-sell"), "{status}");
     assert!(status.contains(&claim), "{status}");
+    // What a run has already is not to be begun by hand; its decision comes first.
+    let next_step =
+        format!("next: answer D1 of run {waiting_run}, which waits with 1-2-sift tribunal decisions {waiting_run}.D1");
+    assert!(status.contains(&next_step), "{status}");
+    let status_document = sandbox.run_json(&["status"]);
+    let next_step = &status_document["sprint"]["next"];
+    assert_eq!(next_step["claim"]["decisions"], serde_json::json!(["D1"]));
+    assert_eq!(next_step["claim"]["run"], waiting_run.as_str());
+    assert!(next_step.get("command").is_none(), "{next_step}");
     let output = sandbox.run_tribunal(&["sprint"]);
     assert_exit(&output, 3);
     let expected = format!("story 1-2-sift: worked on elsewhere (run {waiting_run} works on it)");

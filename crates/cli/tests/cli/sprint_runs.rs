@@ -96,6 +96,26 @@ fn an_answer_to_a_parked_story_continues_it() {
 }
 
 #[test]
+fn a_story_at_its_own_limit_continues_without_an_answer_when_the_limit_was_raised() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    // The first session uses more than that, so the review is not begun.
+    let output = sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.story_max_tokens=10"]);
+    assert_exit(&output, 3);
+    let open_questions = || sandbox.run_json(&["decisions"])["decisions"].as_array().map(Vec::len);
+    assert_eq!(open_questions(), Some(1), "{}", output.stderr);
+    let run_id = sprint_run(&sandbox);
+    let reload = |tokens: &str| {
+        sandbox.run_tribunal(&["resume", &run_id, "--reload", "--set", &format!("sprint.story_max_tokens={tokens}")])
+    };
+    assert_exit(&reload("5"), 3);
+    assert_eq!((open_questions(), landed_stories(&sandbox)), (Some(1), Vec::new()));
+    let resumed = reload("1000000");
+    assert_exit(&resumed, 0);
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack"]);
+    assert_eq!(open_questions(), Some(0), "{}", resumed.stderr);
+}
+
+#[test]
 fn a_client_that_breaks_ends_the_sprint_and_not_every_story() {
     let sandbox = sprint_sandbox("exit 127\n");
     assert_exit(&sandbox.run_tribunal(&["sprint"]), 5);
@@ -171,7 +191,7 @@ fn a_story_file_that_is_no_text_is_refused_before_agents_work_and_holds_only_wha
 }
 
 #[test]
-fn front_matter_that_cannot_be_read_is_named() {
+fn a_story_whose_front_matter_cannot_be_read_is_not_begun() {
     let sandbox = sprint_sandbox("develop_any\n");
     let story = sandbox.read_file(STORY);
     for header in ["---\ndepends_on: [1-1\n---\n\n", "---\ndepends_on: [1-1]\n\n"] {
@@ -179,9 +199,36 @@ fn front_matter_that_cannot_be_read_is_named() {
         commit_all(&sandbox, "Break it");
         let output = sandbox.run_tribunal(&["sprint", "--dry-run"]);
         assert_exit(&output, 0);
-        let expected =
-            format!("the front matter of a story could not be read, so its `depends_on` is not known: {STORY}:");
+        let reason = "cannot be read, so what it depends on and what it owes is not known";
+        let left_out = format!("1-2-sift cannot be started: its front matter {reason}: {STORY}:");
+        assert!(join_lines(&output.stdout).contains(&left_out), "{}", output.stdout);
+        let expected = format!("the front matter of a story could not be read, so it is not begun: {STORY}:");
         assert!(join_lines(&output.stderr).contains(&expected), "{}", output.stderr);
+        let status = sandbox.run_tribunal(&["status"]).stdout;
+        assert!(join_lines(&status).contains(&format!("note: {expected}")), "{status}");
+        let named = sandbox.run_tribunal(&["sprint", "1-2"]);
+        assert_exit(&named, 2);
+        let refusal = format!("the front matter of story 1-2-sift {reason}: {STORY}:");
+        assert!(join_lines(&named.stderr).contains(&refusal), "{}", named.stderr);
+    }
+    assert_eq!(landed_stories(&sandbox), [""; 0]);
+}
+
+#[test]
+fn stories_that_depend_on_each_other_are_named_by_status() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    for (key, needed) in [("1-2-sift", "1-3-pack"), ("1-3-pack", "1-2-sift"), ("2-2-bill", "9-9")] {
+        let story_path = format!("{ARTIFACTS}/{key}.md");
+        let story = sandbox.read_file(&story_path);
+        sandbox.write_file(&story_path, &format!("---\ndepends_on: [{needed}]\n---\n\n{story}"));
+    }
+    let status = join_lines(&sandbox.run_tribunal(&["status"]).stdout);
+    for expected in [
+        "`tribunal sprint` would begin with 2-1-sell",
+        "1-2-sift depends on 1-3-pack, which depends on 1-2-sift: neither can be begun",
+        "2-2-bill says that it depends on `9-9`, which is not on the board",
+    ] {
+        assert!(status.contains(expected), "{expected}: {status}");
     }
 }
 
@@ -194,11 +241,68 @@ fn work_that_landed_on_another_branch_is_named_before_its_story_is_taken_again()
         "note: 1-2-sift was done by run {story_run} on the branch `night`; it is taken again, since it is not on main. To take that \
          work over instead: `git merge night`"
     );
+    let status = join_lines(&sandbox.run_tribunal(&["status"]).stdout);
+    let status_note = format!(
+        "note: 1-2-sift was done by run {story_run} on the branch `night`; to take that work over: `git merge night`"
+    );
+    assert!(status.contains(&status_note), "{status}");
     let output = sandbox.run_tribunal(&["sprint", "--max-stories", "1"]);
     assert_exit(&output, 0);
     assert!(join_lines(&output.stderr).contains(&expected), "{}", output.stderr);
     let other_branch = sandbox.run_tribunal(&["sprint", "--dry-run", "--branch", "night"]);
     assert!(!join_lines(&other_branch.stderr).contains("is taken again"), "{}", other_branch.stderr);
+}
+
+/// A sprint of two stories that wait for the user.
+fn waiting_sprint() -> Sandbox {
+    let sandbox = sprint_sandbox("echo 'I cannot.'\n");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "2-1", "--set", "sprint.max_cycles=1"]), 3);
+    sandbox
+}
+
+fn asking_runs(sandbox: &Sandbox) -> Vec<String> {
+    let document = sandbox.run_json(&["decisions"]);
+    let decisions = document["decisions"].as_array().cloned().unwrap_or_default();
+    decisions.iter().filter_map(|decision| decision["run"].as_str().map(String::from)).collect()
+}
+
+#[test]
+fn a_waiting_story_that_the_user_has_done_leaves_no_question_behind() {
+    let sandbox = waiting_sprint();
+    let asking = asking_runs(&sandbox);
+    assert_eq!(asking.len(), 2, "{asking:?}");
+    let story_run = asking.iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
+    let finish = |key: &str| {
+        let board = sandbox.read_file(BOARD).replace(&format!("{key}: ready-for-dev"), &format!("{key}: done"));
+        sandbox.write_file(BOARD, &board);
+        commit_all(&sandbox, "Done by hand");
+        sandbox.run_tribunal(&["resume", &sprint_run(&sandbox)])
+    };
+    // The sprint still waits for the other story.
+    assert_exit(&finish("1-2-sift"), 3);
+    let still_asking = asking_runs(&sandbox);
+    assert!(still_asking.len() == 1 && still_asking[0].starts_with("story-2-1"), "{still_asking:?}");
+    // While the sprint has not ended, its stories belong to it.
+    assert_exit(&sandbox.run_tribunal(&["discard", story_run]), 2);
+    assert_exit(&finish("2-1-sell"), 0);
+    assert_eq!(sandbox.run_tribunal(&["decisions"]).stdout, "nothing is waiting for you\n");
+    let waiting = sandbox.run_tribunal(&["runs", "--waiting", "--ids"]).stdout;
+    assert!(!waiting.contains("story-"), "{waiting}");
+    let refused = sandbox.run_tribunal(&["decisions", &format!("{story_run}.D1"), "agent"]);
+    assert_exit(&refused, 2);
+    assert!(refused.stderr.contains("was withdrawn"), "{}", refused.stderr);
+    assert_exit(&sandbox.run_tribunal(&["discard", story_run]), 0);
+    assert!(!sandbox.run_ids().contains(story_run));
+}
+
+#[test]
+fn a_waiting_story_that_the_user_skips_leaves_no_question_behind() {
+    let sandbox = waiting_sprint();
+    let sprint_run = sprint_run(&sandbox);
+    assert_exit(&sandbox.run_tribunal(&["say", &sprint_run, "skip 1-2"]), 0);
+    assert_exit(&sandbox.run_tribunal(&["resume", &sprint_run]), 3);
+    let still_asking = asking_runs(&sandbox);
+    assert!(still_asking.len() == 1 && still_asking[0].starts_with("story-2-1"), "{still_asking:?}");
 }
 
 #[test]

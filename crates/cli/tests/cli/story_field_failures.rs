@@ -66,6 +66,33 @@ fn finished_work_counts_although_its_session_crashed() {
 }
 
 #[test]
+fn what_the_user_wrote_by_hand_is_kept_before_an_agent_writes_over_it() {
+    let sandbox = story_sandbox("case $n in 1) echo 'I cannot.' ;; *) develop ;; esac\n");
+    let output = sandbox.run_tribunal(&["sprint", "1.2", "--set", "sprint.max_cycles=1"]);
+    assert_eq!(output.exit_code, Some(3), "{}", output.stderr);
+    let run_id = sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
+    let by_hand = "sift() { tr -d bran; }\n";
+    fs::write(workspaces_left(&sandbox).remove(0).join("src/sift.sh"), by_hand).unwrap();
+    let answer = |decision: &str, choice: &str| {
+        let answered = sandbox.run_tribunal(&["decisions", &format!("{run_id}.{decision}"), choice]);
+        assert_eq!(answered.exit_code, Some(0), "{}", answered.stderr);
+        sandbox.run_tribunal(&["resume", &run_id])
+    };
+    // The tasks are not ticked.
+    let refused = answer("D1", "hand");
+    assert_eq!(refused.exit_code, Some(3), "{}", refused.stderr);
+    let questions = sandbox.run_json(&["decisions"]).to_string();
+    assert!(questions.contains("your work does not complete the step"), "{questions}");
+    assert_eq!(session_count(&sandbox), 1, "{}", refused.stderr);
+    assert_done(&sandbox, &answer("D2", "agent"));
+    assert_eq!(session_count(&sandbox), 2);
+    assert_ne!(sandbox.read_file("src/sift.sh"), by_hand);
+    let refs = run_git(&sandbox, &["for-each-ref", "--format=%(refname)", "refs/tribunal/work"]);
+    let kept = refs.lines().map(|name| run_git(&sandbox, &["show", &format!("{name}:src/sift.sh")]));
+    assert!(kept.into_iter().any(|text| text == by_hand), "{refs}");
+}
+
+#[test]
 fn an_invalid_byte_of_an_agent_does_not_end_the_run() {
     let sandbox = story_sandbox("develop\nprintf 'caf\\351 \\377\\n'\n");
     assert_done(&sandbox, &run_story(&sandbox));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::{
     common::{CommandOutput, Sandbox},
     loop_sandbox::{commit_all, count_calls, run_git, workspaces_left},
+    sprint_runs::join_lines,
     story_sandbox::{
         BOARD, CRITICAL_REVIEW, ENDLESS_REVIEW, STORY, session_prompt, story_sandbox, write_review, write_story_agent,
     },
@@ -256,6 +257,122 @@ fn a_conflict_with_the_branch_shows_both_sides_and_can_be_solved_by_hand() {
     assert_eq!(subjects, "Story 1-2-sift: Sift the flour\n");
     assert_eq!(run_git(&sandbox, &["diff", "--name-only", "HEAD^", "HEAD"]), format!("{BOARD}\n"));
     assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
+}
+
+/// A story during whose first session a commit was made with which it conflicts. Returns the commit that the question names.
+fn conflicting_story(later_session: &str) -> (Sandbox, String) {
+    let sandbox = story_sandbox("");
+    let agent_script = format!(
+        "case $n in\n1) develop\ncd '{}'\necho 'sift() {{ cat; }}' > src/sift.sh\ngit add src\ngit commit -q -m Meanwhile ;;\n\
+         *) {later_session} ;;\nesac\n",
+        sandbox.root_dir().display()
+    );
+    write_story_agent(&sandbox, &agent_script);
+    // The agent could have made that commit, so the user is asked first.
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 3);
+    assert_exit(&answer_question(&sandbox, "D1", "keep"), 3);
+    let question = sandbox.run_tribunal(&["decisions", &format!("{}.D2", root_of(&sandbox))]).stdout;
+    let (_, after_command) = question.split_once("run `git merge ").unwrap();
+    let commit = after_command.split_once('`').unwrap().0.to_string();
+    (sandbox, commit)
+}
+
+#[test]
+fn a_merge_by_hand_that_drops_the_work_is_not_believed() {
+    let (sandbox, commit) = conflicting_story("true");
+    run_git(&sandbox, &["merge", "-q", "--no-edit", "-s", "ours", &commit]);
+    let output = answer_question(&sandbox, "D2", "hand");
+    assert_exit(&output, 3);
+    let said = join_lines(&output.stderr);
+    let expected = "main has the work of the story in its history, but none of its changes of";
+    assert!(said.contains(expected) && said.contains("take them with `git cherry-pick "), "{said}");
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: ready-for-dev"));
+    run_git(&sandbox, &["cherry-pick", "-X", "theirs", &commit]);
+    assert_exit(&answer_question(&sandbox, "D3", "hand"), 0);
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    assert_eq!(sandbox.read_file("src/sift.sh"), "sift() { tr -d b; }\n");
+}
+
+#[test]
+fn a_merge_by_hand_that_keeps_only_the_story_file_is_not_believed() {
+    let (sandbox, commit) = conflicting_story("true");
+    run_git(&sandbox, &["merge", "-q", "--no-edit", "-X", "ours", &commit]);
+    run_git(&sandbox, &["rm", "-q", "-f", "tests/sift_test.sh"]);
+    run_git(&sandbox, &["commit", "-q", "--amend", "--no-edit"]);
+    let output = answer_question(&sandbox, "D2", "hand");
+    assert_exit(&output, 3);
+    let said = join_lines(&output.stderr);
+    for expected in [
+        "your merge does not have all of the work:",
+        "the file list names files that do not exist: tests/sift_test.sh",
+        "no test and no reason for AC1",
+        "repair that with a commit on main",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: ready-for-dev"));
+    // To say so once more changes nothing, and no agent is started.
+    let output = answer_question(&sandbox, "D3", "hand");
+    assert_exit(&output, 3);
+    assert!(join_lines(&output.stderr).contains("your merge does not have all of the work:"), "{}", output.stderr);
+    assert_eq!(session_calls(&sandbox), 1);
+    run_git(&sandbox, &["checkout", "-q", &commit, "--", "src", "tests"]);
+    run_git(&sandbox, &["commit", "-q", "-m", "Take it after all"]);
+    assert_exit(&answer_question(&sandbox, "D4", "hand"), 0);
+    assert_eq!(session_calls(&sandbox), 1);
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    assert_eq!(sandbox.read_file("src/sift.sh"), "sift() { tr -d b; }\n");
+}
+
+#[test]
+fn a_squashed_merge_by_hand_is_found_on_the_branch() {
+    let (sandbox, commit) = conflicting_story("true");
+    run_git(&sandbox, &["merge", "-q", "--squash", "-X", "theirs", &commit]);
+    let solution = "sift() { tr -d b | cat; }\n";
+    sandbox.write_file("src/sift.sh", solution);
+    run_git(&sandbox, &["commit", "-q", "-a", "-m", "Squashed"]);
+    assert_exit(&answer_question(&sandbox, "D2", "hand"), 0);
+    assert_eq!(sandbox.read_file("src/sift.sh"), solution);
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"));
+    assert_eq!(run_git(&sandbox, &["diff", "--name-only", "HEAD^", "HEAD"]), format!("{BOARD}\n"));
+}
+
+#[test]
+fn work_that_was_merged_by_hand_still_counts_when_a_check_fails_on_the_merge() {
+    let (sandbox, commit) = conflicting_story("sed -i 's/ # broken//' src/sift.sh");
+    run_git(&sandbox, &["merge", "-q", "--no-edit", "-X", "theirs", &commit]);
+    sandbox.write_file("src/sift.sh", "sift() { tr -d b | cat; } # broken\n");
+    run_git(&sandbox, &["commit", "-q", "-a", "--amend", "--no-edit"]);
+    let output = answer_question(&sandbox, "D2", "hand");
+    assert_exit(&output, 0);
+    // The tests came with the merge, and the session had to repair nothing but the check.
+    assert_eq!(session_calls(&sandbox), 2, "{}", output.stderr);
+    assert_eq!(sandbox.read_file("src/sift.sh"), "sift() { tr -d b | cat; }\n");
+    assert!(sandbox.read_file(BOARD).contains("1-2-sift: done"));
+}
+
+#[test]
+fn a_story_whose_own_branch_was_merged_waits_for_nothing() {
+    let sandbox = story_sandbox("develop\n");
+    sandbox.write_file("src/sift.sh", "of the user\n");
+    let output = sandbox.run_tribunal(&["sprint", "1.2"]);
+    assert_exit(&output, 3);
+    let run_id = root_of(&sandbox);
+    let find_states = || {
+        let rows = sandbox.run_json(&["runs"])["runs"].as_array().unwrap().clone();
+        let row = rows.into_iter().find(|row| row["run"] == run_id.as_str()).unwrap();
+        let status = sandbox.run_json(&["status", &run_id]);
+        let report = sandbox.run_json(&["report", &run_id]);
+        [&row["state"], &status["runs"][0]["state"], &report["state"]].map(|state| state.as_str().unwrap().to_string())
+    };
+    assert_eq!(find_states(), ["waiting", "waiting", "waiting"], "{}", output.stderr);
+    std::fs::remove_file(sandbox.path_of("src/sift.sh")).unwrap();
+    run_git(&sandbox, &["merge", "-q", "--no-edit", &format!("tribunal/{run_id}")]);
+    assert_eq!(find_states(), ["resolved", "resolved", "resolved"]);
+    let waiting = sandbox.run_json(&["runs", "--waiting"]);
+    assert_eq!(waiting["runs"].as_array().map(Vec::len), Some(0), "{waiting}");
+    let shown = join_lines(&sandbox.run_tribunal(&["status", &run_id]).stdout);
+    assert!(shown.contains("the work that waited on a branch of its own is merged"), "{shown}");
 }
 
 #[test]

@@ -1,11 +1,17 @@
 //! `tribunal verify STORY`: the check of a run, made by hand, where the work is.
 
-use std::fs;
+use std::{
+    fs,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     common::{CommandOutput, Sandbox},
-    loop_sandbox::run_git,
-    story_sandbox::{STORY, story_sandbox},
+    loop_sandbox::{commit_all, run_git},
+    sprint_runs::{landed_stories, sprint_run, sprint_sandbox},
+    story_sandbox::{ENDLESS_REVIEW, STORY, story_sandbox, write_review},
 };
 
 fn assert_exit(output: &CommandOutput, exit_code: i32) {
@@ -128,4 +134,55 @@ fn a_story_whose_files_are_gone_is_not_verified() {
         "{}",
         output.stdout
     );
+}
+
+#[test]
+fn critical_findings_that_the_review_left_open_are_reasons() {
+    let sandbox = story_sandbox("develop\n");
+    write_review(&sandbox, ENDLESS_REVIEW);
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1.2"]), 3);
+    let output = sandbox.run_tribunal(&["verify", "1.2"]);
+    assert_exit(&output, 3);
+    assert!(output.stdout.starts_with("1-2-sift: not verified\n"), "{}", output.stdout);
+    let document = sandbox.run_json(&["verify", "1.2"]);
+    let reasons: Vec<&str> =
+        document["reasons"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str).collect();
+    assert_eq!((reasons.is_empty(), &document["verified"]), (false, &false.into()), "{document}");
+    let expected = "is open: critical (src/sift.sh:1): only the letter b is removed";
+    assert!(reasons.iter().all(|reason| reason.starts_with('F') && reason.contains(expected)), "{document}");
+}
+
+/// Waits until something holds, for at most two minutes.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let started_at = Instant::now();
+    while !holds() {
+        assert!(started_at.elapsed() < Duration::from_secs(120), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_sprint_that_is_resumed_meanwhile_waits_for_the_verification() {
+    let sandbox = sprint_sandbox("case $key-$n in 1-2-sift-1) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    let (hold_path, begun_path) = (sandbox.path_of("../hold"), sandbox.path_of("../begun"));
+    let check = format!("while [ -e '{}' ]; do : > '{}'; sleep 0.1; done\n", hold_path.display(), begun_path.display());
+    sandbox.write_file("check.sh", &check);
+    commit_all(&sandbox, "Check slowly");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.max_cycles=1"]), 3);
+    let story_run = sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
+    assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{story_run}.D1"), "agent"]), 0);
+    fs::write(&hold_path, "").unwrap();
+    let mut verify_command = sandbox.tribunal_command(&["verify", "1.2"]);
+    let mut verification = verify_command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the checks begin", || begun_path.exists());
+    let log_path = sandbox.path_of("../resume.log");
+    let mut resume_command = sandbox.tribunal_command(&["resume", &sprint_run(&sandbox)]);
+    let log_file = fs::File::create(&log_path).unwrap();
+    let mut resumed = resume_command.stdout(Stdio::null()).stderr(log_file).spawn().unwrap();
+    let read_log = || fs::read_to_string(&log_path).unwrap();
+    wait_until("the sprint waits", || read_log().contains("waiting for `tribunal verify`"));
+    fs::remove_file(&hold_path).unwrap();
+    assert_eq!(resumed.wait().unwrap().code(), Some(0), "{}", read_log());
+    assert_eq!(verification.wait().unwrap().code(), Some(3));
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack"]);
 }

@@ -28,6 +28,9 @@ pub struct CommitWork {
     /// Whether the commit takes the place of all earlier ones of the workspace, so that the whole work is one commit.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub squash: bool,
+    /// Whether the commit gets a ref of its own, so that it stays when later commits take its place.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub keeps_ref: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +73,9 @@ pub struct Integrate {
     /// of it is merged into the user's version, where both changed different lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mergeable: Vec<String>,
+    /// Whether nothing moves, and the outcome only says where the branch is.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub only_looks: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,6 +135,34 @@ pub struct RebaseConflict {
     /// The directory of the workspace, where the work can be looked at.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
+    /// What was found on the branch of a solution by hand; `None` if the work conflicts with it for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundSolution>,
+}
+
+/// What was found on the branch of a solution by hand, if that is not enough.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "solution", rename_all = "snake_case")]
+pub enum FoundSolution {
+    /// The branch does not have the work in its history, and its content does not show the work either.
+    Missing {
+        /// Whether the branch has moved since the first conflict.
+        has_moved: bool,
+    },
+    /// The branch has the work in its history, and none of its changes.
+    WorkDropped {
+        /// The commit that the work began with.
+        base: CommitId,
+    },
+    /// The branch has the work, and none of its own changes.
+    BranchDropped {
+        /// Where the branch had them.
+        before: CommitId,
+    },
+    /// The user has merged the work and left marks of a conflict in files.
+    MarksLeft,
+    /// The user has merged the work, and the rules refuse what is on the branch.
+    Incomplete { reasons: Vec<String> },
 }
 
 impl RebaseConflict {

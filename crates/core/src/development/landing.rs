@@ -11,7 +11,9 @@ use crate::{
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
         checks::CommandLine,
-        commits::{ConflictSides, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork},
+        commits::{
+            ConflictSides, FoundSolution, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork,
+        },
         performing::{StageEnd, environment_ending},
     },
     engine::{
@@ -158,6 +160,62 @@ impl BranchConflict<'_> {
         }
         described
     }
+
+    /// Says what is wrong in one sentence, with what is missing of a solution by hand.
+    fn summarize(&self, run_word: &str, is_asked_again: bool) -> String {
+        let BranchConflict { branch_name, commit, conflict } = *self;
+        let commit = commit.short_hex();
+        let paths = conflict.paths.join(", ");
+        let still_conflicts =
+            format!("{branch_name} has moved, and the work of the {run_word} conflicts with it in {paths}");
+        match &conflict.found {
+            Some(FoundSolution::WorkDropped { base }) => format!(
+                "{branch_name} has the work of the {run_word} in its history, but none of its changes of {paths}: take them with \
+                 `git cherry-pick {}..{commit}` in a checkout of {branch_name}, resolve the conflict and `git commit`",
+                base.short_hex()
+            ),
+            Some(FoundSolution::BranchDropped { before }) => format!(
+                "{branch_name} has the work of the {run_word}, but its own changes of {paths} are gone: go back with `git reset --keep \
+                 {}` in a checkout of {branch_name}, and merge once more with `git merge {commit}`",
+                before.short_hex()
+            ),
+            Some(FoundSolution::MarksLeft) => format!(
+                "{branch_name} has the work of the {run_word}, but marks of the conflict (`<<<<<<<`) are left in {paths}: resolve it \
+                 there, and `git commit`"
+            ),
+            Some(FoundSolution::Incomplete { reasons }) => format!(
+                "your merge does not have all of the work: {}; repair that with a commit on {branch_name}",
+                reasons.join("; ")
+            ),
+            Some(FoundSolution::Missing { has_moved: true }) => format!(
+                "{still_conflicts}; commit {commit} is not in its history: if {branch_name} has the work in another form, for instance \
+                 after a squashed merge, say so with `git merge -s ours {commit}` in a checkout of {branch_name}"
+            ),
+            // A process that was killed may have found the first conflict before.
+            Some(FoundSolution::Missing { has_moved: false }) if is_asked_again => {
+                format!("{still_conflicts}; nothing was committed on {branch_name} since you were asked")
+            }
+            Some(FoundSolution::Missing { has_moved: false }) | None => still_conflicts,
+        }
+    }
+
+    /// Says how the user can solve it by hand.
+    fn describe_solution(&self) -> String {
+        let BranchConflict { branch_name, commit, conflict } = *self;
+        match conflict.found {
+            Some(
+                FoundSolution::WorkDropped { .. }
+                | FoundSolution::BranchDropped { .. }
+                | FoundSolution::MarksLeft
+                | FoundSolution::Incomplete { .. },
+            ) => String::from("repair the merge by hand, as the question says; then answer this"),
+            _ => format!(
+                "solve it by hand: in a checkout of {branch_name} run `git merge {}`, resolve the conflict and `git commit`; then \
+                 answer this",
+                commit.short_hex()
+            ),
+        }
+    }
 }
 
 /// Asks what to do about work that conflicts with its branch, unless that is asked already.
@@ -168,19 +226,15 @@ pub async fn ask_about_conflict(
     question: LandingQuestion,
     conflict: BranchConflict<'_>,
 ) -> Result<StageEnd, ParkedRun> {
-    let BranchConflict { branch_name, commit, conflict: RebaseConflict { paths, .. } } = conflict;
     let run_word = question.run_word;
-    let summary =
-        format!("{branch_name} has moved, and the work of the {run_word} conflicts with it in {}", paths.join(", "));
+    let is_asked_again = dialog.decisions.iter().any(|decision| (question.is_same)(&decision.about));
+    let summary = conflict.summarize(run_word, is_asked_again);
     let question_text = match conflict.describe_sides() {
         sides_text if sides_text.is_empty() => summary.clone(),
         sides_text => format!("{summary}.{sides_text}"),
     };
     // A merge by hand is found on the branch by the next attempt; a solution in the workspace could not be told from the work.
-    let hand_text = format!(
-        "solve it by hand: in a checkout of {branch_name} run `git merge {}`, resolve the conflict and `git commit`; then answer this",
-        commit.short_hex()
-    );
+    let hand_text = conflict.describe_solution();
     let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
     let choices = [
         (ChoiceKey::Hand, hand_text.as_str()),

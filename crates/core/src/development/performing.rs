@@ -13,7 +13,7 @@ use crate::{
         ids::Key,
         reason::{RunEnding, RunReason},
     },
-    tasks::fault::Fault,
+    tasks::fault::{Fault, FaultKind},
 };
 
 /// What one stage of a run that develops led to.
@@ -27,9 +27,13 @@ pub enum StageEnd {
     Halted(RunEnding),
 }
 
-/// The ending of a run that cannot go on because of its environment.
+/// The ending of a run that cannot go on because of its environment, or because the user's checkout is not ready for it.
 pub fn environment_ending(fault: &Fault) -> RunEnding {
-    RunEnding::new(RunReason::Environment, fault.detail.clone())
+    let reason = match fault.kind {
+        FaultKind::CheckoutNotReady => RunReason::CheckoutNotReady,
+        _ => RunReason::Environment,
+    };
+    RunEnding::new(reason, fault.detail.clone())
 }
 
 /// Runs the user's notification command. One that fails is a warning: no run depends on it.

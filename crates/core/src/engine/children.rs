@@ -181,6 +181,51 @@ struct ChildAccount {
     /// What it may use in addition while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lent: Option<LimitShare>,
+    /// What it may use in its whole life, as it was told last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<LimitShare>,
+    /// The limit at which it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reached: Option<ReachedLimit>,
+    /// What it is lent next, because the limit at which it waited was raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extension: Option<LimitShare>,
+}
+
+/// A limit at which a child waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct ReachedLimit {
+    reason: RunReason,
+    /// The limit of one child when it was reached.
+    limit: LimitShare,
+}
+
+impl ChildAccount {
+    /// Returns what the child may still use after the limit was raised: what was lent to it grows by the difference. A limit that was
+    /// lowered takes nothing away.
+    fn extend_share(&self, reached: ReachedLimit, limit: LimitShare) -> Option<LimitShare> {
+        let whole = self.whole?;
+        let left = |whole: u64, old_limit: u64, new_limit: u64, used: u64| {
+            let extended = whole.saturating_add(new_limit.saturating_sub(old_limit)).max(new_limit);
+            extended.saturating_sub(used)
+        };
+        let old_limit = reached.limit;
+        Some(LimitShare {
+            runtime_ms: left(whole.runtime_ms, old_limit.runtime_ms, limit.runtime_ms, self.worked_ms),
+            cost: Cost(left(whole.cost.0, old_limit.cost.0, limit.cost.0, self.used.paid_cost().0)),
+            tokens: left(whole.tokens, old_limit.tokens, limit.tokens, self.used.uncosted_tokens),
+        })
+    }
+}
+
+/// Returns the part of a share that this reason is about; none for a reason that is no amount.
+fn amount_for(share: LimitShare, reason: RunReason) -> u64 {
+    match reason {
+        RunReason::Runtime => share.runtime_ms,
+        RunReason::Cost => share.cost.0,
+        RunReason::Tokens => share.tokens,
+        _ => 0,
+    }
 }
 
 impl ChildLedger {
@@ -195,11 +240,40 @@ impl ChildLedger {
             LimitShare { runtime_ms: remaining.runtime_ms, cost: Cost(free_cost / parts), tokens: free_tokens / parts };
         let account = self.accounts.entry(String::from(child_name)).or_default();
         account.lent = Some(lent);
-        LimitShare {
+        let whole = LimitShare {
             runtime_ms: account.worked_ms.saturating_add(lent.runtime_ms),
             cost: Cost(account.used.paid_cost().0.saturating_add(lent.cost.0)),
             tokens: account.used.uncosted_tokens.saturating_add(lent.tokens),
-        }
+        };
+        account.whole = Some(whole);
+        account.reached = None;
+        whole
+    }
+
+    /// Remembers that a child waits, because it has used up what one child may use.
+    pub fn note_reached(&mut self, child_name: &str, reason: RunReason, limit: LimitShare) {
+        let account = self.accounts.entry(String::from(child_name)).or_default();
+        account.reached = Some(ReachedLimit { reason, limit });
+    }
+
+    /// Applies the limit of one child to a child that waits. Returns whether it can continue: the limit at which it waits was raised, and
+    /// is more than what it has used. A child may use more than its limit, because a session is not ended for it.
+    pub fn raise_limit(&mut self, child_name: &str, limit: LimitShare) -> bool {
+        let Some(account) = self.accounts.get_mut(child_name) else { return false };
+        let is_raised =
+            |reached: &ReachedLimit| amount_for(limit, reached.reason) > amount_for(reached.limit, reached.reason);
+        let Some(reached) = account.reached.filter(is_raised) else { return false };
+        // With nothing left it would come back at once. It still waits at the limit of then, so a higher one can follow.
+        let has_something_left = |extension: &LimitShare| amount_for(*extension, reached.reason) > 0;
+        let Some(extension) = account.extend_share(reached, limit).filter(has_something_left) else { return false };
+        account.extension = Some(extension);
+        account.reached = None;
+        true
+    }
+
+    /// Returns what a child is lent because its limit was raised, once. A child that the user grants more does not need it.
+    pub fn take_extension(&mut self, child_name: &str) -> Option<LimitShare> {
+        self.accounts.get_mut(child_name)?.extension.take()
     }
 
     /// Takes back what a child did not use, and returns what it used since the last time.
@@ -278,5 +352,38 @@ mod tests {
         let continued = ledger.lend_share("a", share(40, 23), 1);
         assert_eq!((continued.cost, continued.tokens, continued.runtime_ms), (Cost(90), 30, 1_100));
         assert_eq!(ledger.settle_account("a", &ended(65, 7)).cost, Cost(15));
+    }
+
+    #[test]
+    fn a_child_that_waits_at_its_limit_gets_what_the_limit_was_raised_by() {
+        let mut ledger = ChildLedger::default();
+        ledger.lend_share("a", share(50, 30), 1);
+        ledger.settle_account("a", &ended(50, 7));
+        ledger.note_reached("a", RunReason::Cost, share(50, 30));
+        // Another limit, the same one, or a lower one does not help.
+        for limit in [share(50, 90), share(50, 30), share(20, 30)] {
+            assert!(!ledger.raise_limit("a", limit), "{limit:?}");
+        }
+        assert!(ledger.raise_limit("a", share(80, 10)));
+        assert!(!ledger.raise_limit("a", share(80, 10)), "once is enough");
+        let extension = ledger.take_extension("a").unwrap();
+        assert_eq!((extension.cost, extension.tokens), (Cost(30), 23));
+        assert_eq!(ledger.take_extension("a"), None);
+        assert_eq!(ledger.lend_share("a", extension, 1).cost, Cost(80));
+        // A session has used more than the limit: what the limit was raised by is used already.
+        ledger.settle_account("a", &ended(95, 7));
+        ledger.note_reached("a", RunReason::Cost, share(80, 30));
+        for limit in [share(90, 30), share(95, 30)] {
+            assert!(!ledger.raise_limit("a", limit), "{limit:?}");
+            assert_eq!(ledger.take_extension("a"), None, "{limit:?}");
+        }
+        assert!(ledger.raise_limit("a", share(100, 30)));
+        let extension = ledger.take_extension("a").unwrap();
+        assert_eq!(extension.cost, Cost(5));
+        assert_eq!(ledger.lend_share("a", extension, 1).cost, Cost(100));
+        // Failures are no amount that could be raised.
+        ledger.note_reached("a", RunReason::Failures, share(80, 30));
+        assert!(!ledger.raise_limit("a", share(800, 300)));
+        assert!(!ledger.raise_limit("b", share(800, 300)));
     }
 }

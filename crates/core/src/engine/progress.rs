@@ -8,4 +8,7 @@ use crate::engine::ids::Key;
 pub struct AgentProgress {
     pub task_key: Key,
     pub activity: String,
+    /// Whether this is a line of the answer itself, from an agent that reports nothing else. A live view shows the last one; in a log
+    /// such lines would be the answer once more.
+    pub is_output: bool,
 }

@@ -55,6 +55,8 @@ pub enum RunReason {
     /// A sprint has ended, and not all of its stories are done.
     StoriesLeft,
     OnOwnBranch,
+    /// Something of the user's in the checkout is in the way of work that is done there.
+    CheckoutNotReady,
     Initial,
     IssuesRemain,
     Unreviewed,
@@ -86,7 +88,7 @@ const fn reason_row(
 use RunOutcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row for each reason, in the order of [`RunReason`].
-pub const REASON_TABLE: [ReasonRow; 28] = [
+pub const REASON_TABLE: [ReasonRow; 29] = [
     reason_row(RunReason::GoalMet, "goal_met", Some(Resolved), 0, "goal met"),
     reason_row(RunReason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open, and fixing is off"),
     reason_row(RunReason::Accepted, "accepted", Some(Resolved), 0, "you accepted the remaining findings"),
@@ -124,6 +126,13 @@ pub const REASON_TABLE: [ReasonRow; 28] = [
     reason_row(RunReason::BreakerOpen, "breaker_open", Some(Halted), 4, "the circuit breaker is open"),
     reason_row(RunReason::StoriesLeft, "stories_left", Some(Waiting), 3, "stories are left that could not be done"),
     reason_row(RunReason::OnOwnBranch, "on_own_branch", Some(Waiting), 3, "the work waits on a branch of its own"),
+    reason_row(
+        RunReason::CheckoutNotReady,
+        "checkout_not_ready",
+        Some(Waiting),
+        3,
+        "your checkout is not ready for the work",
+    ),
     // The remaining rows are triggers: they explain a step and never end a run.
     trigger_row(RunReason::Initial, "initial", "first round"),
     trigger_row(RunReason::IssuesRemain, "issues_remain", "findings are open"),

@@ -8,21 +8,27 @@ use crate::{
         children::ChildStanding,
         effect::{AskOutcome, AwaitReset, Effect, Reply, WaitCause},
         event::{JournalEntry, ParentRun, RunEvent, RunSummary},
-        ids::{AgentName, DecisionId, FindingId, RunId},
+        ids::{AgentName, CommitId, DecisionId, FindingId, RunId},
         kind_view::{KindView, ViewedKind},
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         limits::RunUsage,
         plan::RunPlan,
-        reason::RunReason,
+        reason::{RunOutcome, RunReason},
         settings::Settings,
         timestamp::Timestamp,
     },
     loop_run::view::LoopView,
     review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
     session::{ending::describe_session_question, event::SessionEvent, view::SessionView},
-    sprint::view::SprintView,
+    sprint::{standing::StoryStanding, view::SprintView},
     story::view::StoryView,
 };
+
+/// What is said about a run whose work waited on a branch of its own, after the user has merged it.
+pub const MERGED_DETAIL: &str = "the work that waited on a branch of its own is merged";
+
+/// What is said about a run that waited for the user when the run that started it ended or did without it.
+pub const LEFT_DETAIL: &str = "the run that it belongs to has ended, or does without it";
 
 /// The phase of a run according to its journal. The journal cannot know whether a process still works on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -343,7 +349,53 @@ impl RunView {
             open_decision.answer = Some(answer);
         }
     }
+
+    /// Returns the last commit of a story that has ended and waits on a branch of its own until the user merges it.
+    pub fn commit_on_own_branch(&self) -> Option<&CommitId> {
+        let RunPhase::Finished(RunSummary { reason: RunReason::OnOwnBranch, .. }) = &self.phase else { return None };
+        let summary = &self.as_story()?.summary;
+        summary.confirmation.as_ref().or(summary.commit.as_ref())
+    }
+
+    /// Takes over that the user has merged the branch on which the work waited: nothing of the run waits any more.
+    pub fn apply_merge(&mut self) {
+        if let RunPhase::Finished(summary) = &mut self.phase {
+            summary.outcome = Some(RunOutcome::Resolved);
+            summary.reason = RunReason::GoalMet;
+            summary.detail = String::from(MERGED_DETAIL);
+        }
+    }
+
+    /// Whether this run waits for the user although nothing would continue it: the run that it belongs to has ended, or calls its story
+    /// done or skipped.
+    pub fn is_left_by(&self, parent_view: &RunView) -> bool {
+        if !matches!(self.phase, RunPhase::Parked(_)) {
+            return false;
+        }
+        if matches!(parent_view.phase, RunPhase::Finished(_)) {
+            return true;
+        }
+        let (Some(RunOrder::Story(order)), Some(sprint_view)) = (&self.order, parent_view.as_sprint()) else {
+            return false;
+        };
+        let is_over = |standing: StoryStanding| matches!(standing, StoryStanding::Done | StoryStanding::Skipped);
+        sprint_view.summary.stories.iter().any(|row| row.story == order.story.key && is_over(row.standing))
+    }
+
+    /// Takes over that the run is over, because the one that it belongs to does without it: its questions need no answers.
+    pub fn apply_leaving(&mut self) {
+        if let RunPhase::Parked(summary) = &mut self.phase {
+            summary.reason = RunReason::Abandoned;
+            summary.outcome = summary.reason.outcome();
+            summary.detail = String::from(LEFT_DETAIL);
+            self.phase = RunPhase::Finished(summary.clone());
+        }
+        for decision in self.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
+            decision.answer = Some(DecisionAnswer::new_withdrawn(LEFT_DETAIL));
+        }
+    }
 }
+
 /// Says in the question about a session why it was released. The workflow posted it when it began to wait for the session.
 fn reword_session_questions(decisions: &mut [Decision], summary: &RunSummary) {
     if matches!(summary.reason, RunReason::InSession | RunReason::Stopped) {

@@ -47,7 +47,13 @@ pub(super) async fn commit_checkpoint(
     commit_key: &Key,
     message: String,
 ) -> Result<Option<RunEnding>, ParkedRun> {
-    let commit_work = CommitWork { workspace: String::from(WORKSPACE_NAME), message, run_hooks: false, squash: false };
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message,
+        run_hooks: false,
+        squash: false,
+        keeps_ref: false,
+    };
     match host.host.perform(commit_key.clone(), commit_work).await? {
         CommitOutcome::Committed(committed) => {
             note_commit(host, state, committed.commit);
@@ -89,6 +95,7 @@ pub(super) async fn land_work(
         },
         run_hooks: true,
         squash: false,
+        keeps_ref: false,
     };
     match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {
@@ -158,6 +165,7 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             commit: work.tip.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
             mergeable: Vec::new(),
+            only_looks: false,
         };
         match landing::move_branch(host.host, attempt_key.child_key("integrate"), integrate).await? {
             LandingAttempt::Landed(landed) => {

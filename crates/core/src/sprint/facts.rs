@@ -24,7 +24,7 @@ pub const MAX_LISTED_STORIES: usize = 200;
 pub struct ReadSprint {
     /// The branch on which stories land: its board counts, unless git ignores the board.
     pub branch: String,
-    /// The stories that were begun: it is said which of them are not on the board any more.
+    /// The stories that were begun: it is said which of them are done, and which are not on the board any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<String>,
 }
@@ -48,6 +48,9 @@ pub struct SprintFacts {
     /// How many stories are not done in all.
     pub open_count: u32,
     pub done_count: u32,
+    /// The watched stories about which nothing is left to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<String>,
     /// The watched stories that are not on the board any more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,

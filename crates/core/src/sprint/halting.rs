@@ -62,6 +62,22 @@ pub(super) fn withdraw_limit_question(host: SprintHost<'_>, state: &mut SprintSt
     });
 }
 
+/// Has stories continue that wait at the limit of a story, if the user has raised this limit since. They withdraw their own questions.
+pub(super) fn continue_extended(host: SprintHost<'_>, state: &mut SprintState) {
+    let waiting: Vec<String> = state
+        .standings
+        .iter()
+        .filter(|(_, standing)| **standing == StoryStanding::Waiting)
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in waiting {
+        let child_name = state.child_name(&key);
+        if state.ledger.raise_limit(&child_name, host.order.story_share) {
+            state.standings.insert(key, StoryStanding::Answered);
+        }
+    }
+}
+
 /// Parks the sprint until the user sends something. Returns the ending if the user ended it.
 pub(super) async fn wait_for_user(
     host: SprintHost<'_>,
@@ -110,8 +126,12 @@ pub(super) fn apply_requests(
                 None => state.dialog.remember_remark(host.host, remark),
             },
             UserRequest::ContinueChild { child } => {
-                let keys: Vec<String> = state.standings.keys().cloned().collect();
+                // A story that the user skips has no run any more that could go on.
+                let open = state.standings.iter().filter(|(_, standing)| **standing != StoryStanding::Skipped);
+                let keys: Vec<String> = open.map(|(key, _)| key.clone()).collect();
                 if let Some(key) = keys.into_iter().find(|key| state.child_name(key) == child) {
+                    // The answer may grant more than a raised limit.
+                    state.ledger.take_extension(&child);
                     state.standings.insert(key, StoryStanding::Answered);
                 }
             }

@@ -158,6 +158,7 @@ async fn ask_and_land(
         message: format!("Retrospective of epic {}\n", turn.epic),
         run_hooks: true,
         squash: true,
+        keeps_ref: false,
     };
     Ok(match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {
@@ -254,6 +255,7 @@ async fn land_commit(
             commit: commit.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), false),
             mergeable: host.order.story.list_mergeable_files(),
+            only_looks: false,
         };
         let integrate_key = stage_key.numbered_child("integrate", attempt);
         let tip = match landing::move_branch(host.host, integrate_key, integrate).await? {

@@ -124,6 +124,17 @@ pub fn choose_next(facts: &SprintFacts, scope: &SprintScope, progress: SprintPro
     NextStory::Nothing { left_out }
 }
 
+/// Lists all stories that were not begun and cannot be begun now, with the reasons.
+pub fn list_left_out(facts: &SprintFacts, scope: &SprintScope, progress: SprintProgress<'_>) -> Vec<LeftOut> {
+    let unbegun =
+        list_candidates(facts, scope).into_iter().filter(|story| !progress.standings.contains_key(&story.key));
+    let left_out = unbegun.filter_map(|story| {
+        let reason = find_obstacle(facts, scope, progress, story)?;
+        Some(LeftOut { story: story.key.clone(), reason })
+    });
+    left_out.collect()
+}
+
 /// Plans a whole sprint as if every story went well: the stories in their order with the reasons, and what is left out. `hindered` has the
 /// stories that cannot be started, with the reasons. Retrospectives are not among it.
 pub fn plan_sprint(

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decisions::dialog::UserDialog,
     engine::{children::ChildLedger, limits::RunUsage, reason::RunEnding, tier::ProcessTier},
-    sprint::{facts::EpicLesson, selection::LeftOut, standing::StoryStanding},
+    sprint::{facts::EpicLesson, requests::names_story, selection::LeftOut, standing::StoryStanding},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,16 @@ impl SprintState {
     /// The first story that the user has answered.
     pub fn find_answered(&self) -> Option<String> {
         self.standings.iter().find(|(_, standing)| **standing == StoryStanding::Answered).map(|(key, _)| key.clone())
+    }
+
+    /// The stories that were begun and could go on, and that the user wants to skip.
+    pub fn list_skipped(&self) -> Vec<String> {
+        let can_go_on = |standing: &StoryStanding| {
+            matches!(standing, StoryStanding::Waiting | StoryStanding::Answered | StoryStanding::Stopped)
+        };
+        let is_skipped = |key: &str| self.wishes.skipped.iter().any(|typed| names_story(typed, key));
+        let skipped = self.standings.iter().filter(|(key, standing)| can_go_on(standing) && is_skipped(key));
+        skipped.map(|(key, _)| key.clone()).collect()
     }
 
     /// The stories that wait for the user.

@@ -23,7 +23,7 @@ use crate::{
         halting,
         order::SprintOrder,
         retrospective,
-        selection::{LeftOut, LeftOutReason, NextStory, SprintProgress, choose_next},
+        selection::{LeftOut, LeftOutReason, NextStory, SprintProgress, choose_next, list_left_out},
         sprint_host::SprintHost,
         standing::StoryStanding,
         state::SprintState,
@@ -57,6 +57,9 @@ async fn run_sprint(host: SprintHost<'_>, mut state: SprintState) -> Result<RunE
                 StageEnd::Halted(ending) => halting::halt_sprint(host, &mut state, &stage_key, ending).await?,
             }
         }
+        // Settings that are read again change the order in the middle of a stage, and what was recorded of it must be requested again.
+        // So it is looked at here, where only the state follows.
+        halting::continue_extended(host, &mut state);
         cross_boundary(host.host, stage_key, &state).await?;
     }
 }
@@ -75,6 +78,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
         facts.remarks.iter().for_each(|remark| host.host.note_event(RunEvent::Warned { text: remark.clone() }));
     }
     forget_done(host, state, &facts);
+    leave_skipped(host, state);
     // The next epic is to know what the last one taught.
     if let Some(epic) = retrospective::find_due(host, state, &facts) {
         return retrospective::hold_retrospective(host, state, stage_key, &epic).await;
@@ -95,7 +99,13 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
         goal: host.order.story.goal,
     };
     match choose_next(&facts, &host.order.scope, progress) {
-        NextStory::Take { story, .. } if state.wishes.stop_after_story => Ok(stop_sprint(state, &story.key)),
+        NextStory::Take { story, .. } if state.wishes.stop_after_story => {
+            // What depends on the next story is not left out; only what was said before may be out of date.
+            let mut left_out = list_left_out(&facts, &host.order.scope, progress);
+            left_out.retain(|left_out| state.left_out.iter().any(|said| said.story == left_out.story));
+            note_left_out(host, state, &left_out);
+            Ok(stop_sprint(state, &story.key))
+        }
         NextStory::Take { story, reason } => {
             if let Some(ending) = check_before_story(host, state) {
                 return Ok(StageEnd::Halted(ending));
@@ -103,7 +113,7 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
             host.note_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
             run_story(host, state, stage_key, StoryTurn { key: &story.key, facts: &facts }).await
         }
-        NextStory::Nothing { left_out } => Ok(finish_sprint(host, state, left_out)),
+        NextStory::Nothing { left_out } => Ok(finish_sprint(host, state, &left_out)),
     }
 }
 
@@ -127,9 +137,8 @@ fn read_sprint(order: &SprintOrder, state: &SprintState) -> ReadSprint {
 
 /// Forgets what waits about stories that the board calls done: the user, or another run, has done them.
 fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFacts) {
-    let is_whole = facts.open.len() as u32 >= facts.open_count;
-    let done: Vec<String> =
-        state.standings.keys().filter(|key| is_whole && facts.find_story(key).is_none()).cloned().collect();
+    let is_over = |key: &&String| facts.done.contains(key) || facts.gone.contains(key);
+    let done: Vec<String> = state.standings.keys().filter(is_over).cloned().collect();
     for story in done {
         if state.standings.remove(&story) == Some(StoryStanding::Done) {
             continue;
@@ -140,6 +149,14 @@ fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFact
         };
         state.done += u32::from(standing == StoryStanding::Done);
         host.note_event(SprintEvent::SprintStoryLeft { story, standing, detail: String::from(detail), child: None });
+    }
+}
+
+/// Leaves the stories that wait, or could go on, and that the user has skipped meanwhile. Their runs are not continued.
+fn leave_skipped(host: SprintHost<'_>, state: &mut SprintState) {
+    for key in state.list_skipped() {
+        let detail = String::from("you skipped it");
+        leave_story(host, state, LeftStory { key: &key, standing: StoryStanding::Skipped, detail, child: None });
     }
 }
 
@@ -182,7 +199,8 @@ async fn run_story(
     let child_name = state.child_name(key);
     let limits = &host.host.settings().limits;
     let remaining = remaining_share(limits, &state.spent, host.host.last_timestamp().awake_ms);
-    let share = state.ledger.lend_share(&child_name, smaller_share(remaining, host.order.story_share), 1);
+    let lendable = state.ledger.take_extension(&child_name).unwrap_or(host.order.story_share);
+    let share = state.ledger.lend_share(&child_name, smaller_share(remaining, lendable), 1);
     let run_child = RunChild {
         name: child_name.clone(),
         order: RunOrder::Story(story_order(host.order, *planned, state, turn)),
@@ -251,6 +269,11 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
             state.standings.insert(String::from(key), StoryStanding::Answered);
             return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
         }
+        // Every other story would begin in the same checkout.
+        (false, _) if reason == RunReason::CheckoutNotReady => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+        }
         (false, _) if reason == RunReason::Baseline => {
             state.standings.insert(String::from(key), StoryStanding::Answered);
             return StageEnd::Halted(RunEnding::new(reason, detail));
@@ -267,7 +290,11 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
                 return StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail));
             }
         }
-        (false, Some(_)) => {
+        (false, Some(outcome)) => {
+            if outcome == RunOutcome::Halted {
+                let child_name = state.child_name(key);
+                state.ledger.note_reached(&child_name, reason, host.order.story_share);
+            }
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
         }
     }
@@ -288,15 +315,20 @@ fn leave_story(host: SprintHost<'_>, state: &mut SprintState, left: LeftStory<'_
     host.note_event(SprintEvent::SprintStoryLeft { story: String::from(key), standing, detail, child });
 }
 
-/// Ends the sprint, or has it wait for the stories that do.
-fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: Vec<LeftOut>) -> StageEnd {
-    if !left_out.is_empty() && left_out != state.left_out {
-        host.note_event(SprintEvent::SprintLeftOut { stories: left_out.clone() });
+/// Says what is left out, if that was not said before. An empty list counts as well: what was left out may be done by now.
+fn note_left_out(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) {
+    if left_out != state.left_out {
+        host.note_event(SprintEvent::SprintLeftOut { stories: left_out.to_vec() });
+        state.left_out = left_out.to_vec();
     }
-    state.left_out.clone_from(&left_out);
+}
+
+/// Ends the sprint, or has it wait for the stories that do.
+fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) -> StageEnd {
+    note_left_out(host, state, left_out);
     let waiting = state.list_waiting();
     if waiting.is_empty() {
-        return StageEnd::Ended(describe_end(state, &left_out));
+        return StageEnd::Ended(describe_end(state, left_out));
     }
     let detail = format!(
         "{} for you: {}{}",
@@ -305,7 +337,7 @@ fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: Vec<Le
             count => format!("{count} stories wait"),
         },
         waiting.join(", "),
-        describe_left(&left_out)
+        describe_left(left_out)
     );
     StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail))
 }

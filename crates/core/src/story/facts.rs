@@ -103,6 +103,9 @@ pub struct StoryFacts {
     pub file: Option<StoryFileFacts>,
     /// What differs from the commit that the work began with.
     pub work: WorkspaceState,
+    /// The commit of the branch into which the user has merged the work: it is measured from there, and not from the merge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<CommitId>,
     /// The changed files that are tests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_tests: Vec<String>,
@@ -149,6 +152,9 @@ pub struct StoryFileFacts {
     /// Why the workflow stopped by itself, in its own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
+    /// Why its front matter cannot be read, with the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_front_matter: Option<String>,
     pub tasks: Vec<TaskFact>,
     pub criteria: Vec<u32>,
     /// The criteria for which the file says why they have no test.

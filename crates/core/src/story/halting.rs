@@ -21,7 +21,7 @@ use crate::{
         facts::StoryFollowUp,
         landing,
         order::StoryTopic,
-        parking,
+        parking, sessions,
         state::{StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
         verification::StoryProblem,
@@ -67,10 +67,14 @@ async fn offer_choices(
 ) -> Result<(), ParkedRun> {
     let Some(topic) = find_topic(state, ending) else { return Ok(()) };
     let by_hand = parking::describe_work_by_hand(state);
+    let by_agents = match host.order.pacing.max_cycles {
+        0 | 1 => String::from("have another agent try, in one more session"),
+        max_cycles => format!("have agents try again, in up to {max_cycles} more sessions"),
+    };
     let choices = match topic {
         StoryTopic::StoryStuck { .. } => build_choices(&[
             (ChoiceKey::Hand, by_hand.as_str()),
-            (ChoiceKey::Agent, "run it once more with another agent"),
+            (ChoiceKey::Agent, by_agents.as_str()),
             (
                 ChoiceKey::Skip,
                 "skip the story; its commits stay under refs/tribunal/work, and the board keeps its state",
@@ -119,7 +123,9 @@ pub(super) async fn wait_for_user(
         return Ok(Some(ending));
     }
     let is_answered = state.dialog.open_decisions().count() < open_count;
-    if !is_answered && !is_resumed && !is_child_answered {
+    // To resume is no answer: an agent would write over what the user edits where the question says.
+    let needs_answer = state.step != StoryStep::Review && is_stuck_question_open(state);
+    if needs_answer || !is_answered && !is_resumed && !is_child_answered {
         // A remark alone does not lift a limit.
         state.waiting = Some(ending);
         return Ok(None);
@@ -176,11 +182,12 @@ fn apply_answer(
     if landing::is_conflict(topic) {
         match choice {
             ChoiceKey::Keep => return Some(end_without_landing(host, state)),
-            // What the user has merged in the checkout is verified like the work of a session. Work in a clone is merged on the branch,
-            // and lands as it is.
+            // What the user has merged is verified like the work of a session: in the checkout now, and on the branch when it lands.
             ChoiceKey::Hand if state.has_parked_work() => {
                 state.tries.begin_step();
                 state.tries.by_hand = true;
+                state.tries.has_unkept_edits = true;
+                state.landing.may_be_merged = false;
                 state.step = state.step.min(StoryStep::Develop);
             }
             _ => state.tries.by_hand = false,
@@ -189,13 +196,16 @@ fn apply_answer(
     }
     match choice {
         ChoiceKey::Skip => return Some(end_without_landing(host, state)),
+        // No session is granted: if the work does not do, the user is asked again, and no agent writes over it.
         ChoiceKey::Hand => {
-            state.tries.grants += 1;
             state.tries.by_hand = true;
+            state.tries.has_unkept_edits = true;
         }
         ChoiceKey::Agent => {
-            state.tries.grants += 1;
+            // A step that has sessions left gets no more of them: the choice says how many there are.
+            state.tries.grants += u32::from(state.tries.charged >= sessions::allowed_sessions(host, state));
             state.tries.by_hand = false;
+            state.tries.has_unkept_edits = true;
         }
         ChoiceKey::More => {
             state.spent.grants += 1;
@@ -240,6 +250,13 @@ pub(super) async fn close_ended(host: StoryHost<'_>, state: &mut StoryState, sta
     let kept = (work.tip != work.base).then(|| work.tip.clone());
     host.note_event(StoryEvent::StoryClosed { sessions: state.tries.total, kept });
     Ok(())
+}
+
+/// Whether the story waits for an answer about a step that its sessions, or the user, could not complete.
+fn is_stuck_question_open(state: &StoryState) -> bool {
+    state.dialog.open_decisions().any(|decision| {
+        matches!(decision.about, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryStuck { .. })))
+    })
 }
 
 /// Withdraws the question about a limit: the story goes on, so more was granted without an answer to it.

@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
     development::{
-        commits::{CommitOutcome, CommitWork, Integrate},
+        commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
         workspace::{CloseOutcome, CloseWorkspace},
     },
@@ -42,6 +42,9 @@ pub(super) async fn land_work(
         return ask_about_owed(host, state, stage_key, &commit).await;
     }
     state.landing.attempts += 1;
+    if state.landing.may_be_merged {
+        return integrate_work(host, state, stage_key).await;
+    }
     let write = WriteStory {
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
@@ -63,6 +66,7 @@ pub(super) async fn land_work(
         message: commit_message(host.order, state),
         run_hooks: true,
         squash: true,
+        keeps_ref: false,
     };
     match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {
@@ -180,6 +184,8 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         commit: work.tip.clone(),
         unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
         mergeable: host.order.list_mergeable_files(),
+        // A commit that the user has merged is on the branch, whether or not its changes are.
+        only_looks: state.landing.may_be_merged,
     };
     match landing::move_branch(host.host, stage_key.child_key("integrate"), integrate).await? {
         LandingAttempt::Landed(landed) => {
@@ -230,6 +236,7 @@ async fn rebase_work(
         message: commit_message(host.order, state),
         run_hooks: false,
         squash: true,
+        keeps_ref: false,
     };
     match host.host.perform(stage_key.child_key("without-board"), commit_work).await? {
         CommitOutcome::Committed(committed) => set_tip(state, committed.commit),
@@ -239,24 +246,78 @@ async fn rebase_work(
     }
     match landing::rebase_onto(host.host, stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
         RebaseAttempt::Rebased(commit) => {
+            note_hand_merge(state, &commit, &onto);
             if let Some(work) = &mut state.work {
                 work.base = onto;
                 work.tip = commit;
             }
+            if let Some(stage_end) = verify_hand_merge(host, state, stage_key).await? {
+                return Ok(stage_end);
+            }
             Ok(check_again(host, state, stage_key).await?.unwrap_or(StageEnd::Continue))
         }
         RebaseAttempt::Conflict(conflict) => {
-            let about = StoryTopic::StoryConflict { paths: conflict.paths.clone() };
-            let question = landing_question(about, is_conflict);
             let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
             host.note_event(StoryEvent::StoryKept { commit: tip.clone() });
-            let branch_name = &host.order.branch.name;
-            let conflict = BranchConflict { branch_name, commit: &tip, conflict: &conflict };
-            let ask_key = stage_key.child_key("ask");
-            landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
+            ask_about_conflict(host, state, stage_key, &tip, &conflict).await
         }
         RebaseAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
     }
+}
+
+async fn ask_about_conflict(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    commit: &CommitId,
+    conflict: &RebaseConflict,
+) -> Result<StageEnd, ParkedRun> {
+    // The user may merge the work and resume with or without an answer.
+    state.landing.may_be_merged = true;
+    let question = landing_question(StoryTopic::StoryConflict { paths: conflict.paths.clone() }, is_conflict);
+    let conflict = BranchConflict { branch_name: &host.order.branch.name, commit, conflict };
+    let ask_key = stage_key.child_key("ask");
+    landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
+}
+
+/// Remembers whether the branch has the work by a merge of the user. `commit` is the last one of the work after a rebase onto `onto`.
+fn note_hand_merge(state: &mut StoryState, commit: &CommitId, onto: &CommitId) {
+    // A branch that was moved to the work itself has exactly what the rules accepted.
+    let is_the_work = state.work.as_ref().is_some_and(|work| work.tip == *onto && work.base != *onto);
+    // What the user confirms after the work has landed is only bookkeeping, and would not pass as work.
+    let is_verified = is_the_work || state.landing.landed.is_some();
+    let is_merged = state.landing.may_be_merged || commit == onto;
+    state.landing.may_be_merged = is_merged && !is_verified;
+}
+
+/// Applies the rules of a session to what the user has merged by hand: the merge may have dropped any part of the work. If they refuse
+/// it, the user is asked again, because the branch is the user's to repair. Returns how the stage ends then.
+async fn verify_hand_merge(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    if !state.landing.may_be_merged {
+        return Ok(None);
+    }
+    // However often the user repairs it, the branch does not move on its own.
+    state.landing.rebases = 0;
+    let facts = match host.read_story(state, stage_key.child_key("merged")).await? {
+        Ok(facts) => facts,
+        Err(ending) => return Ok(Some(StageEnd::Halted(ending))),
+    };
+    let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(None) };
+    // The workspace has followed the branch, so what was read is what is committed.
+    set_tip(state, tip.clone());
+    let verdict = sessions::verify_step(host, state, &facts);
+    if verdict.problems.is_empty() {
+        state.landing.may_be_merged = false;
+        return Ok(None);
+    }
+    let reasons = verdict.problems.iter().map(StoryProblem::describe).collect();
+    let found = Some(FoundSolution::Incomplete { reasons });
+    let conflict = RebaseConflict { found, ..RebaseConflict::default() };
+    ask_about_conflict(host, state, stage_key, &tip, &conflict).await.map(Some)
 }
 
 fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {

@@ -114,7 +114,7 @@ pub(super) async fn take_work_back(
                 "files in your checkout are in the way of the parked work: {}; commit, move or stash them (`git stash -u`), then resume",
                 name_files(&paths)
             );
-            ReturnAttempt::Halted(RunEnding::new(RunReason::Environment, detail))
+            ReturnAttempt::Halted(RunEnding::new(RunReason::CheckoutNotReady, detail))
         }
         ParkOutcome::Conflict { paths } => ask_about_conflict(host, state, stage_key, paths).await?,
         ParkOutcome::Failed { fault } => ReturnAttempt::Halted(environment_ending(&fault)),

@@ -113,16 +113,24 @@ fn develop_rules(order: &StoryOrder, settings: &Settings, work: &StoryWork) -> V
     lines
 }
 
-/// Returns the first line of a text, for screens.
+/// Returns the last line of a text that says something, for screens: agents begin with what they are about to do.
 pub(super) fn summarize_line(text: &str) -> String {
-    let first_line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    truncate_chars(first_line, 100)
+    // A fence or a rule at the end says nothing.
+    let has_words = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let last_line = text.lines().rev().map(str::trim).find(has_words).unwrap_or_default();
+    truncate_chars(last_line, 100)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tasks::instructions::ClientCommand;
+
+    #[test]
+    fn the_last_line_says_what_the_agent_claims() {
+        assert_eq!(summarize_line("I look at the story.\n\nAll tasks are done.\n```\n"), "All tasks are done.");
+        assert_eq!(summarize_line("\n---\n"), "");
+    }
 
     #[test]
     fn a_workflow_that_has_written_its_spec_continues_with_it() {

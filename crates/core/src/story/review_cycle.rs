@@ -111,9 +111,17 @@ pub(super) async fn keep_work(
     keep_key: Key,
 ) -> Result<Option<RunEnding>, ParkedRun> {
     let message = format!("Story {}: work in progress\n", host.order.story.key);
-    let commit_work = CommitWork { workspace: String::from(WORKSPACE_NAME), message, run_hooks: false, squash: false };
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message,
+        run_hooks: false,
+        squash: false,
+        // An agent may write over it, and what lands is one commit, which has only what is left then.
+        keeps_ref: state.tries.has_unkept_edits,
+    };
     match host.host.perform(keep_key, commit_work).await? {
         CommitOutcome::Committed(committed) => {
+            state.tries.has_unkept_edits = false;
             if let Some(work) = &mut state.work {
                 work.tip = committed.commit.clone();
                 work.committed_content.clone_from(&work.content);
@@ -121,7 +129,11 @@ pub(super) async fn keep_work(
             host.note_event(StoryEvent::StoryKept { commit: committed.commit });
             Ok(None)
         }
-        CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => Ok(None),
+        CommitOutcome::Unchanged { .. } => {
+            state.tries.has_unkept_edits = false;
+            Ok(None)
+        }
+        CommitOutcome::Refused(_) => Ok(None),
         CommitOutcome::Failed { fault } => Ok(Some(environment_ending(&fault))),
     }
 }
@@ -133,9 +145,11 @@ async fn list_change(
     stage_key: &Key,
 ) -> Result<Result<Option<CodeChange>, RunEnding>, ParkedRun> {
     let Some(work) = &state.work else { return Ok(Ok(None)) };
+    // Work that the user has merged is a part of the branch, and of the story.
+    let begun_at = host.order.files.begun_at.as_ref().or(state.landing.merged_into.as_ref());
     let read_change = ReadChange {
         title: format!("story {}", host.order.story.key),
-        base: host.order.files.begun_at.clone().unwrap_or_else(|| work.base.clone()),
+        base: begun_at.unwrap_or(&work.base).clone(),
         end: work.tip.clone(),
     };
     Ok(match host.host.perform(stage_key.child_key("change"), read_change).await? {

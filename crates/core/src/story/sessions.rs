@@ -42,18 +42,13 @@ pub(super) async fn run_session(
     {
         return Ok(StageEnd::Halted(ending));
     }
-    let consulted = match core::mem::take(&mut state.tries.by_hand) {
+    let is_by_hand = state.tries.by_hand;
+    let consulted = match is_by_hand {
         true => None,
         false => Some(ask_agent(host, state, stage_key).await?),
     };
     if let Some(outcome) = &consulted {
-        let is_answered = outcome.last_content().is_some();
-        outcome.record_result(host.host, &mut state.spent, is_answered);
-        state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
-        state.tries.last_agent = outcome.last_agent().cloned();
-        for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
-            host.note_warning(remark.clone());
-        }
+        record_consultation(host, state, stage_key, outcome).await?;
     }
     state.tries.total += 1;
     let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
@@ -91,6 +86,10 @@ pub(super) async fn run_session(
         return Ok(StageEnd::Continue);
     }
     state.tries.problems = verdict.problems;
+    if is_by_hand {
+        state.tries.by_hand = false;
+        return Ok(StageEnd::Halted(unfinished_by_hand(state)));
+    }
     if let (true, Some(fault)) = (is_broken_environment, fault) {
         // What the environment breaks is charged to no step.
         return Ok(StageEnd::Halted(environment_ending(fault)));
@@ -104,9 +103,26 @@ pub(super) async fn run_session(
     }
     state.tries.charged += u32::from(outcome.is_charged());
     Ok(match state.tries.charged >= allowed_sessions(host, state) {
-        true => StageEnd::Halted(stuck_ending(state)),
+        true => StageEnd::Halted(stuck_ending(state, fault)),
         false => StageEnd::Continue,
     })
+}
+
+/// Records what the session of an agent has used, and asks about what it changed elsewhere.
+async fn record_consultation(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    outcome: &ConsultOutcome,
+) -> Result<(), ParkedRun> {
+    let is_answered = outcome.last_content().is_some();
+    outcome.record_result(host.host, &mut state.spent, is_answered);
+    state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
+    state.tries.last_agent = outcome.last_agent().cloned();
+    for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
+        host.note_warning(remark.clone());
+    }
+    Ok(())
 }
 
 /// Has the board and the story's file say that the story waits for its review. Returns the ending if that failed.
@@ -130,15 +146,26 @@ pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
     host.order.pacing.max_cycles.max(1).saturating_mul(state.tries.grants + 1)
 }
 
-/// The ending of a story whose step has failed as often as it may.
-pub(super) fn stuck_ending(state: &StoryState) -> RunEnding {
+/// The ending of a story whose step has failed as often as it may. What ended the last session early is the likely cause.
+fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
     let step = state.step.step_name();
     let sessions_text = format_count(state.tries.charged, "session");
     let first_problem = state.tries.problems.first().map(StoryProblem::describe);
-    let detail = match first_problem {
+    let mut detail = match first_problem {
         Some(problem) => format!("{sessions_text} did not complete the step `{step}`: {problem}"),
         None => format!("{sessions_text} did not complete the step `{step}`"),
     };
+    if let Some(fault) = last_fault {
+        detail.push_str(&format!("; the last session failed: {}", fault.detail));
+    }
+    RunEnding::new(RunReason::Blocked, detail)
+}
+
+/// The ending of a story whose step is not complete after the user worked on it. All reasons are named: no agent is told about them.
+fn unfinished_by_hand(state: &StoryState) -> RunEnding {
+    let step = state.step.step_name();
+    let problems: Vec<String> = state.tries.problems.iter().map(StoryProblem::describe).collect();
+    let detail = format!("your work does not complete the step `{step}` yet: {}", problems.join("; "));
     RunEnding::new(RunReason::Blocked, detail)
 }
 
@@ -217,7 +244,7 @@ fn find_claim(outcome: &ConsultOutcome) -> String {
 }
 
 /// Applies the rules of the current step.
-fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &StoryFacts) -> StoryVerdict {
+pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &StoryFacts) -> StoryVerdict {
     let board_before = state.work.as_ref().and_then(|work| work.board_stage);
     let milestone = match state.step {
         StoryStep::Create => StoryMilestone::Written,

@@ -157,6 +157,9 @@ pub struct StepTries {
     /// The user works on it by hand, so no session is started before the work is looked at.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub by_hand: bool,
+    /// The user may have edited the work since it was committed last, so it is committed before an agent can write over it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub has_unkept_edits: bool,
 }
 
 /// An agent that failed as soon as it was started.
@@ -169,7 +172,8 @@ pub struct InstantFailure {
 impl StepTries {
     /// Begins a new step: what the last one cost does not count against it.
     pub fn begin_step(&mut self) {
-        *self = StepTries { total: self.total, ..StepTries::default() };
+        let StepTries { total, has_unkept_edits, .. } = *self;
+        *self = StepTries { total, has_unkept_edits, ..StepTries::default() };
     }
 
     /// Remembers that the agent of the last session failed at once. Returns whether it has failed in the same way before: it would
@@ -214,6 +218,12 @@ pub struct StoryLanding {
     pub refusals: u32,
     /// How often the branch had moved.
     pub rebases: u32,
+    /// The commit of the branch into which the user has merged the work by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<CommitId>,
+    /// Whether the user may have merged the work by hand, so that the branch is looked at before anything lands.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub may_be_merged: bool,
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,

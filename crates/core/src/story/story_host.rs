@@ -74,6 +74,7 @@ impl StoryHost<'_> {
             work.story_file = facts.file.as_ref().map(|file| file.path.clone());
             work.changed_controls.clone_from(&facts.changed_controls);
         }
+        state.landing.merged_into.clone_from(&facts.merged_into);
         state.landing.owed = facts.file.as_ref().map(|file| file.owed.clone()).unwrap_or_default();
         Ok(Ok(facts))
     }

@@ -50,6 +50,8 @@ pub enum StoryProblem {
     NoCriteria,
     /// The file has no tasks.
     NoTasks,
+    /// The front matter of the file cannot be read: what the story owes could be lost with it.
+    BrokenFrontMatter { why: String },
     /// Nothing but bookkeeping has changed.
     NothingChanged,
     /// Tasks are not ticked.
@@ -85,6 +87,7 @@ impl StoryProblem {
             StoryProblem::NoFile => "there is no story file".to_string(),
             StoryProblem::NoCriteria => "the story file has no acceptance criteria".to_string(),
             StoryProblem::NoTasks => "the story file has no tasks".to_string(),
+            StoryProblem::BrokenFrontMatter { why } => format!("the front matter of the story cannot be read: {why}"),
             StoryProblem::NothingChanged => {
                 "nothing was changed since the work began, apart from the story's own files".to_string()
             }
@@ -150,6 +153,9 @@ pub fn verify_story(
         }
         return verdict;
     };
+    if let Some(why) = &file.broken_front_matter {
+        verdict.problems.push(StoryProblem::BrokenFrontMatter { why: why.clone() });
+    }
     match milestone {
         StoryMilestone::Written => {
             if file.criteria.is_empty() {
@@ -347,7 +353,7 @@ mod tests {
     #[test]
     fn every_lie_is_noticed() {
         type Lie = fn(&mut StoryFacts, &mut StoryFileFacts);
-        let lies: [(Lie, &str); 12] = [
+        let lies: [(Lie, &str); 13] = [
             (
                 |facts, file| {
                     facts.work = changed(&["out/1-2-log-in.md", "out/sprint-status.yaml"]);
@@ -377,6 +383,10 @@ mod tests {
                 "the story file says `in-progress` (expected review)",
             ),
             (|_, file| file.status = None, "the story file has no status (expected review)"),
+            (
+                |_, file| file.broken_front_matter = Some("1-2.md:2: unclosed bracket".into()),
+                "the front matter of the story cannot be read: 1-2.md:2: unclosed bracket",
+            ),
             (|_, file| file.blocked_by = Some("intent gap".into()), "the workflow stopped: intent gap"),
             (
                 |facts, _| facts.board = fact(StoryStage::Backlog),

@@ -130,10 +130,17 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
     if let ReturnAttempt::Halted(ending) = parking::take_work_back(host, state, stage_key).await? {
         return Ok(StageEnd::Halted(ending));
     }
-    match state.step {
-        StoryStep::Review => review_cycle::review_work(host, state, stage_key).await,
-        _ => sessions::run_session(host, state, stage_key).await,
+    if state.step == StoryStep::Review {
+        return review_cycle::review_work(host, state, stage_key).await;
     }
+    // An agent may write over what the user has edited.
+    if state.tries.has_unkept_edits
+        && !state.tries.by_hand
+        && let Some(ending) = review_cycle::keep_work(host, state, stage_key.child_key("keep")).await?
+    {
+        return Ok(StageEnd::Halted(ending));
+    }
+    sessions::run_session(host, state, stage_key).await
 }
 
 /// Lands the work, after it was put back if it was parked.

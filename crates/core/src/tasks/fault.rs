@@ -26,6 +26,8 @@ pub enum FaultKind {
     Malformed,
     /// The subject or the project could not be read or written.
     World,
+    /// The user has to do something in the checkout first: files are in the way of the work, or the branch is another one.
+    CheckoutNotReady,
     /// It never produced any output.
     NeverActive,
     NotSignedIn,
@@ -100,6 +102,7 @@ impl FaultKind {
             FaultKind::Malformed => fault_row("malformed", Retry, false),
             // No other agent could read or write the project either.
             FaultKind::World => fault_row("world", Stop, true),
+            FaultKind::CheckoutNotReady => fault_row("checkout_not_ready", Stop, true),
             FaultKind::NeverActive => fault_row("never_active", FallBack, true),
             FaultKind::NotSignedIn => fault_row("not_signed_in", FallBack, true),
             FaultKind::NoCredit => fault_row("no_credit", FallBack, true),

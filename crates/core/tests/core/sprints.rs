@@ -1,4 +1,5 @@
 //! Sprints over a board in memory: the order of stories, what holds what up, what the user says meanwhile, and that every sprint ends.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use tribunal_core::{
     engine::{
         effect::{Effect, Reply},
         event::RunEvent,
-        kinds::WorkflowEvent,
+        kinds::{RunOrder, WorkflowEvent},
         limits::RunLimits,
         plan::RunPlan,
         reason::{RunEnding, RunReason},
@@ -85,6 +86,17 @@ fn a_broken_environment_ends_the_sprint_until_it_is_resumed() {
 }
 
 #[test]
+fn files_in_the_way_of_a_story_hold_the_sprint_until_it_is_resumed() {
+    use StoryEnd::{Done, MeetsFilesOnce};
+    let mut trial =
+        TrialRun::new(sample_plan(), SprintWorld::new(stories(&[("1-1-a", MeetsFilesOnce), ("2-1-b", Done)])), 1);
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::CheckoutNotReady);
+    assert_eq!(trial.world.begun, ["1-1-a"]);
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
+    assert_eq!(trial.world.begun, ["1-1-a", "2-1-b"]);
+}
+
+#[test]
 fn a_story_whose_commit_waits_elsewhere_is_not_begun_again() {
     use StoryEnd::{Done, LandsElsewhere};
     let (outcome, trial) = run_sprint(stories(&[("1-1-a", LandsElsewhere), ("1-2-b", Done), ("2-1-c", Done)]));
@@ -105,6 +117,52 @@ fn remarks_are_requests_or_go_to_the_agents() {
     assert_eq!((reason, trial.world.begun.len()), (RunReason::Stopped, 2), "{detail}");
     assert_eq!(trial.world.begun, ["1-1-a", "3-1-c"]);
     assert_eq!(trial.world.said["3-1-c"], ["keep functions short"]);
+}
+
+#[test]
+fn a_story_that_waits_can_be_skipped_also_after_its_answer() {
+    use StoryEnd::{Asks, BreaksOnce, Done};
+    let (outcome, mut trial) = run_sprint(stories(&[("1-1-a", Asks), ("2-1-b", Done)]));
+    assert_eq!(ending_of(&outcome).1, "1 story waits for you: 1-1-a");
+    trial.world.remarks = vec!["skip 1-1"];
+    let (reason, detail) = ending_of(&trial.run_workflow(ordered_workflow, None));
+    assert_eq!((reason, detail.as_str()), (RunReason::StoriesLeft, "1 story is done, 1 not"));
+    let view = RunView::from_entries(&trial.journal);
+    let row = view.as_sprint().unwrap().summary.stories.iter().find(|row| row.story == "1-1-a").unwrap().clone();
+    assert_eq!((row.standing, row.detail.as_str()), (StoryStanding::Skipped, "you skipped it"));
+    // Here the story would be continued next.
+    let (outcome, mut trial) = run_sprint(stories(&[("1-1-a", BreaksOnce), ("2-1-b", Done)]));
+    assert_eq!(ending_of(&outcome).0, RunReason::Environment);
+    trial.world.remarks = vec!["skip 1-1"];
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::StoriesLeft);
+    assert_eq!((trial.world.is_done("1-1-a"), trial.world.is_done("2-1-b")), (false, true));
+}
+
+/// What the last word of the sprint about stories that are left out is.
+fn left_out_of(trial: &TrialRun<SprintWorld>) -> Vec<String> {
+    let view = RunView::from_entries(&trial.journal);
+    let sprint_view = view.as_sprint().unwrap();
+    assert_eq!(sprint_view.summary.left_out as usize, sprint_view.left_out.len());
+    sprint_view.left_out.iter().map(|left_out| left_out.describe()).collect()
+}
+
+#[test]
+fn what_is_said_to_be_left_out_follows_the_board() {
+    use StoryEnd::{Asks, Done};
+    let board = || stories(&[("1-1-a", Asks), ("1-2-b", Done), ("1-3-c", Done)]);
+    let (_, mut trial) = run_sprint(board());
+    let said = ["1-2-b depends on 1-1-a, which is not done", "1-3-c depends on 1-1-a, which is not done"];
+    assert_eq!(left_out_of(&trial), said);
+    // The user has done the first story and stops the sprint: only the last one still has an obstacle.
+    trial.world.finish_by_hand("1-1-a");
+    trial.world.remarks = vec!["stop after this story"];
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::Stopped);
+    assert_eq!(left_out_of(&trial), ["1-3-c depends on 1-2-b, which is not done"]);
+    // All of them are done by the user.
+    let (_, mut trial) = run_sprint(board());
+    ["1-1-a", "1-2-b", "1-3-c"].into_iter().for_each(|key| trial.world.finish_by_hand(key));
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
+    assert_eq!(left_out_of(&trial), Vec::<String>::new());
 }
 
 #[test]
@@ -130,6 +188,33 @@ fn a_question_about_a_limit_is_withdrawn_when_the_limit_was_raised_by_other_mean
     trial.plan.settings.limits.tokens = 10 * STORY_TOKENS;
     assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
     assert_eq!(RunView::from_entries(&trial.journal).open_decisions().count(), 0);
+}
+
+/// Changes what one story may use, as settings that are read again do.
+fn set_story_tokens(trial: &mut TrialRun<SprintWorld>, tokens: u64) {
+    let RunOrder::Sprint(order) = &mut trial.plan.order else { panic!("the trial is of a sprint") };
+    order.story_share.tokens = tokens;
+}
+
+#[test]
+fn a_story_that_waits_at_its_own_limit_continues_when_the_limit_was_raised() {
+    use StoryEnd::Done;
+    let world = SprintWorld::new(stories(&[("1-1-a", Done), ("1-2-b", Done)]));
+    let mut trial = TrialRun::new(sample_plan(), world, 1);
+    set_story_tokens(&mut trial, 0);
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::Blocked);
+    assert_eq!(trial.world.used_tokens(), 0);
+    // Resuming alone, or with the same limit, continues nothing.
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::Blocked);
+    assert_eq!(trial.world.begun, ["1-1-a"]);
+    set_story_tokens(&mut trial, STORY_TOKENS);
+    assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
+    assert_eq!(trial.world.begun, ["1-1-a", "1-2-b"]);
+    let lent_tokens = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::EffectStarted { effect: Effect::RunChild(run_child), .. } => Some(run_child.share.tokens),
+        _ => None,
+    });
+    assert_eq!(lent_tokens.collect::<Vec<u64>>(), [0, STORY_TOKENS, STORY_TOKENS]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
+    decisions::decision::ChoiceKey,
     development::{
         checks::{CheckSpec, CommandLine},
         commits::IntegrateOutcome,
@@ -123,6 +124,16 @@ fn every_outcome_charges_what_it_should() {
 }
 
 #[test]
+fn a_story_that_is_stuck_says_what_its_last_session_failed_of() {
+    let mut plan = sample_plan();
+    plan.order.pacing.max_cycles = 1;
+    let (outcome, _) = run_story(plan, with_sessions(&[SessionDeed::Crashes]));
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(ending.reason, RunReason::Blocked);
+    assert!(ending.detail.ends_with("; the last session failed: the agent failed"), "{}", ending.detail);
+}
+
+#[test]
 fn failing_checks_send_the_story_back_with_their_output() {
     let script = StoryScript { checks: vec![true, false, true], ..with_sessions(&[SessionDeed::Honest]) };
     let (outcome, trial) = run_story(sample_plan(), script);
@@ -213,8 +224,35 @@ fn after_the_last_session_the_user_decides() {
     assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::Abandoned, 5));
     // By hand no agent is asked: the work is only looked at again. Here the user has done nothing.
     let (outcome, trial) = stuck(vec!["hand"], SessionDeed::Honest);
-    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::GoalMet, 6));
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::Blocked, 5));
     assert_eq!(session_outcomes(&trial)[5], SessionOutcome::Incomplete, "the work of the user is verified, too");
+}
+
+/// Counts the commits that get a ref of their own.
+fn count_kept_commits(trial: &TrialRun<StoryWorld>) -> usize {
+    let is_kept = |event: &RunEvent| matches!(event, RunEvent::EffectStarted { effect: Effect::Commit(work), .. } if work.keeps_ref);
+    trial.journal.iter().filter(|entry| is_kept(&entry.event)).count()
+}
+
+#[test]
+fn work_by_hand_that_does_not_do_is_asked_about_again_and_kept_before_an_agent_works() {
+    let script = StoryScript { answers: vec!["hand"], ..with_sessions(&[SessionDeed::Nothing]) };
+    let (outcome, mut trial) = run_story(sample_plan(), script);
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    let expected = "your work does not complete the step `develop` yet: nothing was changed since the work began";
+    assert!(ending.detail.starts_with(expected), "{}", ending.detail);
+    let view = RunView::from_entries(&trial.journal);
+    let question = view.open_decisions().next().unwrap();
+    assert!(question.question.contains(expected), "{}", question.question);
+    let agent = question.choices.iter().find(|choice| choice.key == ChoiceKey::Agent).unwrap();
+    assert_eq!(agent.label, "have agents try again, in up to 5 more sessions");
+    assert_eq!((trial.world.prompts.len(), count_kept_commits(&trial)), (5, 1));
+    // To resume is no answer.
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::Blocked);
+    assert_eq!(trial.world.prompts.len(), 5);
+    trial.world.add_answer("agent");
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::Blocked);
+    assert_eq!((trial.world.prompts.len(), count_kept_commits(&trial)), (10, 2));
 }
 
 #[test]
@@ -258,6 +296,26 @@ fn a_branch_that_moved_gets_the_story_after_a_rebase_and_new_checks() {
     let script = StoryScript { integrations, ..with_sessions(&[SessionDeed::Honest]) };
     let (outcome, _) = run_story(sample_plan(), script);
     assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+}
+
+#[test]
+fn a_merge_by_hand_that_lacks_the_tests_is_asked_about_and_starts_no_agent() {
+    let merged = |merges: &[bool], answers: &[&'static str]| {
+        let moved = IntegrateOutcome::Moved { tip: CommitId::new("other") };
+        let integrations = vec![moved, IntegrateOutcome::Integrated { checkout_moved: true }];
+        let (merges, answers) = (merges.to_vec(), answers.to_vec());
+        run_story(sample_plan(), StoryScript { integrations, merges, answers, ..with_sessions(&[SessionDeed::Honest]) })
+    };
+    let (outcome, _) = merged(&[true], &[]);
+    assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+    let (outcome, trial) = merged(&[false], &[]);
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    let expected =
+        "your merge does not have all of the work: no test and no reason for AC1; repair that with a commit on main";
+    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::Blocked, expected));
+    assert_eq!(RunView::from_entries(&trial.journal).open_decisions().count(), 1);
+    let (outcome, trial) = merged(&[false, false, true], &["hand", "hand"]);
+    assert_eq!((reason_of(&outcome), trial.world.prompts.len()), (RunReason::GoalMet, 1));
 }
 
 #[test]
@@ -355,10 +413,12 @@ fn work_that_cannot_be_put_back_waits() {
         let sessions = with_sessions(&[SessionDeed::NoTests, SessionDeed::Honest]);
         run_story(plan_in_place(), StoryScript { answers, returns, ..sessions })
     };
-    let (outcome, _) = returned(ParkOutcome::InTheWay { paths: paths() }, vec!["agent"]);
+    let (outcome, mut trial) = returned(ParkOutcome::InTheWay { paths: paths() }, vec!["agent"]);
     let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
-    assert_eq!(ending.reason, RunReason::Environment);
+    assert_eq!((ending.reason, ending.reason.exit_code()), (RunReason::CheckoutNotReady, 3));
     assert!(ending.detail.contains("in the way of the parked work: a.txt;"), "{}", ending.detail);
+    assert_eq!(RunView::from_entries(&trial.journal).open_decisions().count(), 0, "a resume is enough");
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
     let conflict = || ParkOutcome::Conflict { paths: paths() };
     let (outcome, trial) = returned(conflict(), vec!["agent"]);
     assert_eq!((reason_of(&outcome), count_moves(&trial)), (RunReason::Blocked, (1, 1)));

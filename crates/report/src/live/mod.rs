@@ -94,6 +94,11 @@ impl<W: Write> LiveReporter<W> {
         self.paint_region(notice_text.as_bytes())
     }
 
+    /// The screen as it is now.
+    pub fn current_screen(&self) -> &Screen {
+        &self.screen
+    }
+
     /// Writes lines that are drawn already, for instance those of a child run, above the region.
     pub fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         if lines.is_empty() { Ok(()) } else { self.paint_region(lines) }

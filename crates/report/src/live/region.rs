@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::terminal_text::display_width;
+use crate::terminal_text::painted_width;
 
 // A terminal that supports synchronized output shows everything between these two at once. The cursor is hidden meanwhile.
 const BEGIN_FRAME: &str = "\x1b[?2026h\x1b[?25l";
@@ -161,14 +161,4 @@ fn to_terminal_lines(permanent_output: &[u8]) -> String {
 /// The escape code that moves the cursor up. Zero rows need none: terminals read `0A` as one row.
 fn cursor_up_code(row_count: usize) -> String {
     if row_count == 0 { String::new() } else { format!("\x1b[{row_count}A") }
-}
-
-/// The width of a line that we painted; our own colour codes take no columns.
-fn painted_width(painted_line: &str) -> usize {
-    let mut escape_parts = painted_line.split('\x1b');
-    let first_width = escape_parts.next().map_or(0, display_width);
-    first_width
-        + escape_parts
-            .map(|escape_part| escape_part.split_once('m').map_or(0, |(_, visible_text)| display_width(visible_text)))
-            .sum::<usize>()
 }

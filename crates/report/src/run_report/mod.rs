@@ -20,7 +20,7 @@ use tribunal_core::{
     engine::{
         ids::{CommitId, RunId},
         reason::{RunOutcome, RunReason},
-        view::{RunPhase, RunView},
+        view::{MERGED_DETAIL, RunPhase, RunView},
     },
     review::counts::FindingCounts,
     sprint::selection::{LeftOut, LeftOutReason},
@@ -49,6 +49,10 @@ pub struct ReportSources<'a> {
     pub read_change_size: &'a dyn Fn(&CommitId) -> Option<ChangeSize>,
     /// Whether a commit is in the history of the user's checkout.
     pub is_in_history: &'a dyn Fn(&CommitId) -> bool,
+    /// Whether the user's repository has a branch.
+    pub has_branch: &'a dyn Fn(&str) -> bool,
+    /// The branch that is checked out; `None` if none is.
+    pub checkout: Option<&'a str>,
     /// The program as commands name it: `tribunal`, or `tribunal -C DIR`.
     pub program_name: &'a str,
     /// Whether the user has moved the run to the trash.
@@ -142,6 +146,8 @@ pub struct StoryWorkReport {
     pub branch: Option<String>,
     /// Whether the user has merged the branch of its own on which the work was left.
     pub merged_since: bool,
+    /// Where the commit is now; null if none has landed.
+    pub place: Option<WorkPlace>,
     /// How much the commit changes; null if none has landed, or if it is gone.
     pub change: Option<ChangeSize>,
     /// The last commit that keeps work which has not landed.
@@ -155,6 +161,18 @@ pub struct StoryWorkReport {
     pub changed_controls: Vec<String>,
     /// The child runs that reviewed the story.
     pub reviews: Vec<RunId>,
+}
+
+/// Where work is that has landed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkPlace {
+    /// In the history of the user's checkout.
+    Checkout,
+    /// On a branch that is not checked out, and not in the checkout.
+    OtherBranch,
+    /// Not in the checkout, and its branch is gone.
+    BranchGone,
 }
 
 impl StoryWorkReport {
@@ -298,10 +316,14 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
             run: run_view.run_id.clone().unwrap_or_else(|| RunId::new("")),
             kind: run_view.kind_name().to_string(),
             title: run_view.title(),
-            state: run_standing.state_name().to_string(),
+            state: match (is_merged_since, &run_view.phase) {
+                // A sprint can still be resumed, so it is not over.
+                (true, RunPhase::Finished(_)) => RunOutcome::Resolved.as_str().to_string(),
+                _ => run_standing.state_name().to_string(),
+            },
             discarded: sources.is_discarded,
             reason: match run_view.run_summary() {
-                Some(_) if is_merged_since => "the work that waited on a branch of its own is merged".to_string(),
+                Some(_) if is_merged_since => MERGED_DETAIL.to_string(),
                 summary => summary.map(run_text::describe_ending).unwrap_or_default(),
             },
             started: run_view.start_time.format_utc(),
@@ -345,10 +367,20 @@ fn list_next_steps(
     // This is the report.
     let report_command = format!("{program_name} report ");
     next_steps.retain(|step| !step.command.starts_with(&report_command));
-    let merged_stories = stories.iter().filter(|story| story.work.merged_since);
-    let merged_commands: Vec<String> =
-        merged_stories.filter_map(|story| story.work.branch.as_deref()).map(next_steps::merge_command).collect();
-    next_steps.retain(|step| !merged_commands.contains(&step.command));
+    for story in stories {
+        let Some(merge_command) = story.work.branch.as_deref().map(next_steps::merge_command) else { continue };
+        let is_offered = next_steps.iter().any(|step| step.command == merge_command);
+        match story.work.place {
+            // A branch that the user named is not checked out.
+            Some(WorkPlace::OtherBranch) if !is_offered && story.verdict == ReportVerdict::Merged => {
+                next_steps.push(NextStep::new(merge_command, "take the work"));
+            }
+            Some(WorkPlace::OtherBranch) | None => {}
+            Some(WorkPlace::Checkout | WorkPlace::BranchGone) => {
+                next_steps.retain(|step| step.command != merge_command);
+            }
+        }
+    }
     if run_view.as_sprint().is_some() && stories.iter().all(|story| story.questions.is_empty()) {
         // All that its stories asked is answered.
         let decisions_command = format!("{program_name} decisions");

@@ -1,27 +1,30 @@
 //! The stories of a report, built from the views of their runs and from what the sprint says about them.
 
 use tribunal_core::{
+    decisions::decision::DecisionTopic,
     engine::{
         ids::RunId,
+        kinds::WorkflowTopic,
         reason::RunOutcome,
         view::{RunPhase, RunView},
     },
     sprint::{order::SprintStoryRow, standing::StoryStanding, view::SprintView},
-    story::{order::StoryOrder, view::StoryView},
+    story::{
+        order::{StoryOrder, StoryTopic},
+        view::StoryView,
+    },
 };
 
 use super::{
     FindingTotals, ReportSources, ReportUsage, ReportVerdict, ReportedCheck, ReportedQuestion, StoryReport,
-    StoryWorkReport, list_questions,
+    StoryWorkReport, WorkPlace, list_questions,
     story_rules::{self, StoryEvidence},
 };
 use crate::{
+    next_steps::STORY_CHILD_PREFIX,
     run_standing::{RunStanding, RunState},
     run_text,
 };
-
-/// What the names of a sprint's child runs begin with; the key of the story follows.
-const STORY_CHILD_PREFIX: &str = "story-";
 
 /// Builds the reports of all stories that were begun. A run that is neither a sprint nor a story has none.
 pub(super) fn list_stories(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> Vec<StoryReport> {
@@ -90,6 +93,7 @@ impl StorySource<'_> {
             verdict,
             detail: &detail,
             work: &work,
+            checkout: sources.checkout,
             findings,
             order: self.story_order(),
             has_checks: self
@@ -126,20 +130,41 @@ impl StorySource<'_> {
         landed_on.is_some_and(|branch| self.story_order().is_some_and(|order| order.branch.name != *branch))
     }
 
+    /// Where the work that has landed is now; `None` if none has.
+    fn find_place(&self, sources: &ReportSources<'_>) -> Option<WorkPlace> {
+        let summary = &self.story_view()?.summary;
+        let branch = summary.landed_on.as_deref()?;
+        let last_commit = summary.confirmation.as_ref().or(summary.commit.as_ref())?;
+        let is_checked_out = sources.checkout == Some(branch);
+        Some(if is_checked_out || (sources.is_in_history)(last_commit) {
+            WorkPlace::Checkout
+        } else if (sources.has_branch)(branch) {
+            WorkPlace::OtherBranch
+        } else {
+            WorkPlace::BranchGone
+        })
+    }
+
     /// Whether the user has merged the branch of its own on which the work was left.
     fn is_merged_since(&self, sources: &ReportSources<'_>) -> bool {
-        let summary = self.story_view().map(|story_view| &story_view.summary);
-        let last_commit = summary.and_then(|summary| summary.confirmation.as_ref().or(summary.commit.as_ref()));
-        self.is_on_own_branch() && last_commit.is_some_and(|commit| (sources.is_in_history)(commit))
+        self.is_on_own_branch() && self.find_place(sources) == Some(WorkPlace::Checkout)
     }
 
     fn find_verdict(&self, sources: &ReportSources<'_>) -> ReportVerdict {
         let has_landed = self.story_view().is_some_and(|story_view| story_view.summary.landed_on.is_some());
-        // A story that owes something has landed and still waits.
-        let is_waiting = self.run.is_some_and(|run_view| matches!(run_view.phase, RunPhase::Parked(_)));
-        if has_landed && !is_waiting {
+        // A story that owes something has landed, and still waits or was skipped.
+        let is_open = self.run.is_some_and(|run_view| match &run_view.phase {
+            RunPhase::Parked(_) => true,
+            RunPhase::Finished(summary) => summary.outcome == Some(RunOutcome::Cancelled),
+            RunPhase::Running => false,
+        });
+        if has_landed && !is_open {
             let is_merged = !self.is_on_own_branch() || self.is_merged_since(sources);
-            return if is_merged { ReportVerdict::Merged } else { ReportVerdict::OnOwnBranch };
+            // What the board calls done was taken in another way, such as `git merge --squash`.
+            let is_done = self.row.is_some_and(|row| row.standing == StoryStanding::Done);
+            if is_merged || !is_done {
+                return if is_merged { ReportVerdict::Merged } else { ReportVerdict::OnOwnBranch };
+            }
         }
         match (self.row.map(|row| row.standing), self.run) {
             (Some(StoryStanding::Done), _) => ReportVerdict::DoneOutside,
@@ -160,12 +185,27 @@ impl StorySource<'_> {
             // What its run says is older than what the board says.
             (ReportVerdict::DoneOutside | ReportVerdict::NotStarted, _) => row_detail(),
             (ReportVerdict::Running, _) => String::new(),
+            (ReportVerdict::Skipped, _) if work.commit.is_some() => self.describe_skipped_work(work),
             // What its run says is older than the merge.
             (ReportVerdict::Merged, _) if work.merged_since => "its branch has been merged".to_string(),
             (_, Some(summary)) => run_text::describe_ending(summary),
             (ReportVerdict::Stopped, None) => "interrupted; its state is saved".to_string(),
             (_, None) => row_detail(),
         }
+    }
+
+    /// Describes work that has landed and that the user skipped all the same:
+    /// `its code is on main as 1a2b3c4d5e; still owed: Buy the domain`.
+    fn describe_skipped_work(&self, work: &StoryWorkReport) -> String {
+        let commit = work.commit.as_ref().map_or("", |commit| commit.short_hex());
+        let branch = work.branch.as_deref().unwrap_or_default();
+        let decisions = self.run.map(|run_view| run_view.decisions.as_slice()).unwrap_or_default();
+        let owed = decisions.iter().rev().find_map(|decision| match &decision.about {
+            DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryOwes { actions })) => Some(actions),
+            _ => None,
+        });
+        let owed_text = owed.map(|actions| format!("; still owed: {}", actions.join("; "))).unwrap_or_default();
+        format!("its code is on {branch} as {commit}{owed_text}")
     }
 
     /// Reads the reviews of the story, the earliest first.
@@ -191,6 +231,7 @@ impl StorySource<'_> {
             commit: summary.commit.clone(),
             confirmation: summary.confirmation.clone(),
             merged_since: self.is_merged_since(sources),
+            place: self.find_place(sources),
             branch: summary.landed_on.clone(),
             sessions: summary.sessions,
             refused: summary.refused,

@@ -2,8 +2,11 @@
 
 use tribunal_core::story::order::{StoryGoal, StoryOrder, StoryReviewMode};
 
-use super::{FindingTotals, ReportVerdict, StoryWorkReport};
-use crate::phrases::{format_count, list_names};
+use super::{FindingTotals, ReportVerdict, StoryWorkReport, WorkPlace};
+use crate::{
+    phrases::{format_count, list_names},
+    taken_work::describe_gone_branch,
+};
 
 /// What the rules look at.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +15,8 @@ pub(super) struct StoryEvidence<'a> {
     /// Why it ended or waits.
     pub detail: &'a str,
     pub work: &'a StoryWorkReport,
+    /// The branch that is checked out; `None` if none is.
+    pub checkout: Option<&'a str>,
     pub findings: FindingTotals,
     /// What was asked for; `None` if the story was never started.
     pub order: Option<&'a StoryOrder>,
@@ -34,13 +39,28 @@ enum ReviewState {
 }
 
 impl StoryEvidence<'_> {
+    /// Whether the work is committed on a branch of the user. A story that owes something may wait all the same.
+    fn has_commit(&self) -> bool {
+        self.verdict.has_landed() || self.work.commit.is_some()
+    }
+
+    /// Whether the work landed on another branch than the one that is checked out, and has come there since.
+    fn is_taken_over(&self) -> bool {
+        self.work.place == Some(WorkPlace::Checkout)
+            && self.checkout.is_some_and(|checkout| self.work.branch.as_deref() != Some(checkout))
+    }
+
+    fn checkout_name(&self) -> &str {
+        self.checkout.unwrap_or("your checkout")
+    }
+
     fn review_state(&self) -> ReviewState {
         let Some(order) = self.order else { return ReviewState::NotYet };
         match order.review.mode {
             _ if !self.work.reviews.is_empty() => ReviewState::ByPanel,
             _ if order.goal == StoryGoal::Review => ReviewState::NotWanted,
             StoryReviewMode::Off => ReviewState::NotWanted,
-            StoryReviewMode::Bmad if self.verdict.has_landed() => ReviewState::ByBmad,
+            StoryReviewMode::Bmad if self.has_commit() => ReviewState::ByBmad,
             _ => ReviewState::NotYet,
         }
     }
@@ -71,7 +91,13 @@ pub(super) fn describe_verdict(evidence: &StoryEvidence<'_>) -> String {
         ReportVerdict::Merged if evidence.work.merged_since => {
             format!("merged as {commit}; you took it from its own branch {branch}")
         }
+        ReportVerdict::Merged if evidence.is_taken_over() => {
+            format!("merged on {branch} as {commit}, and on {} since", evidence.checkout_name())
+        }
         ReportVerdict::Merged => format!("merged on {branch} as {commit}"),
+        ReportVerdict::OnOwnBranch if evidence.work.place == Some(WorkPlace::BranchGone) => {
+            format!("left as {commit} on its own branch {branch}, which is gone")
+        }
         ReportVerdict::OnOwnBranch => format!("waits for you as {commit} on its own branch {branch}"),
         ReportVerdict::Waiting => return with_detail("waits for you", evidence.detail),
         verdict => return with_detail(verdict.as_str(), evidence.detail),
@@ -94,18 +120,14 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
         let names_text = list_names(&work.changed_controls);
         remarks.push(format!("it changed what checks, hooks or later agents are told to run ({names_text})"));
     }
-    if !verdict.has_landed() {
+    if !evidence.has_commit() {
         if verdict.is_unfinished() && work.sessions > 0 {
             remarks.extend(list_unfinished_remarks(evidence));
         }
         // Everything else is known only of work that is finished.
         return remarks;
     }
-    if let (ReportVerdict::OnOwnBranch, Some(order), Some(branch)) = (verdict, evidence.order, &work.branch) {
-        let target = &order.branch.name;
-        remarks
-            .push(format!("it is not on {target} yet: take it with `git merge {branch}` when nothing is in the way"));
-    }
+    remarks.extend(describe_place(evidence));
     if !evidence.has_checks {
         remarks.push("no checks are configured".to_string());
     } else if work.checks.is_empty() {
@@ -118,10 +140,28 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     if evidence.review_state() == ReviewState::NotWanted {
         remarks.push("it was not reviewed".to_string());
     }
-    if !evidence.has_ended && !evidence.detail.is_empty() {
+    // The sentence about a story that waits says why.
+    if verdict.has_landed() && !evidence.has_ended && !evidence.detail.is_empty() {
         remarks.push(format!("its run has not ended: {}", evidence.detail));
     }
     remarks
+}
+
+/// Says how to take work that is not in the checkout; `None` if it is there.
+fn describe_place(evidence: &StoryEvidence<'_>) -> Option<String> {
+    let StoryEvidence { verdict, work, .. } = *evidence;
+    let (branch, commit) = (work.branch.as_deref()?, work.commit.as_ref()?);
+    match (work.place?, verdict) {
+        (WorkPlace::Checkout, _) | (_, ReportVerdict::DoneOutside) => None,
+        (WorkPlace::BranchGone, _) => Some(describe_gone_branch(branch, commit.short_hex())),
+        (WorkPlace::OtherBranch, ReportVerdict::OnOwnBranch) => {
+            let target = evidence.order.map_or("", |order| order.branch.name.as_str());
+            Some(format!("it is not on {target} yet: take it with `git merge {branch}` when nothing is in the way"))
+        }
+        (WorkPlace::OtherBranch, _) => {
+            Some(format!("it is not on {} yet: take it with `git merge {branch}`", evidence.checkout_name()))
+        }
+    }
 }
 
 /// Lists what deserves a look in work that waits or failed.

@@ -7,7 +7,7 @@ use tribunal_core::{
     tasks::brief::AgentTask,
 };
 
-use super::{SprintReporter, describe_row};
+use super::{SprintReporter, list_rows};
 use crate::{
     escape_line,
     kind_reporter::{KindLive, KindReporter, LiveProgress, StageDescription, TaskDescription},
@@ -67,7 +67,7 @@ impl KindLive<SprintReporter> for SprintLive {
         let current = sprint_view.current.as_ref().filter(|_| !is_running);
         LiveProgress {
             position: current.map(|story| format!("● story {}", escape_line(story))).into_iter().collect(),
-            items: sprint_view.summary.stories.iter().map(describe_row).collect(),
+            items: list_rows(sprint_view),
             settled: vec![SprintReporter::describe_result(&sprint_view.summary)],
             shows_child_limits: true,
             legend: "✓ done  ● under way  ? waits  – left out  ○ left",

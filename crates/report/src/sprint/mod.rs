@@ -54,6 +54,7 @@ impl KindReporter for SprintReporter {
             SprintEvent::SprintBegun { open, done } => format!("{open} open, {done} done"),
             SprintEvent::SprintStoryTaken { reason, .. } => reason.clone(),
             SprintEvent::SprintStoryLeft { standing, detail, .. } => format!("{standing}: {detail}"),
+            SprintEvent::SprintLeftOut { stories } if stories.is_empty() => "no story is left out any more".into(),
             SprintEvent::SprintLeftOut { stories } => {
                 stories.iter().map(|left_out| left_out.describe()).collect::<Vec<_>>().join("; ")
             }
@@ -99,10 +100,16 @@ impl KindReporter for SprintReporter {
     }
 
     fn list_status_lines(view: &SprintView) -> Vec<String> {
-        let mut lines: Vec<String> = view.summary.stories.iter().map(describe_row).collect();
+        let mut lines = list_rows(view);
         lines.extend(view.current.as_ref().map(|story| format!("● {}", escape_line(story))));
         lines
     }
+}
+
+/// Describes the stories that were left. One that is continued is under way, and what it waited for is over.
+fn list_rows(view: &SprintView) -> Vec<String> {
+    let is_left = |row: &&SprintStoryRow| view.current.as_ref() != Some(&row.story);
+    view.summary.stories.iter().filter(is_left).map(describe_row).collect()
 }
 
 fn describe_row(row: &SprintStoryRow) -> String {

@@ -141,7 +141,8 @@ fn challengers_are_shown_side_by_side_with_their_findings() {
     }));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
-    live_board.note_progress(&AgentProgress { task_key: Key::new("round-1/challenge/2/1"), activity: progress_text });
+    let task_key = Key::new("round-1/challenge/2/1");
+    live_board.note_progress(&AgentProgress { task_key, activity: progress_text, is_output: false });
     live_board.advance_clock(11_000);
     insta::assert_snapshot!(draw_frames(&live_board), @r"
     --- 120 columns
@@ -223,8 +224,12 @@ fn progress_of_a_challenger_carries_its_name() {
     let mut reporter = LineReporter::new(&mut written, Screen::default(), DisplayMode::Streaming);
     challenged_journal().iter().for_each(|entry| reporter.report_entry(entry).unwrap());
     for task_key in ["round-1/challenge/2/1", "round-1/challenge/3/1/again"] {
-        reporter.report_progress(&AgentProgress { task_key: Key::new(task_key), activity: "reading".into() }).unwrap();
+        let progress = AgentProgress { task_key: Key::new(task_key), activity: "reading".into(), is_output: false };
+        reporter.report_progress(&progress).unwrap();
     }
+    // A line of the answer itself is for the live view only.
+    let task_key = Key::new("round-1/challenge/2/1");
+    reporter.report_progress(&AgentProgress { task_key, activity: "I agree.".into(), is_output: true }).unwrap();
     let drawn_text = String::from_utf8(written).unwrap();
     assert!(drawn_text.ends_with("  · challenger 2  reading\n  · challenger 3  reading\n"), "{drawn_text}");
 }

@@ -83,6 +83,7 @@ fn no_text_in_a_journal_controls_the_screen_of_a_reporter() {
                             .report_progress(&AgentProgress {
                                 task_key: effect_key.clone(),
                                 activity: HOSTILE_TEXT.into(),
+                                is_output: false,
                             })
                             .unwrap();
                     }

@@ -13,7 +13,7 @@ use tribunal_core::{
         effect::Reply,
         event::{ParentRun, RunEvent, RunSummary},
         ids::{AgentName, CommitId, DecisionId, Key, RunId},
-        kinds::{RunOrder, WorkflowSummary},
+        kinds::{RunOrder, WorkflowSummary, WorkflowTopic},
         limits::{Cost, LimitShare, UsageTotals},
         reason::RunReason,
         settings::Settings,
@@ -34,7 +34,7 @@ use tribunal_core::{
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
         facts::{StoryFollowUp, StoryName},
-        order::{StoryOrder, StoryStepName},
+        order::{StoryOrder, StoryReviewMode, StoryStepName, StoryTopic},
     },
 };
 use tribunal_report::{
@@ -221,6 +221,8 @@ fn report_with(run_view: &RunView, is_discarded: bool) -> RunReport {
         read_run: &|run_id: &RunId| children.iter().find(|view| view.run_id.as_ref() == Some(run_id)).cloned(),
         read_change_size: &|_: &CommitId| Some(ChangeSize { files: 3, added: 40, removed: 2 }),
         is_in_history: &|_: &CommitId| false,
+        has_branch: &|_: &str| true,
+        checkout: Some("main"),
         program_name: "tribunal",
         is_discarded,
     };
@@ -413,6 +415,8 @@ fn a_run_that_is_worked_on_is_no_failure_and_one_that_crashed_is() {
         read_run: &|_: &RunId| None,
         read_change_size: &|_: &CommitId| None,
         is_in_history: &|_: &CommitId| false,
+        has_branch: &|_: &str| true,
+        checkout: Some("main"),
         program_name: "tribunal",
         is_discarded: false,
     };
@@ -486,6 +490,8 @@ fn report_on_own_branch(run_view: &RunView, is_merged: bool) -> RunReport {
         read_run: &|_: &RunId| Some(story_on_own_branch()),
         read_change_size: &|_: &CommitId| None,
         is_in_history: &|_: &CommitId| is_merged,
+        has_branch: &|_: &str| true,
+        checkout: Some("main"),
         program_name: "tribunal",
         is_discarded: false,
     };
@@ -506,6 +512,63 @@ fn work_on_its_own_branch_waits_until_the_user_has_merged_it() {
     let text = merged.to_text(&Screen::default());
     assert!(text.contains("  merged as 1a2b3c4d5e; you took it from its own branch "), "{text}");
     assert!(!text.contains("git merge"), "{text}");
+}
+
+/// The report of a story whose work landed on this branch, with what git says about it.
+fn report_in_place(branch: &str, is_merged: bool, has_branch: bool) -> RunReport {
+    let mut order = story_order("1-2-sift", "");
+    order.branch.name = "night".into();
+    let mut events = vec![started(order, None), session(1, SessionOutcome::Completed), landed("1a2b3c4d5e6f", branch)];
+    let spending = Spending { tokens: 0, cost: 0.0, elapsed_ms: 10_000 };
+    let result = result_of(MERGED, &events);
+    let reason = if branch == "night" { RunReason::GoalMet } else { RunReason::OnOwnBranch };
+    events.push(RunEvent::RunFinished(summary(reason, "the story is done", result, spending)));
+    let run_view = RunView::from_entries(&journal_of(MERGED, events));
+    let sources = ReportSources {
+        read_run: &|_: &RunId| None,
+        read_change_size: &|_: &CommitId| None,
+        is_in_history: &|_: &CommitId| is_merged,
+        has_branch: &|_: &str| has_branch,
+        checkout: Some("main"),
+        program_name: "tribunal",
+        is_discarded: false,
+    };
+    build_report(&RunStanding { run_view: &run_view, is_live: false }, &sources)
+}
+
+#[test]
+fn work_on_a_branch_that_the_user_named_says_how_to_take_it_and_that_it_was_taken() {
+    let waiting = report_in_place("night", false, true);
+    let remark = "it is not on main yet: take it with `git merge night`";
+    assert!(waiting.stories[0].look_at.contains(&remark.to_string()), "{:?}", waiting.stories[0].look_at);
+    assert!(waiting.next.iter().any(|step| step.starts_with("git merge night ")), "{:?}", waiting.next);
+    assert_eq!(waiting.head.exit_code, 0);
+    let merged = report_in_place("night", true, false);
+    assert!(merged.stories[0].sentence.starts_with("merged on night as 1a2b3c4d5e, and on main since; "));
+    assert!(!merged.to_text(&Screen::default()).contains("git merge"));
+}
+
+#[test]
+fn a_branch_that_is_gone_is_not_offered_for_a_merge() {
+    for branch in ["night", OWN_BRANCH] {
+        let report = report_in_place(branch, false, false);
+        let text = report.to_text(&Screen::default());
+        let remark = format!("the branch {branch} is gone; the work was commit 1a2b3c4d5e");
+        assert!(text.contains(&remark) && !text.contains("git merge"), "{text}");
+    }
+}
+
+#[test]
+fn a_branch_is_not_offered_once_the_board_says_that_its_story_is_done() {
+    let mut run_view = sprint_with_child(RunReason::OnOwnBranch, OWN_DETAIL, true);
+    let first_step = |run_view: &RunView| {
+        tribunal_report::suggest_next_steps(&RunStanding { run_view, is_live: false }, "tribunal").remove(0)
+    };
+    assert!(first_step(&run_view).starts_with(&format!("git merge {OWN_BRANCH} ")));
+    tribunal_report::apply_taken_work(&mut run_view, &|_| tribunal_report::TakenState::Merged);
+    assert_eq!(first_step(&run_view), "tribunal resume sprint-k3f9");
+    let summary = run_view.run_summary().unwrap();
+    assert_eq!(summary.detail, "the work that waited on a branch of its own is merged");
 }
 
 #[test]
@@ -530,6 +593,7 @@ fn the_decisions_are_named_only_if_a_story_asks_something() {
     assert_eq!(steps_of(RunReason::Cost)[0], decisions_step);
     assert_eq!(steps_of(RunReason::Blocked)[0], decisions_step);
     assert_eq!(steps_of(RunReason::Baseline)[0], "tribunal resume sprint-k3f9");
+    assert_eq!(steps_of(RunReason::CheckoutNotReady)[0], "tribunal resume sprint-k3f9");
 }
 
 #[test]
@@ -571,6 +635,74 @@ fn a_story_that_waits_shows_its_checks_and_how_to_look_closer() {
         tribunal verify 1-3-pack
         tribunal log story-1-3-pack-b1
     ");
+}
+
+/// A story that has landed and owes something.
+fn owing_events() -> Vec<RunEvent> {
+    let about = StoryTopic::StoryOwes { actions: vec!["Buy the domain".into()] };
+    let decision = Decision {
+        id: DecisionId::new("D1"),
+        about: DecisionTopic::Workflow(WorkflowTopic::Story(about)),
+        owner: "the user".into(),
+        question: "Buy the domain".into(),
+        choices: vec![DecisionChoice { key: ChoiceKey::Skip, label: "leave it".into() }],
+        answer: None,
+    };
+    let mut order = story_order("1-2-sift", "");
+    order.review.mode = StoryReviewMode::Off;
+    vec![
+        started(order, None),
+        session(1, SessionOutcome::Completed),
+        landed("1a2b3c4d5e6f", "main"),
+        RunEvent::DecisionPosted { decision },
+    ]
+}
+
+#[test]
+fn a_skipped_story_that_has_landed_is_not_done() {
+    let mut events = owing_events();
+    let spending = Spending { tokens: 0, cost: 0.0, elapsed_ms: 10_000 };
+    let result = result_of(MERGED, &events);
+    let detail = "commit 1a2b3c4d5e stays; it still owes: Buy the domain";
+    events.push(RunEvent::RunFinished(summary(RunReason::Abandoned, detail, result, spending)));
+    let report = report_on(&RunView::from_entries(&journal_of(MERGED, events)));
+    let story = &report.stories[0];
+    assert_eq!((story.verdict, report.head.exit_code), (ReportVerdict::Skipped, 0));
+    assert_eq!(story.sentence, "skipped: its code is on main as 1a2b3c4d5e; still owed: Buy the domain");
+}
+
+#[test]
+fn a_story_that_has_landed_and_waits_says_that_it_was_not_reviewed() {
+    let mut events = owing_events();
+    let spending = Spending { tokens: 0, cost: 0.0, elapsed_ms: 10_000 };
+    let result = result_of(MERGED, &events);
+    events.push(RunEvent::RunParked(summary(RunReason::Blocked, "Buy the domain", result, spending)));
+    let report = report_on(&RunView::from_entries(&journal_of(MERGED, events)));
+    let story = &report.stories[0];
+    assert_eq!(story.verdict, ReportVerdict::Waiting);
+    assert_eq!(story.look_at, ["no check has run on the work", "it was not reviewed"]);
+}
+
+#[test]
+fn a_waiting_story_that_is_continued_is_listed_once() {
+    let share = LimitShare { runtime_ms: 1_000, cost: Cost(1), tokens: 1 };
+    let events = vec![
+        started(SprintOrder::new(story_order("", ""), share), None),
+        RunEvent::from_workflow(SprintEvent::SprintStoryLeft {
+            story: "1-3-pack".into(),
+            standing: StoryStanding::Waiting,
+            detail: "Buy the domain".into(),
+            child: None,
+        }),
+        RunEvent::from_workflow(SprintEvent::SprintStoryTaken {
+            story: "1-3-pack".into(),
+            reason: "you answered".into(),
+        }),
+    ];
+    let run_view = RunView::from_entries(&journal_of(SPRINT, events));
+    let standing = RunStanding { run_view: &run_view, is_live: true };
+    let status = tribunal_report::tables::render_status(&standing, &Screen::default());
+    assert!(status.contains("● 1-3-pack") && !status.contains("Buy the domain"), "{status}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn ignore_page(context: &EffectContext, run_id: &RunId, decision: &Decision, pag
 
 /// Renders a patch as comments for the page that asks about it.
 fn render_diff_comments(context: &EffectContext, diff_blob: &Hash) -> String {
-    let store = Store::open_read_only(&context.project.home_dir());
+    let store = Store::reopen_read_only(&context.project.home_dir());
     let Ok(diff_bytes) = store.and_then(|store| store.read_blob(diff_blob)) else { return String::new() };
     String::from_utf8_lossy(&diff_bytes)
         .lines()

@@ -236,12 +236,38 @@ pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork
 
 pub(super) async fn park_work(context: Arc<EffectContext>, request: ParkWork) -> ParkOutcome {
     let moved = run_work(&context, move |context| {
-        let _alone = lock_user_tree(&context.project.locks_dir())
-            .map_err(|cause| environment_fault(format!("could not lock the files of the project: {cause}")))?;
+        let _alone = lock_checkout(context)?;
         let workspace = context.find_development_workspace(&request.workspace)?;
         Ok(move_parked_work(workspace, request.mode)?)
     });
     moved.await.unwrap_or_else(ParkOutcome::from)
+}
+
+fn lock_checkout(context: &EffectContext) -> Result<fs::File, Fault> {
+    lock_user_tree(&context.project.locks_dir())
+        .map_err(|cause| environment_fault(format!("could not lock the files of the project: {cause}")))
+}
+
+/// Takes back what agents of this run committed by themselves in the user's checkout. Returns what the user should know.
+pub(super) fn take_back_commits(
+    context: &EffectContext,
+    workspace: &DevelopmentWorkspace,
+) -> Result<Option<String>, Fault> {
+    if !workspace.is_in_place() {
+        return Ok(None);
+    }
+    let _alone = lock_checkout(context)?;
+    let branch_name = &workspace.record.branch;
+    Ok(match workspace.take_back_agent_commits()? {
+        0 => None,
+        1 => Some(format!(
+            "the agent made a commit on {branch_name} by itself; it was taken back, and its changes are part of the work"
+        )),
+        count => Some(format!(
+            "the agent made {count} commits on {branch_name} by itself; they were taken back, and their changes are part of the \
+             work"
+        )),
+    })
 }
 
 pub(super) async fn integrate_commit(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {
@@ -298,17 +324,29 @@ async fn try_commit(
     request: CommitWork,
     request_id: String,
 ) -> Result<CommitOutcome, CommitFailure> {
-    let CommitWork { workspace: workspace_name, message, run_hooks, squash } = request;
+    let CommitWork { workspace: workspace_name, message, run_hooks, squash, keeps_ref } = request;
     let commit_form = if squash { CommitForm::Squashed } else { CommitForm::Added };
     let preparation_id = request_id.clone();
     let prepare = move |context: &EffectContext| {
         let workspace = context.find_development_workspace(&workspace_name)?;
+        // The work is what differs from where the branch is without such commits.
+        take_back_commits(context, &workspace).map(drop)?;
         let prepared = workspace.prepare_commit(&preparation_id, commit_form)?;
         Ok((workspace, prepared))
     };
     let (workspace, prepared) = run_work(context, prepare).await?;
     let ready = match prepared {
-        PreparedCommit::AlreadyMade(committed) => return Ok(CommitOutcome::Committed(committed)),
+        PreparedCommit::AlreadyMade(committed) => {
+            let committed = run_work(context, move |_| {
+                // The earlier process may have ended before this.
+                if keeps_ref {
+                    workspace.keep_commit(&committed.commit)?;
+                }
+                Ok(committed)
+            })
+            .await?;
+            return Ok(CommitOutcome::Committed(committed));
+        }
         PreparedCommit::Unchanged(tip) => return Ok(CommitOutcome::Unchanged { tip }),
         PreparedCommit::Ready(ready) => ready,
     };
@@ -324,7 +362,11 @@ async fn try_commit(
     };
     let committed: CommittedWork = run_work(context, move |_| {
         let CheckedCommit { ready, message, rewritten } = checked;
-        Ok(workspace.finish_commit(&ready, &message, &request_id, rewritten)?)
+        let committed = workspace.finish_commit(&ready, &message, &request_id, rewritten)?;
+        if keeps_ref {
+            workspace.keep_commit(&committed.commit)?;
+        }
+        Ok(committed)
     })
     .await?;
     Ok(CommitOutcome::Committed(committed))

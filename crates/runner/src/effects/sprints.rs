@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use tribunal_bmad::keys::StoryKey;
+use tribunal_bmad::{
+    board::{Board, BoardEntryState},
+    keys::StoryKey,
+    project_files::ProjectFiles,
+};
 use tribunal_core::{
-    engine::{ids::RunId, view::RunView},
+    engine::ids::RunId,
     sprint::{
         claims::claimed_story,
         facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
@@ -33,11 +37,18 @@ pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint
                 bmad.board.as_ref().is_some_and(|board| board.stories().any(|(_, entry)| entry.raw_key == **key))
             };
             facts.gone = request.watched.iter().filter(|key| !is_known(key)).cloned().collect();
+            facts.done = request.watched.iter().filter(|key| is_over(&bmad, key)).cloned().collect();
             SprintReading::Read(Box::new(facts))
         }
         Err(fault) => fault.into(),
     })
     .await
+}
+
+/// Whether nothing is left to do about a story of the board.
+fn is_over(bmad: &BmadProject, key: &str) -> bool {
+    let mut entries = bmad.board.iter().flat_map(Board::stories).map(|(_, entry)| entry);
+    entries.any(|entry| entry.raw_key == key && entry.state.is_some_and(BoardEntryState::is_over))
 }
 
 /// Reads the project with the board of the branch on which stories land: the checkout may be on another one, or behind.
@@ -50,7 +61,9 @@ fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Faul
     let is_tracked = heads::find_tracking(root, &board_path).map_err(to_fault)? != FileTracking::Ignored;
     if is_tracked && let Some(commit) = heads::find_branch(root, branch).map_err(to_fault)? {
         let board_bytes = heads::read_file_at(root, commit.as_str(), &board_path);
-        if let Some(board_text) = board_bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+        let board_text = board_bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let checkout_text = bmad.shelf.read_file(&board_path).ok().flatten();
+        if let Some(board_text) = board_text.filter(|board_text| checkout_text.as_ref() != Some(board_text)) {
             bmad.replace_board(&board_text);
         }
     }
@@ -82,19 +95,20 @@ pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) 
     .await
 }
 
-/// Finds another run that works on a story, or waits with it for the user. One that crashed or is in the trash has no claim.
+/// Finds another run that works on a story, or waits with it for the user. One that crashed, is in the trash or belongs to a sprint that
+/// does without it has no claim.
 fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
     // A journal that cannot be read now holds nothing up: the lock of the story is still there.
-    let store = Store::open_read_only(&context.project.home_dir()).ok()?;
+    let store = Store::reopen_read_only(&context.project.home_dir()).ok()?;
     let name_start = format!("{}-", StoryOrder::slug_of(key));
-    let candidates = store.list_runs().ok()?.into_iter().filter(|run_id| run_id.as_str().starts_with(&name_start));
+    let candidates = store.list_named_runs(&name_start).ok()?;
     let discarded_runs = list_discarded(&context.project);
     candidates.into_iter().find(|run_id| {
-        let Ok(entries) = store.read_entries(run_id, 0) else { return false };
-        let run_view = RunView::from_entries(&entries);
+        let Ok(run_view) = store.read_view(run_id) else { return false };
         let is_own = run_view.parent.as_ref().is_some_and(|parent| parent.run == context.run_id);
         !is_own
             && !is_discarded(&discarded_runs, run_id, &run_view)
             && claimed_story(&run_view, || Runner::is_live(&context.project, run_id)) == Some(key)
+            && !store.is_left_behind(&run_view).unwrap_or(false)
     })
 }

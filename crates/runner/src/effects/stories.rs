@@ -1,6 +1,6 @@
 //! Performs the effects on the files of a story: reads what they and git say, and writes stages and follow-ups.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{cell::OnceCell, fs, io, path::Path, sync::Arc};
 
 use tribunal_bmad::{
     board::{
@@ -56,7 +56,9 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
     let workspace = context.find_development_workspace(workspace_name)?;
     // A test may be the last of many files.
     let StateReading { state: mut work, remarks } = workspace.read_whole_state(&[], &context.masker)?;
-    if let Some(since) = &request.since {
+    // What the user has merged into the branch is work of the story as well.
+    let merged_into = workspace.merged_into().filter(|_| request.since.is_none());
+    if let Some(since) = request.since.as_ref().or(merged_into.as_ref()) {
         add_earlier_changes(context, &workspace, since, &mut work)?;
     }
     let tree = workspace.agent_dir();
@@ -64,7 +66,7 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
     let read_base = |path: &str| context.memory.base_files.read_file(base, path, || workspace.read_base_file(path));
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
-    let mut facts = StoryFacts { remarks, ..story_facts::read_facts(&request.story, observed) };
+    let mut facts = StoryFacts { remarks, merged_into, ..story_facts::read_facts(&request.story, observed) };
     facts.work.changed.truncate(MAX_LISTED_FILES);
     Ok(StoryReading::Read(Box::new(facts)))
 }
@@ -101,12 +103,14 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
     let mut writer = match &request.place {
         StoryPlace::Workspace { workspace } => {
             let workspace = context.find_development_workspace(workspace)?;
-            discard_locks(&workspace, &request.story);
+            discard_lock(&workspace, request.story.board.as_deref());
             // Agents may have moved any line of the board; only that of the story is moved, by us.
             if let Some(board_path) = &request.story.board {
                 restore_base_board(&workspace, board_path)?;
             }
-            StoryWriter::new(Project::from_root(workspace.agent_dir()), request)
+            let writer = StoryWriter::new(Project::from_root(workspace.agent_dir()), request);
+            discard_lock(&workspace, writer.find_story_file().as_deref());
+            writer
         }
         StoryPlace::Checkout => StoryWriter::new(context.project.clone(), request),
     };
@@ -139,15 +143,9 @@ pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreB
     .await
 }
 
-/// Removes locks of the board from a workspace: no other program edits it there, so a lock was left by a killed process, or by an
-/// agent.
-pub(super) fn discard_locks(workspace: &DevelopmentWorkspace, story: &StoryName) {
-    if workspace.is_in_place() {
-        return;
-    }
-    let shelf = ProjectDirectory::open_project(&Project::from_root(workspace.agent_dir()));
-    let story_file = story_facts::locate_story(&shelf, story).file.map(|story_file| story_file.path);
-    for path in story.board.iter().chain(&story_file) {
+/// Removes the lock of a file from a workspace: no other program edits it there, so a lock was left by a killed process, or by an agent.
+fn discard_lock(workspace: &DevelopmentWorkspace, path: Option<&str>) {
+    if let Some(path) = path.filter(|_| !workspace.is_in_place()) {
         // What cannot be removed is reported by the edit itself.
         let _ = fs::remove_file(workspace.agent_dir().join(format!("{path}.lock")));
     }
@@ -170,6 +168,8 @@ struct StoryWriter<'r> {
     confirmed: &'r [String],
     follow_ups: &'r [StoryFollowUp],
     shelf: ProjectDirectory,
+    /// Where the story's file is, once it was found. Finding it reads the board and lists all stories.
+    story_path: OnceCell<String>,
     paths: Vec<String>,
     remarks: Vec<String>,
 }
@@ -178,8 +178,8 @@ impl<'r> StoryWriter<'r> {
     fn new(project: Project, request: &'r WriteStory) -> StoryWriter<'r> {
         let shelf = ProjectDirectory::open_project(&project);
         let WriteStory { story, stage, confirmed, follow_ups, .. } = request;
-        let (paths, remarks) = (Vec::new(), Vec::new());
-        StoryWriter { project, story, stage: *stage, confirmed, follow_ups, shelf, paths, remarks }
+        let (story_path, paths, remarks) = (OnceCell::new(), Vec::new(), Vec::new());
+        StoryWriter { project, story, stage: *stage, confirmed, follow_ups, shelf, story_path, paths, remarks }
     }
 
     /// Files in the checkout are only written if git ignores them: the others come with the commit.
@@ -247,7 +247,12 @@ impl<'r> StoryWriter<'r> {
     }
 
     fn find_story_file(&self) -> Option<String> {
-        story_facts::locate_story(&self.shelf, self.story).file.map(|story_file| story_file.path)
+        if self.story_path.get().is_none() {
+            let located = story_facts::locate_story(&self.shelf, self.story);
+            // A file that is missing may be put back later.
+            located.file.and_then(|story_file| self.story_path.set(story_file.path).ok());
+        }
+        self.story_path.get().cloned()
     }
 
     fn write_story_file(&mut self, is_checkout: bool) -> Result<(), Fault> {
@@ -373,6 +378,7 @@ impl<'r> StoryWriter<'r> {
             stage: self.stage,
             confirmed: &[],
             follow_ups: &[],
+            story_path: OnceCell::new(),
             paths: Vec::new(),
             remarks: Vec::new(),
         };

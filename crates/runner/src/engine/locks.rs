@@ -2,7 +2,7 @@
 //! holds it is gone. Keepers hold the locks of their run, too, so a free lock means that no process of the run is left.
 //!
 //! The file names its holder by run, pid and start time. That serves only messages, and tells a living holder from keepers that
-//! a killed process left to end its agents.
+//! a killed process left to end its agents. A third line says that the holder only looks at the work of the run, and is worth waiting for.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -22,6 +22,8 @@ use tribunal_supervise::ProcessIdentity;
 const PROBE_TIME: Duration = Duration::from_millis(500);
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The third line of a lock file whose holder only looks at the work.
+const INSPECTION_MARK: &str = "inspection";
 
 /// A lock, held as long as this value or any keeper that received it lives.
 #[derive(Clone, Debug)]
@@ -32,6 +34,12 @@ pub(crate) struct HeldLock {
 impl HeldLock {
     pub fn lock_file(&self) -> Arc<File> {
         self.file.clone()
+    }
+
+    /// Says in the lock file that the holder only looks at the work. It must follow right after the lock was taken.
+    pub fn mark_inspection(&self) -> io::Result<()> {
+        let mut lock_file = &*self.file;
+        writeln!(lock_file, "{INSPECTION_MARK}")
     }
 }
 
@@ -48,13 +56,16 @@ pub(crate) struct LockHolder {
     pub run_id: RunId,
     /// The process, or `None` if the file does not name one.
     pub process: Option<ProcessIdentity>,
+    /// Whether it only looks at the work of the run: it ends soon, and changes nothing.
+    pub is_inspecting: bool,
 }
 
 impl LockHolder {
     fn parse_holder(lock_text: &str) -> LockHolder {
         let mut lines = lock_text.lines();
         let run_id = RunId::new(lines.next().unwrap_or_default().trim());
-        LockHolder { run_id, process: lines.next().and_then(|line| line.parse().ok()) }
+        let process = lines.next().and_then(|line| line.parse().ok());
+        LockHolder { run_id, process, is_inspecting: lines.next() == Some(INSPECTION_MARK) }
     }
 
     pub fn is_dead(&self) -> bool {
@@ -197,6 +208,22 @@ mod tests {
         }
         assert!(wait_until_free(locks_dir.path(), "prd.md", Duration::from_secs(60)));
         take_with_patience(locks_dir.path(), "prd-bbbb").unwrap();
+    }
+
+    #[test]
+    fn a_holder_that_only_looks_is_told_from_one_that_works() {
+        let locks_dir = tempfile::tempdir().unwrap();
+        let first = take_with_patience(locks_dir.path(), "prd-aaaa").unwrap();
+        let is_inspecting = || living_holder(locks_dir.path(), "prd.md").unwrap().is_inspecting;
+        assert!(!is_inspecting());
+        first.mark_inspection().unwrap();
+        assert!(is_inspecting());
+        assert_eq!(living_holder(locks_dir.path(), "prd.md").unwrap().process, Some(ProcessIdentity::current()));
+        drop(first);
+        assert!(wait_until_free(locks_dir.path(), "prd.md", Duration::from_secs(60)));
+        // The next holder writes its own lines.
+        let _second = take_with_patience(locks_dir.path(), "prd-bbbb").unwrap();
+        assert!(!is_inspecting());
     }
 
     #[test]

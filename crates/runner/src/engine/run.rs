@@ -160,7 +160,7 @@ impl Runner {
     ) -> Result<RunEnding, RunError> {
         // A parent may order something that its own settings do not have.
         Runner::refuse_secrets(&self.masker, &plan)?;
-        let store = Store::open(&self.project.home_dir())?;
+        let store = Store::reopen_store(&self.project.home_dir())?;
         self.begin_run(child_id, RunStart { plan, parent: Some(parent) }, store, update_sink).await
     }
 

@@ -19,6 +19,8 @@ pub enum RunUpdate<'a> {
     StraysEnded(usize),
     /// The host waits until processes that an earlier process of the run left have ended.
     WaitingForKeepers,
+    /// The host waits until the user's check of the run's work has ended.
+    WaitingForInspection,
 }
 
 /// Takes the updates of a run and of its child runs, which all run on one thread.

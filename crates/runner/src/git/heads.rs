@@ -44,7 +44,7 @@ pub fn read_head(project_root: &Path) -> Result<CurrentHead, GitError> {
 
 /// Returns the commit of a branch; `None` if there is no such branch.
 pub fn find_branch(project_root: &Path, branch_name: &str) -> Result<Option<CommitId>, GitError> {
-    let repository = GitRepository::open_at(project_root)?;
+    let repository = GitRepository::for_history(project_root);
     let branch_ref = format!("refs/heads/{branch_name}^{{commit}}");
     Ok(query_text(&repository, &["rev-parse", "-q", "--verify", &branch_ref])?.map(CommitId::new))
 }
@@ -76,9 +76,18 @@ pub fn commit_files(project_root: &Path, relative_paths: &[String], message: &st
 
 /// Lists the files below some folders that git neither tracks nor ignores.
 pub fn list_untracked(project_root: &Path, folders: &[String]) -> Result<Vec<String>, GitError> {
+    list_other_files(project_root, &[], folders)
+}
+
+/// Lists the files among some paths, and below those that are folders, that git ignores and does not track.
+pub fn list_ignored(project_root: &Path, relative_paths: &[String]) -> Result<Vec<String>, GitError> {
+    list_other_files(project_root, &["--ignored"], relative_paths)
+}
+
+fn list_other_files(project_root: &Path, flags: &[&str], paths: &[String]) -> Result<Vec<String>, GitError> {
     let repository = GitRepository::open_at(project_root)?;
     let mut command = repository.new_command();
-    command.args(["ls-files", "--others", "--exclude-standard", "-z", "--"]).args(folders);
+    command.args(["ls-files", "--others", "--exclude-standard", "-z"]).args(flags).arg("--").args(paths);
     let listed = repository.run_checked(command, None)?;
     let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
@@ -131,7 +140,7 @@ pub fn list_changes(project_root: &Path, base: &str, end: Option<&str>) -> Resul
 
 /// Renders the difference between two commits as a unified diff.
 pub fn diff_commits(project_root: &Path, base: &str, end: &str) -> Result<String, GitError> {
-    let repository = GitRepository::open_at(project_root)?;
+    let repository = GitRepository::for_history(project_root);
     let range = format!("{base}..{end}");
     let diff =
         repository.query(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", &range, "--"])?;
@@ -140,7 +149,7 @@ pub fn diff_commits(project_root: &Path, base: &str, end: &str) -> Result<String
 
 /// Counts the added and removed lines of each file between two commits; binary files count none.
 pub fn count_changed_lines(project_root: &Path, base: &str, end: &str) -> Result<Vec<ChangedLines>, GitError> {
-    let repository = GitRepository::open_at(project_root)?;
+    let repository = GitRepository::for_history(project_root);
     let range = format!("{base}..{end}");
     let listed =
         repository.query(["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--relative", &range, "--"])?;
@@ -153,7 +162,7 @@ pub fn read_change_size(project_root: &Path, commit: &CommitId) -> Option<Change
     let changed_lines = match find_commit(project_root, &format!("{commit}^1")).ok()? {
         Some(parent) => count_changed_lines(project_root, parent.as_str(), commit.as_str()).ok()?,
         None => {
-            let repository = GitRepository::open_at(project_root).ok()?;
+            let repository = GitRepository::for_history(project_root);
             let arguments =
                 ["diff-tree", "--root", "-r", "--no-commit-id", "--numstat", "-z", "--relative", commit.as_str(), "--"];
             parse_line_counts(&repository.query(arguments).ok()?)
@@ -190,35 +199,35 @@ pub struct ChangedLines {
 
 /// Reads a file of the project as it is in a commit; `None` if that has none.
 pub fn read_file_at(project_root: &Path, commit: &str, relative_path: &str) -> Option<Vec<u8>> {
-    let repository = GitRepository::open_at(project_root).ok()?;
+    let repository = GitRepository::for_history(project_root);
     let object_name = format!("{commit}:./{relative_path}");
     repository.query(["cat-file", "blob", object_name.as_str()]).ok()
 }
 
 /// Returns the commit that a name means; `None` if there is none.
 pub fn find_commit(project_root: &Path, commit_name: &str) -> Result<Option<CommitId>, GitError> {
-    let repository = GitRepository::open_at(project_root)?;
+    let repository = GitRepository::for_history(project_root);
     let revision = format!("{commit_name}^{{commit}}");
     Ok(query_text(&repository, &["rev-parse", "-q", "--verify", "--end-of-options", &revision])?.map(CommitId::new))
 }
 
 /// Whether a commit is a part of the history of the checkout, and not its last commit.
 pub fn is_ancestor(project_root: &Path, commit: &CommitId) -> bool {
-    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
+    let repository = GitRepository::for_history(project_root);
     let head = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD"]).ok().flatten();
     head.as_deref() != Some(commit.as_str()) && is_in_history(project_root, commit)
 }
 
 /// Whether a commit is a part of the history of the checkout, or its last commit.
 pub fn is_in_history(project_root: &Path, commit: &CommitId) -> bool {
-    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
+    let repository = GitRepository::for_history(project_root);
     let merge_base = query_text(&repository, &["merge-base", commit.as_str(), "HEAD"]).ok().flatten();
     merge_base.as_deref() == Some(commit.as_str())
 }
 
 /// Whether a branch has a commit. A commit or a branch that does not exist has nothing to do with the other.
 pub fn is_on_branch(project_root: &Path, commit: &CommitId, branch_name: &str) -> bool {
-    let Ok(repository) = GitRepository::open_at(project_root) else { return false };
+    let repository = GitRepository::for_history(project_root);
     let branch_ref = format!("refs/heads/{branch_name}");
     let merge_base = query_text(&repository, &["merge-base", commit.as_str(), &branch_ref]).ok().flatten();
     merge_base.as_deref() == Some(commit.as_str())
@@ -233,7 +242,7 @@ pub enum FileTracking {
 }
 
 pub fn find_tracking(project_root: &Path, relative_path: &str) -> Result<FileTracking, GitError> {
-    let repository = GitRepository::open_at(project_root)?;
+    let repository = GitRepository::for_history(project_root);
     if query_text(&repository, &["ls-files", "--error-unmatch", "--", relative_path])?.is_some() {
         return Ok(FileTracking::Tracked);
     }
@@ -246,7 +255,11 @@ fn query_text(repository: &GitRepository, arguments: &[&str]) -> Result<Option<S
     let mut command = repository.new_command();
     command.args(arguments);
     let output = repository.run_unchecked(command, None)?;
-    Ok(output.succeeded.then(|| to_trimmed_text(&output.stdout)).filter(|text| !text.is_empty()))
+    match output.succeeded {
+        true => Ok(Some(to_trimmed_text(&output.stdout)).filter(|text| !text.is_empty())),
+        // A repository that git cannot work with is no answer.
+        false => repository.find_repository_problem(output.first_message()).map_or(Ok(None), Err),
+    }
 }
 
 #[cfg(test)]
@@ -300,5 +313,8 @@ mod tests {
         ] {
             assert_eq!(find_tracking(root, name).unwrap(), expected, "{name}");
         }
+        let paths = ["tracked.txt", "new.txt", "out", "missing"].map(String::from);
+        assert_eq!(list_ignored(root, &paths).unwrap(), ["out/a.md"]);
+        assert_eq!(list_untracked(root, &paths).unwrap(), ["new.txt"]);
     }
 }

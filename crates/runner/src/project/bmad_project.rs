@@ -4,7 +4,7 @@ use tribunal_bmad::{
     board::{self, Board},
     config::{self, BmadConfig},
     deferred_work,
-    documents::{self, DocumentKind, ProjectDocument},
+    documents::{self, DocumentKind, ProjectDocument, ProjectDocuments},
     epics::{self, EpicsDocument},
     keys::StoryKey,
     layout::{self, BmadLayout},
@@ -89,9 +89,18 @@ impl BmadProject {
         all_folders.into_iter().filter(|folder| !folder.is_empty()).cloned().collect()
     }
 
+    /// Finds the documents of the project. That lists all of its folders for documents.
+    pub fn find_documents(&self) -> ProjectDocuments {
+        documents::find_documents(&self.shelf, &self.config.folders)
+    }
+
     /// Reads all files with epics as one plan.
     pub fn read_epics(&self) -> EpicsDocument {
-        let found_documents = documents::find_documents(&self.shelf, &self.config.folders);
+        self.read_epics_among(&self.find_documents())
+    }
+
+    /// Reads those of the documents that have epics as one plan.
+    pub fn read_epics_among(&self, found_documents: &ProjectDocuments) -> EpicsDocument {
         let paths = found_documents.of_kind(DocumentKind::Epics).flat_map(ProjectDocument::paths);
         let read_file = |path: &str| Some((path.to_string(), self.shelf.read_file(path).ok().flatten()?));
         let texts: Vec<(String, String)> = paths.filter_map(read_file).collect();

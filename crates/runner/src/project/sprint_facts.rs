@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_bmad::{
     board::{Board, BoardEntry, BoardEntryState},
-    documents::{self, DocumentKind},
+    documents::{DocumentKind, ProjectDocuments},
     epic_id::EpicId,
     epics::{Epic, EpicsDocument},
     keys::{self, BoardKey, StoryKey},
@@ -31,7 +31,8 @@ const MAX_REMARKS: usize = 10;
 /// Reads the open stories in the order of the board.
 pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
     let Some(board) = &bmad.board else { return SprintFacts::default() };
-    let epics = bmad.read_epics();
+    let found_documents = bmad.find_documents();
+    let epics = bmad.read_epics_among(&found_documents);
     let (done, open): (Vec<_>, Vec<_>) =
         board.stories().partition(|(_, entry)| entry.state.is_some_and(BoardEntryState::is_over));
     let (mut open_stories, mut remarks) = (Vec::new(), Vec::new());
@@ -47,10 +48,11 @@ pub fn read_sprint(bmad: &BmadProject) -> SprintFacts {
         open_count: open.len() as u32,
         done_count: done.len() as u32,
         open: open_stories,
+        done: Vec::new(),
         gone: Vec::new(),
         finished_epics: list_finished_epics(board, &open_retrospectives),
         open_retrospectives: open_retrospectives.into_iter().map(ToString::to_string).collect(),
-        lessons: read_lessons(bmad),
+        lessons: read_lessons(bmad, &found_documents),
         remarks,
     }
 }
@@ -84,10 +86,10 @@ fn read_story_file(bmad: &BmadProject, key: &StoryKey) -> Option<Story> {
     Some(story::read_story(&story_path, &story_text))
 }
 
-/// Says that the front matter of a story cannot be read: what the story depends on is lost with it.
+/// Says that the front matter of a story cannot be read: the plan of the story is refused for it.
 fn describe_broken_front_matter(story: &Story) -> Option<String> {
-    let problem = story.problems.iter().find(|problem| problem.rule == "front-matter-broken")?;
-    Some(format!("the front matter of a story could not be read, so its `depends_on` is not known: {problem}"))
+    let problem = story.find_broken_front_matter()?;
+    Some(format!("the front matter of a story could not be read, so it is not begun: {problem}"))
 }
 
 /// The plan in outline, for a comparison with a later one.
@@ -127,8 +129,7 @@ fn list_finished_epics(board: &Board, open_retrospectives: &[&EpicId]) -> Vec<St
 }
 
 /// What the retrospectives in the project say, in the order of the epics; of several for one epic the last one.
-fn read_lessons(bmad: &BmadProject) -> Vec<EpicLesson> {
-    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
+fn read_lessons(bmad: &BmadProject, found_documents: &ProjectDocuments) -> Vec<EpicLesson> {
     let mut lessons: BTreeMap<u32, EpicLesson> = BTreeMap::new();
     for document in found_documents.of_kind(DocumentKind::Retro) {
         let Some(text) = bmad.shelf.read_file(&document.path).ok().flatten() else { continue };

@@ -124,6 +124,7 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
         changed_tests,
         tested_criteria,
         work: observed.work,
+        merged_into: None,
         remarks: Vec::new(),
     }
 }
@@ -172,6 +173,7 @@ fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFi
         status,
         is_spec: story_file.is_spec,
         blocked_by,
+        broken_front_matter: parsed.find_broken_front_matter().map(ToString::to_string),
         tasks,
         criteria,
         excused_criteria,

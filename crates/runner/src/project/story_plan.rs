@@ -10,10 +10,10 @@ use tribunal_bmad::{
     layout::Era,
     project_files::ProjectFiles,
     states::StoryStatus,
-    story,
+    story::{self, Story},
 };
 use tribunal_core::{
-    engine::{ids::CommitId, settings::Settings, tier::ProcessTier, view::RunView},
+    engine::{ids::CommitId, settings::Settings, tier::ProcessTier},
     sprint::facts::PlannedStory,
     story::{
         facts::StoryName,
@@ -38,7 +38,13 @@ pub enum StoryPlanError {
     NoFile { key: String, expected_path: String },
     #[error("{path} cannot be read: {why}")]
     Unreadable { path: String, why: String },
+    /// What the story depends on and what it owes stands there: without it, the story could be begun too early, or count as done too early.
+    #[error("the front matter of story {key} {}: {problem}", NOT_READABLE)]
+    BrokenFrontMatter { key: String, problem: String },
 }
+
+/// What is said about front matter that cannot be read.
+const NOT_READABLE: &str = "cannot be read, so what it depends on and what it owes is not known";
 
 impl StoryPlanError {
     /// The reason, for a text that has named the story already.
@@ -48,6 +54,7 @@ impl StoryPlanError {
                 "it has no file, and this project has no workflow that writes it".to_string()
             }
             StoryPlanError::Unreadable { .. } => self.to_string(),
+            StoryPlanError::BrokenFrontMatter { problem, .. } => format!("its front matter {NOT_READABLE}: {problem}"),
         }
     }
 }
@@ -64,6 +71,9 @@ pub fn plan_story(
     let story_file = bmad.find_story_file(story_key);
     let story_text = read_story_text(bmad, story_file.as_deref())?;
     let parsed = story_text.map(|text| story::read_story(story_file.as_deref().unwrap_or_default(), &text));
+    if let Some(problem) = parsed.as_ref().and_then(Story::find_broken_front_matter) {
+        return Err(StoryPlanError::BrokenFrontMatter { key, problem: problem.to_string() });
+    }
     let planned = find_planned(bmad, story_key);
     let baseline = parsed.as_ref().and_then(|parsed| parsed.baseline.clone());
     let file_title = parsed.and_then(|parsed| parsed.title).map(|title| title.text);
@@ -126,9 +136,9 @@ fn find_earlier_work(
 fn find_landed_base(root: &Path, key: &str) -> Option<CommitId> {
     let store = Store::open_read_only(&Project::from_root(root).home_dir()).ok()?;
     let name_start = format!("{}-", StoryOrder::slug_of(key));
-    let runs = store.list_runs().ok()?.into_iter().filter(|run_id| run_id.as_str().starts_with(&name_start));
+    let runs = store.list_named_runs(&name_start).ok()?.into_iter();
     let bases = runs.filter_map(|run_id| {
-        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0).ok()?);
+        let run_view = store.read_view(&run_id).ok()?;
         let view = run_view.as_story()?;
         let is_same = view.order.as_ref().is_some_and(|order| order.story.key == key);
         view.base.clone().filter(|_| is_same && view.summary.landed_on.is_some())

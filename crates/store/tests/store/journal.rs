@@ -56,6 +56,25 @@ fn entries_are_numbered_and_a_repeated_id_is_recorded_once() {
 }
 
 #[test]
+fn runs_are_found_by_the_beginning_of_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    for (run_name, wall_ms) in [("story-1-1-ab12", 3), ("story-1-1-zz99", 1), ("story-1-10-ab12", 2), ("prd-ab12", 4)] {
+        let draft = EntryDraft { id: "a".into(), event: RunEvent::Warned { text: String::new() } };
+        let timestamp = Timestamp { wall_ms, awake_ms: 1 };
+        let entries = vec![NewEntry { run_id: RunId::new(run_name), timestamp, draft }];
+        store.append(EntryBatch { entries, ..EntryBatch::default() }).unwrap();
+    }
+    let named_runs = |prefix: &str| -> Vec<String> {
+        store.list_named_runs(prefix).unwrap().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(named_runs("story-1-1-"), ["story-1-1-zz99", "story-1-1-ab12"], "the oldest comes first");
+    assert_eq!(named_runs("prd-"), ["prd-ab12"]);
+    assert_eq!(named_runs("epic-"), [""; 0]);
+    assert_eq!(named_runs("").len(), 4);
+}
+
+#[test]
 fn queued_batches_are_committed_and_acknowledged_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();

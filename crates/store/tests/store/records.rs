@@ -129,7 +129,8 @@ fn a_journal_of_the_first_format_has_no_records_until_it_is_migrated() {
     drop(Store::open(directory.path()).unwrap());
     execute_sql(
         directory.path(),
-        "DROP TABLE records; ALTER TABLE inbox DROP COLUMN sender; ALTER TABLE inbox DROP COLUMN receipt;
+        "DROP INDEX run_starts; DROP TABLE records;
+         ALTER TABLE inbox DROP COLUMN sender; ALTER TABLE inbox DROP COLUMN receipt;
          ALTER TABLE events DROP COLUMN chain; ALTER TABLE events DROP COLUMN has_texts;
          PRAGMA user_version = 1",
     );

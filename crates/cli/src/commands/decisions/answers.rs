@@ -247,7 +247,7 @@ pub(super) fn change_answer(
         writeln!(stderr(), "warning: could not remove the earlier answer from the file of {full_name}: {cause}")?;
     }
     // A process that works on the run may have read the old answer at the same moment.
-    let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    let run_view = store.read_view(run_id)?;
     let known_decision = run_view.decisions.iter().find(|known_decision| known_decision.id == decision.id);
     match known_decision.and_then(|known_decision| known_decision.answer.as_ref()) {
         Some(used_answer) if used_answer.choice != typed_answer.choice => {

@@ -10,7 +10,7 @@ use tribunal_core::{
     engine::{
         ids::{DecisionId, RunId},
         reason::{RunOutcome, RunReason},
-        view::{RunPhase, RunView},
+        view::RunPhase,
     },
     review::topic::ReviewTopic,
 };
@@ -86,7 +86,7 @@ pub(in crate::commands) fn can_ask_here(context: &CommandContext) -> bool {
 /// Reads a run that has stopped because the user has to decide something. `None` if it waits for nothing.
 fn read_waiting_run(project: &Project, run_id: &RunId) -> Result<Option<AskingRun>, UserError> {
     let store = Store::open_read_only(&project.home_dir())?;
-    let run_view = RunView::from_entries(&store.read_entries(run_id, 0)?);
+    let run_view = store.read_view(run_id)?;
     let RunPhase::Parked(summary) = &run_view.phase else { return Ok(None) };
     // A run that was interrupted or whose environment failed has other problems than its questions, and one whose findings a
     // session fixes usually needs no answer.

@@ -2,7 +2,7 @@
 //! documents beside it, so that `tribunal loop run` can work on them. Run again, it adds what is new, keeps what is ticked, and
 //! moves ticked stories on the board.
 
-use std::{collections::BTreeSet, io::Write};
+use std::io::{Write, stdout};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,12 +18,12 @@ use tribunal_core::text::format_count;
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
-    git::heads::{self, FileTracking},
     project::file_edits::{self, FileEdit},
 };
 
 use super::{
     board_sync::{BoardSync, describe_move, describe_remaining_steps, sync_board_from_plan},
+    plan_commit::{PlanPaths, build_commit_command},
     plan_files::{plan_prompt, plan_specs},
     plan_stories::gather_stories,
 };
@@ -35,14 +35,8 @@ use crate::{
         json_documents,
         user_errors::{EXIT_NEGATIVE, UserError},
     },
-    terminal::{
-        shell_quoting::shell_quote,
-        wrapped_output::{wrapped_stderr, wrapped_stdout},
-    },
+    terminal::wrapped_output::{wrapped_stderr, wrapped_stdout},
 };
-
-/// The directory of the plan and of the files beside it.
-const RALPH_PREFIX: &str = ".ralph/";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoopPlanArguments {
@@ -121,7 +115,12 @@ pub(super) fn run_plan(arguments: &LoopPlanArguments, context: &CommandContext) 
         next: Vec::new(),
     };
     let planning_paths: Vec<String> = specs.sources.into_iter().chain([bmad.board_path()]).collect();
-    document.next = list_next_commands(&project, &document, &planning_paths, context);
+    let plan_paths = PlanPaths { plan: &document.plan, prompt: &document.prompt, planning: &planning_paths };
+    let commit_command = match document.dry_run {
+        true => None,
+        false => build_commit_command(&project, &bmad, &plan_paths),
+    };
+    document.next = list_next_commands(&document, commit_command, context.program_name());
     if context.wants_json {
         json_documents::print_document(&document)?;
     } else {
@@ -144,61 +143,15 @@ fn write_files(project: &Project, edits: &[FileEdit], board_sync: &BoardSync) ->
 }
 
 /// The commands that come next.
-fn list_next_commands(
-    project: &Project,
-    document: &LoopPlanDocument,
-    planning_paths: &[String],
-    context: &CommandContext,
-) -> Vec<String> {
-    let program_name = context.program_name();
+fn list_next_commands(document: &LoopPlanDocument, commit_command: Option<String>, program_name: &str) -> Vec<String> {
     if document.dry_run {
         return vec![format!("{program_name} loop plan")];
     }
-    let mut commands: Vec<String> = build_commit_command(project, document, planning_paths).into_iter().collect();
-    commands.push(match document.stories.open {
+    let last_command = match document.stories.open {
         0 => format!("{program_name} verify STORY"),
         _ => format!("{program_name} loop run"),
-    });
-    commands
-}
-
-/// Builds the command that commits what a loop needs: it works in a clone, which has only what is committed. That is the plan with
-/// the files beside it, and the planning documents, stories and board that were changed, by the user or by this command. `None` if
-/// all of it is committed, or if there is no git.
-fn build_commit_command(project: &Project, document: &LoopPlanDocument, planning_paths: &[String]) -> Option<String> {
-    let plan_is_ignored = heads::find_tracking(project.root(), &document.plan).ok()? == FileTracking::Ignored;
-    // Before the first commit there is nothing to compare with, and nothing is committed.
-    let changed_paths: Option<BTreeSet<String>> = heads::list_changes(project.root(), "HEAD", None)
-        .ok()
-        .map(|changes| changes.into_iter().map(|change| change.path).collect());
-    let is_uncommitted = |path: &str| match &changed_paths {
-        Some(changed_paths) => changed_paths.contains(path),
-        None => project.root().join(path).exists(),
     };
-    let has_changed_files = match &changed_paths {
-        Some(changed_paths) => changed_paths.iter().any(|path| path.starts_with(RALPH_PREFIX)),
-        None => true,
-    };
-    let mut paths: Vec<&str> = Vec::new();
-    // Git does not say what has changed among files that it ignores.
-    if (has_changed_files || plan_is_ignored) && project.root().join(RALPH_PREFIX).is_dir() {
-        paths.push(RALPH_PREFIX.trim_end_matches('/'));
-    }
-    if plan_is_ignored && !document.plan.starts_with(RALPH_PREFIX) {
-        paths.push(&document.plan);
-    }
-    let own_paths = [&document.plan, &document.prompt];
-    for path in own_paths.into_iter().chain(planning_paths) {
-        if is_uncommitted(path) && !path.starts_with(RALPH_PREFIX) && !paths.contains(&path.as_str()) {
-            paths.push(path);
-        }
-    }
-    if paths.is_empty() {
-        return None;
-    }
-    let quoted_paths: Vec<String> = paths.into_iter().map(shell_quote).collect();
-    let add_flag = if plan_is_ignored { "--force " } else { "" };
-    Some(format!("git add {add_flag}{} && git commit -m \"Update the plan\"", quoted_paths.join(" ")))
+    commit_command.into_iter().chain([last_command]).collect()
 }
 
 fn print_plan(document: &LoopPlanDocument, context: &CommandContext) -> Result<(), UserError> {
@@ -231,7 +184,8 @@ fn print_plan(document: &LoopPlanDocument, context: &CommandContext) -> Result<(
         writeln!(error_output, "note: {}", escape_line(&note))?;
     }
     drop(error_output);
-    let mut output = wrapped_stdout();
+    // Commands are not wrapped: a line break in what the user copies would cut a command in two.
+    let mut output = stdout().lock();
     let mut label = "next:";
     for command in &document.next {
         writeln!(output, "{label} {}", escape_line(command))?;

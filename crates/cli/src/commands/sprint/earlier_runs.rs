@@ -7,11 +7,15 @@ use tribunal_core::{
     engine::{event::RunEvent, ids::RunId, kinds::WorkflowEvent, view::RunView},
     sprint::{claims, event::SprintEvent},
 };
-use tribunal_runner::{Project, git::heads};
+use tribunal_runner::Project;
 use tribunal_store::Store;
 
 use crate::{
-    commands::runs, context::CommandContext, messages::user_errors::UserError, terminal::shell_quoting::shell_quote,
+    bmad::sprint_runs::{WorkElsewhere, find_work_elsewhere},
+    commands::runs,
+    context::CommandContext,
+    messages::user_errors::UserError,
+    terminal::shell_quoting::shell_quote,
 };
 
 /// The runs of a project so far.
@@ -40,20 +44,9 @@ impl EarlierRuns {
     /// Says that the work of a story is on another branch than the one that it would land on. `None` if it is not, or if that branch is
     /// gone.
     pub fn describe_work_elsewhere(&self, project: &Project, key: &str, branch_name: &str) -> Option<String> {
-        let last_run = self.listed_runs.iter().rev().map(|(run_view, _)| run_view).find(|run_view| {
-            run_view.as_story().is_some_and(|view| {
-                view.summary.landed_on.is_some() && view.order.as_ref().is_some_and(|order| order.story.key == key)
-            })
-        })?;
-        let (run_id, summary) = (last_run.run_id.as_ref()?, &last_run.as_story()?.summary);
-        let (commit, other_branch) = (summary.commit.as_ref()?, summary.landed_on.as_deref()?);
-        let root = project.root();
-        if other_branch == branch_name
-            || heads::is_on_branch(root, commit, branch_name)
-            || !heads::is_on_branch(root, commit, other_branch)
-        {
-            return None;
-        }
+        let run_views = self.listed_runs.iter().map(|(run_view, _)| run_view);
+        let WorkElsewhere { run_id, branch_name: other_branch } =
+            find_work_elsewhere(project, run_views, key, branch_name)?;
         Some(format!(
             "{key} was done by run {run_id} on the branch `{other_branch}`; it is taken again, since it is not on {branch_name}. To take \
              that work over instead: `git merge {}`",

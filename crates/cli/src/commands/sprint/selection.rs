@@ -216,8 +216,8 @@ pub(super) fn refuse_open_run(
         if is_discarded(&discarded_runs, &run_id, &run_start) {
             continue;
         }
-        let run_view = RunView::from_entries(&store.read_entries(&run_id, 0)?);
-        if !matches!(run_view.phase, RunPhase::Finished(_)) {
+        let run_view = store.read_view(&run_id)?;
+        if !matches!(run_view.phase, RunPhase::Finished(_)) && !store.is_left_behind(&run_view)? {
             if Runner::is_live(project, &run_id) {
                 return Err(UserError::new(EXIT_NEGATIVE, format!("run {run_id} is working on {subject}"))
                     .with_reason("Nothing was started.")

@@ -152,7 +152,7 @@ fn find_plan_changes(
 ) -> Result<Vec<String>, UserError> {
     let Some(store) = context.open_journal(project)? else { return Ok(Vec::new()) };
     let mut last_start = None;
-    for run_id in store.list_runs()?.into_iter().filter(|run_id| run_id.as_str().starts_with("sprint-")) {
+    for run_id in store.list_named_runs("sprint-")? {
         last_start = store.last_entry_of(&run_id, &["run_started"])?.or(last_start);
     }
     let last_view = RunView::from_entries(&last_start);

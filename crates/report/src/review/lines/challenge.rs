@@ -196,6 +196,6 @@ pub(super) fn write_disputed_decision(decision: &Decision, run_view: &RunView, l
     let owner_line = lines.screen.wrap_text(DETAIL_INDENT, &owner_line);
     lines.write_line(0, &owner_line);
     for command_line in render_commands(&[answer_step], DETAIL_INDENT + 2, &lines.screen) {
-        lines.write_line(0, &command_line);
+        lines.write_whole_line(0, &command_line);
     }
 }

@@ -16,7 +16,7 @@ fn sample_journal() -> Vec<JournalEntry> {
 }
 
 fn progress_of(task_key: &str, progress_text: &str) -> AgentProgress {
-    AgentProgress { task_key: Key::new(task_key), activity: progress_text.into() }
+    AgentProgress { task_key: Key::new(task_key), activity: progress_text.into(), is_output: false }
 }
 
 fn screen_of_width(columns: usize) -> Screen {

@@ -1,12 +1,18 @@
 //! Where an agent works, and what is guarded meanwhile.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use tribunal_core::development::workspace::DevelopmentPlace;
 
-use crate::workspaces::{
-    TaskWorkspace,
-    development::{DevelopmentWorkspace, GuardedFiles},
+use crate::{
+    effects::{EffectContext, development::take_back_commits},
+    workspaces::{
+        TaskWorkspace,
+        development::{
+            DevelopmentWorkspace, GuardedFiles,
+            agent_commits::{COMMITTER_VARIABLE, agent_committer},
+        },
+    },
 };
 
 /// Where an agent works.
@@ -46,14 +52,28 @@ impl AgentWorkspace {
         }
     }
 
-    /// Puts back what the agent must not have changed. Returns what the user should know.
-    pub fn put_back_guarded_files(&mut self) -> Vec<String> {
+    /// Returns the variable by which commits of the agent are known, if it works in the user's checkout.
+    pub fn committer_variable(&self) -> Option<(String, OsString)> {
         match self {
-            AgentWorkspace::Development { guarded_files, .. } => {
-                guarded_files.take().map(|guarded_files| guarded_files.put_back()).unwrap_or_default()
+            AgentWorkspace::Development { workspace, .. } if self.is_in_place() => {
+                Some((COMMITTER_VARIABLE.to_string(), agent_committer(&workspace.record.run).into()))
             }
-            AgentWorkspace::Copy { .. } => Vec::new(),
+            _ => None,
         }
+    }
+
+    /// Puts back what the agent must not have changed, and takes back what it committed in the user's checkout. Returns what the
+    /// user should know.
+    pub fn end_work(&mut self, context: &EffectContext) -> Vec<String> {
+        let AgentWorkspace::Development { workspace, guarded_files } = self else { return Vec::new() };
+        // This comes before git is used: it puts back what git would obey.
+        let mut remarks = guarded_files.take().map(|guarded_files| guarded_files.put_back()).unwrap_or_default();
+        match take_back_commits(context, workspace) {
+            Ok(remark) => remarks.extend(remark),
+            // It is tried again before the work is committed.
+            Err(fault) => remarks.push(format!("could not take back what the agent committed by itself: {fault}")),
+        }
+        remarks
     }
 
     pub fn directory(&self) -> PathBuf {
@@ -62,4 +82,13 @@ impl AgentWorkspace {
             AgentWorkspace::Development { workspace, .. } => workspace.agent_dir(),
         }
     }
+}
+
+/// Returns a new directory for every attempt, so that an agent of an earlier process that still writes cannot disturb this one.
+pub(super) fn next_attempt_workspace(task_dir: PathBuf) -> TaskWorkspace {
+    let mut attempt = 1;
+    while task_dir.join(attempt.to_string()).exists() {
+        attempt += 1;
+    }
+    TaskWorkspace::from_directory(task_dir.join(attempt.to_string()))
 }

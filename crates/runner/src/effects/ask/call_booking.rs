@@ -44,7 +44,7 @@ pub(super) async fn book_call(
         Ok(Err(cause)) => {
             // A counter that cannot be read must not block the run; the user learns about it.
             let activity = format!("could not count the calls of this hour: {cause}");
-            let _ = context.progress.send(AgentProgress { task_key: task_key.clone(), activity });
+            let _ = context.progress.send(AgentProgress { task_key: task_key.clone(), activity, is_output: false });
             return None;
         }
         Err(_) => return None,

@@ -39,10 +39,12 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
-use agent_workspace::AgentWorkspace;
+use agent_workspace::{AgentWorkspace, next_attempt_workspace};
 
 use super::{
-    EffectContext, PerformedEffect, change_diff, environment_fault, freeze,
+    EffectContext, PerformedEffect, change_diff,
+    development::take_back_commits,
+    environment_fault, freeze,
     stray_edits::{self, ProjectWatch},
 };
 use crate::{
@@ -146,7 +148,7 @@ async fn run_task(
     let process_end =
         process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
-        agent_workspace.put_back_guarded_files();
+        agent_workspace.end_work(&context);
         return Err(AskFailure::Stopped);
     }
     let read_result = move || {
@@ -156,8 +158,8 @@ async fn run_task(
             usage_meter: &usage_meter,
             unfinished_attempts,
         };
-        // This comes before git is used: it puts back what git would obey.
-        let guard_remarks = agent_workspace.put_back_guarded_files();
+        // This comes before anything is read: git would obey what the agent may have changed.
+        let guard_remarks = agent_workspace.end_work(&context);
         // Edits of the user's project are looked for whether or not the agent succeeded.
         let strayed = project_watch
             .map(|watch| watch.find_stray_edits(&context, agent_workspace.task_copy()))
@@ -294,6 +296,8 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         }
         let workspace =
             context.find_development_workspace(workspace_name).map_err(|fault| fault.to_string()).map(Box::new)?;
+        // A process that was killed may have left commits of its agent.
+        take_back_commits(context, &workspace).map(drop).map_err(|fault| fault.to_string())?;
         let guarded_files = workspace.read_guarded_files().map_err(|cause| cause.to_string())?.map(Box::new);
         return Ok(PreparedTask {
             agent_workspace: AgentWorkspace::Development { workspace, guarded_files },
@@ -402,15 +406,6 @@ fn read_subject_text(workspace: &TaskWorkspace, subject: &Subject) -> io::Result
     change_diff::decode_utf8(subject_path, bytes)
 }
 
-/// Returns a new directory for every attempt, so that an agent of an earlier process that still writes cannot disturb this one.
-fn next_attempt_workspace(task_dir: PathBuf) -> TaskWorkspace {
-    let mut attempt = 1;
-    while task_dir.join(attempt.to_string()).exists() {
-        attempt += 1;
-    }
-    TaskWorkspace::from_directory(task_dir.join(attempt.to_string()))
-}
-
 /// Returns the workspace of a task that only reads. All attempts have the same directory, because clients find a session by
 /// it; each attempt gets new content, so that no agent finds what the one before it wrote.
 fn reader_workspace(context: &EffectContext, attempt_key: &Key) -> TaskWorkspace {
@@ -461,6 +456,7 @@ fn build_command(
     }
     let mut command = context.new_command(launch.program, launch.args, directory.clone());
     command.extra_env.extend(launch.env.into_iter().map(|(variable, value)| (variable, value.into())));
+    command.extra_env.extend(agent_workspace.committer_variable());
     command.removed_env.extend(launch.removed_variables);
     // Agents that review or repair run neither the software nor its tests.
     if agent_task.workspace_access() < AgentAccess::Develop {

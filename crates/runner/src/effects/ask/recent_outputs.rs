@@ -43,7 +43,7 @@ impl RecentOutputs {
     /// Returns an earlier output, from memory or from the journal.
     pub fn read_output(&self, project: &Project, output_hash: &Hash) -> Option<Arc<Vec<u8>>> {
         self.find_kept(output_hash).or_else(|| {
-            let store = Store::open_read_only(&project.home_dir()).ok()?;
+            let store = Store::reopen_read_only(&project.home_dir()).ok()?;
             store.read_blob(output_hash).ok().map(Arc::new)
         })
     }

@@ -105,6 +105,32 @@ fn an_answer_is_read_as_what_the_task_expects() {
     assert!(matches!(&content, AnswerContent::Unreadable { .. }), "{content:?}");
 }
 
+/// What an agent that runs a script shows while it works.
+fn list_activities(script: &str) -> Vec<String> {
+    let (progress_sender, mut progress_receiver) = tokio::sync::mpsc::unbounded_channel();
+    let mut scene = AskScene::new(script, None);
+    Arc::get_mut(&mut scene.context).unwrap().progress = progress_sender;
+    scene.answer(JobKind::Judge, ExpectedAnswer::Text);
+    let mut activities = Vec::new();
+    while let Ok(progress) = progress_receiver.try_recv() {
+        assert!(progress.is_output, "{progress:?}");
+        activities.push(progress.activity);
+    }
+    activities
+}
+
+#[test]
+fn the_last_line_of_a_command_is_shown_while_it_works_and_secrets_in_it_are_not() {
+    let token = format!("ghp_{}", "aB3dE6gH9".repeat(4));
+    let activities =
+        list_activities(&format!("echo 'I begin'; echo; echo '  signing in with {token}'; echo; printf half"));
+    assert!(activities.last().is_some_and(|activity| activity.starts_with("signing in with ")), "{activities:?}");
+    assert!(!activities.iter().any(|activity| activity.contains(&token) || activity.contains('\n')), "{activities:?}");
+    // An answer in its final form is not progress.
+    let activities = list_activities("echo 'reading src/a.py'; printf '{\n  \"findings\": []\n}\n'");
+    assert_eq!(activities, ["reading src/a.py"]);
+}
+
 #[test]
 fn a_call_too_many_is_postponed_at_once_and_its_booking_is_used() {
     let scene = AskScene::new("echo done", Some(1));

@@ -81,7 +81,12 @@ impl DevelopmentScene {
     }
 
     fn commit(&self, message: &str) -> CommitOutcome {
-        let request = CommitWork { workspace: "dev".into(), message: message.into(), run_hooks: true, squash: false };
+        self.commit_in_form(message, false, false)
+    }
+
+    fn commit_in_form(&self, message: &str, squash: bool, keeps_ref: bool) -> CommitOutcome {
+        let (workspace, message) = ("dev".into(), message.into());
+        let request = CommitWork { workspace, message, run_hooks: true, squash, keeps_ref };
         match self.perform(Effect::Commit(request)).reply {
             Reply::Commit(outcome) => outcome,
             other => panic!("{other:?}"),
@@ -98,6 +103,20 @@ impl DevelopmentScene {
     fn git(&self, arguments: &[&str]) -> String {
         run_git(self.root(), arguments)
     }
+}
+
+#[test]
+fn a_commit_with_a_ref_of_its_own_stays_when_the_work_becomes_one_commit() {
+    let scene = DevelopmentScene::new(|_| {});
+    let opened = scene.open();
+    let file = Path::new(&opened.path).join("a.txt");
+    fs::write(&file, "by hand\n").unwrap();
+    let kept = committed(scene.commit_in_form("kept", false, true)).commit;
+    fs::write(&file, "agent\n").unwrap();
+    let last = committed(scene.commit_in_form("work", true, false)).commit;
+    assert_eq!(scene.git(&["rev-parse", "refs/tribunal/work/work-aaaa/dev"]), last.as_str());
+    let kept_ref = format!("refs/tribunal/work/work-aaaa/dev-{}", kept.short_hex());
+    assert_eq!(scene.git(&["show", &format!("{kept_ref}:a.txt")]), "by hand");
 }
 
 fn run_git(directory: &Path, arguments: &[&str]) -> String {

@@ -70,7 +70,7 @@ impl Runner {
         };
         let stop_requests = runner.shared.stop_requests();
         let drive = async {
-            let store = Store::open(&runner.project.home_dir())?;
+            let store = Store::reopen_read_only(&runner.project.home_dir())?;
             let entries = store.entries_for_resume(&child_id)?;
             drop(store);
             let child_view = RunView::from_entries(&entries);
@@ -141,7 +141,7 @@ impl StopWatch {
     /// Reads how far the user wants the run to stop.
     fn requested_stop(&self) -> StopLevel {
         let pending =
-            Store::open_read_only(&self.project.home_dir()).and_then(|store| store.pending_requests(&self.child_id));
+            Store::reopen_read_only(&self.project.home_dir()).and_then(|store| store.pending_requests(&self.child_id));
         let pending = pending.unwrap_or_default().into_iter();
         let requests = pending
             .filter(|stored| self.user_words.judge_request(&self.child_id, stored) != RequestJudgement::Refused)

@@ -13,6 +13,7 @@ use crate::{
     effects::END_GRACE,
     engine::{
         locks::{self, HeldLock, LockFailure},
+        stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
     },
     project::Project,
@@ -105,15 +106,29 @@ impl Runner {
         run_id: &RunId,
         update_sink: &dyn UpdateSink,
     ) -> Result<HeldLock, LockFailure> {
-        match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
-            // The holder is dead, and its keepers did not end in time. All processes of its run are ended by their mark.
-            Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
-                let stray_mark = self.run_mark(&holder.run_id);
-                sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));
-                take_lock_in_background(locks, &lock_name, run_id, update_sink).await
+        let mut was_told = false;
+        loop {
+            match take_lock_in_background(locks, &lock_name, run_id, update_sink).await {
+                // The holder is dead, and its keepers did not end in time. All processes of its run are ended by their mark.
+                Err(LockFailure::HeldBy(holder)) if holder.is_dead() => {
+                    let stray_mark = self.run_mark(&holder.run_id);
+                    sweep_strays(|process_mark| process_mark.starts_with(&stray_mark));
+                    return take_lock_in_background(locks, &lock_name, run_id, update_sink).await;
+                }
+                // `tribunal verify` has checks run on the work. They have timeouts, so it ends; every attempt takes a moment.
+                Err(LockFailure::HeldBy(holder)) if holder.is_inspecting && !self.is_stopping() => {
+                    if !std::mem::replace(&mut was_told, true) {
+                        update_sink.send_update(run_id, RunUpdate::WaitingForInspection);
+                    }
+                }
+                outcome => return outcome,
             }
-            outcome => outcome,
         }
+    }
+
+    /// Whether the user wants this run to stop.
+    fn is_stopping(&self) -> bool {
+        *self.stop.borrow() > StopLevel::Continue
     }
 }
 

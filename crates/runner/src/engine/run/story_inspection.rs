@@ -58,6 +58,8 @@ impl Runner {
         // Nothing may work in the workspace meanwhile, and processes of a run that no process holds would be taken for strays.
         let no_updates = UpdateCallback::new(|_: &RunId, _: RunUpdate<'_>| {});
         let lock = self.take_run_lock(&run_id, &no_updates).await?;
+        // A run that is resumed meanwhile waits for the checks instead of failing.
+        lock.mark_inspection().map_err(|cause| RunError::Project { project: self.project.locks_dir(), cause })?;
         let (end_sender, end_requested) = watch::channel(false);
         let channels = ProcessChannels { progress: unbounded_channel().0, end_requested };
         let read_request = ReadStory {

@@ -147,6 +147,12 @@ impl DevelopmentWorkspace {
         Ok(CommittedWork { commit: record.commit, rewritten: record.rewritten })
     }
 
+    /// Gives a commit a ref of its own beside that of the workspace, so that it stays when later commits take its place.
+    pub fn keep_commit(&self, commit: &CommitId) -> Result<(), WorkspaceError> {
+        let repository = UserRepository::open_around(&self.record.project_root)?;
+        repository.set_own_ref(&format!("{}-{}", self.work_ref(), commit.short_hex()), commit)
+    }
+
     /// Replaces what agents may have left in the tree for us to read: their own repository, and our own directory in it. From then on
     /// git may look at the tree, as long as no agent works in it.
     pub fn distrust_agent_files(&self) -> Result<(), WorkspaceError> {

@@ -38,6 +38,7 @@ pub(super) fn describe_conflict(
         sides: all_sides.take(MAX_SHOWN_CONFLICTS).collect(),
         paths: paths.iter().map(|path| workspace.shown_path(path)).collect(),
         directory: workspace.agent_dir().display().to_string(),
+        found: None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! from it; the second one is made for each commit. See [`super::control_git::ControlGit`].
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::{self, File},
     io::Read,
     os::unix::fs::PermissionsExt,
@@ -17,13 +17,14 @@ use tribunal_core::{
         CheckboxCounts, CollectedFile, MAX_COLLECTED_BYTES, MAX_LISTED_FILES, PathChange, WorkspaceChange,
         WorkspaceState,
     },
-    engine::ids::{ContentHasher, Hash},
+    engine::ids::{CommitId, ContentHasher, Hash},
     text::truncate_chars,
 };
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     control_git::ControlGit,
+    ignore_rules::{IgnoreRules, split_paths},
     special_files::{is_attributes_file, tree_path},
     user_repository::{join_with_nul, run_checked},
 };
@@ -39,6 +40,8 @@ use crate::{
 const MAX_ITEM_CHARS: usize = 300;
 /// What git writes as the mode of a file that is not there.
 const MISSING_MODE: &str = "000000";
+/// How the name of the directory with the rules of the base begins. More than one process may read a workspace.
+const RULES_DIR: &str = "base-rules";
 
 /// One record of `git status --porcelain=v2`: a file that differs from the index.
 #[derive(Debug)]
@@ -204,8 +207,53 @@ impl DevelopmentWorkspace {
         paths.into_iter().cloned().zip(output_text.lines().map(str::to_string)).collect()
     }
 
-    /// Lists the files that differ from the index or from HEAD.
+    /// Lists the files of the work that differ from the index or from HEAD.
     fn read_status(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
+        let mut entries = self.read_visible_files(control_git)?;
+        let left_out = self.find_formerly_ignored(&entries)?;
+        entries.retain(|entry| entry.tracked.is_some() || !left_out.contains(&entry.path));
+        Ok(entries)
+    }
+
+    /// Finds files in the user's checkout that git shows only because the work has changed what is ignored. They were there before the
+    /// work, or might have been, so they are the user's: neither committed nor parked.
+    fn find_formerly_ignored(&self, entries: &[StatusEntry]) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+        let untracked_entries = entries.iter().filter(|entry| entry.tracked.is_none());
+        let mut paths: BTreeSet<Vec<u8>> = untracked_entries.map(|entry| entry.path.clone()).collect();
+        if paths.is_empty() || !self.is_in_place() {
+            return Ok(BTreeSet::new());
+        }
+        let rules_dir = self.directory.join(format!("{RULES_DIR}-{}", std::process::id()));
+        // The first index stays at the base, and so has its rules.
+        let rules = IgnoreRules::check_out(&self.control_git(), rules_dir)?;
+        for visible_path in rules.list_visible(paths.iter().cloned().collect())? {
+            paths.remove(&visible_path);
+        }
+        rules.remove_files()?;
+        Ok(paths)
+    }
+
+    /// Has files that git ignored when the work began stay out of it when it begins anew with a commit that does not ignore them. The
+    /// caller saves the record.
+    pub(super) fn keep_ignored_files_out(&mut self, new_base: &CommitId) -> Result<(), WorkspaceError> {
+        if !self.is_in_place() {
+            return Ok(());
+        }
+        let control_git = self.control_git();
+        let mut left_out = self.find_formerly_ignored(&self.read_visible_files(&control_git)?)?;
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        // What was committed on purpose is a file like any other.
+        for path in split_paths(&control_git.run(["ls-tree", "-r", "-z", "--name-only", new_base.as_str()])?) {
+            left_out.remove(&path);
+        }
+        self.record.own_prefixes.extend(left_out.into_iter().filter_map(|path| String::from_utf8(path).ok()));
+        Ok(())
+    }
+
+    /// Lists the files that differ from the index or from HEAD, and are not Tribunal's own.
+    fn read_visible_files(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
         let mut command = control_git.new_command();
         command.args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
         // What git learns about unchanged files is written down once for each commit and not after each turn.

@@ -15,6 +15,7 @@ use std::{
 use tribunal_core::{
     development::{
         commits::{Integrate, IntegrateOutcome},
+        parking::name_files,
         workspace::{DevelopmentPlace, PathChange},
     },
     engine::ids::CommitId,
@@ -32,14 +33,13 @@ use super::{
 };
 use crate::git::{run_git, to_trimmed_text};
 
-/// What git leaves in its directory while the user is in the middle of something.
-const OPERATIONS: [(&str, &str); 6] = [
-    ("MERGE_HEAD", "a merge"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick"),
-    ("REVERT_HEAD", "a revert"),
-    ("rebase-merge", "a rebase"),
-    ("rebase-apply", "a rebase"),
-    ("index.lock", "another git command"),
+/// What git leaves in its directory while the user is in the middle of something, and how the user finishes that.
+const OPERATIONS: [(&str, &str, &str); 5] = [
+    ("MERGE_HEAD", "a merge", "`git commit`, or `git merge --abort`"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "`git cherry-pick --continue`, or `git cherry-pick --abort`"),
+    ("REVERT_HEAD", "a revert", "`git revert --continue`, or `git revert --abort`"),
+    ("rebase-merge", "a rebase", "`git rebase --continue`, or `git rebase --abort`"),
+    ("rebase-apply", "a rebase", "`git rebase --continue`, or `git rebase --abort`"),
 ];
 
 /// A checkout of the target branch.
@@ -57,8 +57,14 @@ pub(crate) fn integrate_work(
     let branch_ref = format!("refs/heads/{}", branch.name);
     let checkout = find_checkout(&repository, &branch_ref)?;
     let Some(tip) = repository.find_commit(&branch_ref)? else {
-        return create_branch(&repository, request, &branch_ref);
+        return match request.only_looks {
+            true => Err(refuse_gone_branch(request)),
+            false => create_branch(&repository, request, &branch_ref),
+        };
     };
+    if request.only_looks {
+        return Ok(IntegrateOutcome::Moved { tip });
+    }
     // An earlier process may have moved it, and the user may have gone on from there.
     if repository.is_true(["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()])? {
         return Ok(IntegrateOutcome::Integrated { checkout_moved: checkout.is_some() });
@@ -136,7 +142,7 @@ fn create_branch(
     branch_ref: &str,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     if request.branch.created_at.is_none() {
-        return Err(WorkspaceError::new_refusal(format!("the branch `{}` is gone", request.branch.name)));
+        return Err(refuse_gone_branch(request));
     }
     if let Some(stopped) = stop_at_changed_checks(repository, request)? {
         return Ok(stopped);
@@ -160,8 +166,16 @@ fn move_branch(
     }
     match repository.find_commit(branch_ref)? {
         Some(tip) => Ok(IntegrateOutcome::Moved { tip }),
-        None => Err(WorkspaceError::new_refusal(format!("the branch `{}` is gone", request.branch.name))),
+        None => Err(refuse_gone_branch(request)),
     }
+}
+
+/// The run waits until the user has put the branch back to where the work begins: it is not ours to make anew what they deleted.
+fn refuse_gone_branch(request: &Integrate) -> WorkspaceError {
+    let (branch_name, commit) = (&request.branch.name, request.expected.short_hex());
+    WorkspaceError::new_not_ready(format!(
+        "the branch `{branch_name}` is gone; put it back with `git branch {branch_name} {commit}`, then resume"
+    ))
 }
 
 /// Finds the checkout of a branch, in the user's directory or in another work tree. Refuses to interfere with an operation that
@@ -183,17 +197,30 @@ fn find_checkout(repository: &UserRepository, branch_ref: &str) -> Result<Option
         if is_detached && !is_rebasing(&git_dir, branch_ref) {
             continue;
         }
-        if let Some((_, operation)) = OPERATIONS.iter().find(|(file_name, _)| git_dir.join(file_name).exists()) {
-            return Err(WorkspaceError::Refused {
-                message: format!("{operation} is in progress in {}; finish it first", path.display()),
-                command: Some("git status"),
-            });
-        }
+        refuse_unfinished_operation(path, &git_dir)?;
         if is_branch && found_checkout.is_none() {
             found_checkout = Some(BranchCheckout { path: path.clone() });
         }
     }
     Ok(found_checkout)
+}
+
+/// The run waits for what the user has begun. A lock is not the user's to finish: its process may be gone.
+fn refuse_unfinished_operation(work_tree: &Path, git_dir: &Path) -> Result<(), WorkspaceError> {
+    let place = work_tree.display();
+    let is_begun = |file_name: &str| git_dir.join(file_name).exists();
+    if let Some((_, operation, commands)) = OPERATIONS.iter().find(|(file_name, _, _)| is_begun(file_name)) {
+        return Err(WorkspaceError::new_not_ready(format!(
+            "{operation} is in progress in {place}; finish it with {commands}, then resume"
+        )));
+    }
+    if is_begun("index.lock") {
+        return Err(WorkspaceError::Refused {
+            message: format!("another git command is in progress in {place}; finish it first"),
+            command: Some("git status"),
+        });
+    }
+    Ok(())
 }
 
 fn is_rebasing(git_dir: &Path, branch_ref: &str) -> bool {
@@ -410,15 +437,25 @@ fn integrate_in_place(
     request: &Integrate,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     let Integrate { expected, commit, .. } = request;
-    let is_index_at = |commit: &CommitId| -> Result<bool, WorkspaceError> {
+    let list_staged = |commit: &CommitId| -> Result<Vec<Vec<u8>>, WorkspaceError> {
         let mut command = repository.checkout_command(&checkout.path);
-        command.args(["diff-index", "--cached", "--quiet", commit.as_str()]);
-        Ok(run_git(command, None, GIT_TIMEOUT)?.succeeded)
+        command.args(["diff-index", "--cached", "--name-only", "-z", commit.as_str()]);
+        let output = run_checked(command, None)?;
+        Ok(output.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     };
-    if !is_index_at(commit)? {
-        if !is_index_at(expected)? {
-            let message = "files are staged in the checkout; commit or unstage them first".to_string();
-            return Err(WorkspaceError::Refused { message, command: Some("git restore --staged .") });
+    if !list_staged(commit)?.is_empty() {
+        // Nothing was staged when the work began. What was staged since of its own files, the work has.
+        let changes = list_changes(repository, expected, commit)?;
+        let worked_on: BTreeSet<&[u8]> = changes.iter().map(|change| change.path.as_slice()).collect();
+        let mut other_paths = list_staged(expected)?;
+        other_paths.retain(|path| !worked_on.contains(path.as_slice()));
+        if !other_paths.is_empty() {
+            let named_paths: Vec<String> =
+                other_paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            return Err(WorkspaceError::new_not_ready(format!(
+                "files are staged in your checkout ({}); commit them, or unstage them with `git reset`, then resume",
+                name_files(&named_paths)
+            )));
         }
         let mut command = repository.checkout_command(&checkout.path);
         // The files differ from the old commit, which is no reason not to move the index.

@@ -13,18 +13,24 @@
 //! ```
 //!
 //! [`opening`] makes a workspace, [`contents`] reads its state, [`commits`], [`rebase`] and [`integrate`] record and land the work.
-//! [`parking`] takes work out of the user's checkout and puts it back.
+//! [`hand_merges`] finds what users did about a conflict. [`parking`] takes work out of the user's checkout and puts it back, and
+//! [`agent_commits`] takes commits of agents back from it.
 //! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
 
+pub(crate) mod agent_commits;
 mod changed_scripts;
 pub(crate) mod commits;
 mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
 mod guarded_files;
+mod hand_merges;
+mod hidden_files;
 mod hook_guard;
 pub(crate) mod hooks;
+mod ignore_rules;
 pub(crate) mod integrate;
+mod merge_trees;
 mod merged_edits;
 pub(crate) mod opening;
 mod own_git_files;
@@ -34,6 +40,7 @@ mod seeding;
 mod special_files;
 #[cfg(test)]
 mod tests;
+mod tree_files;
 mod user_repository;
 
 use std::{
@@ -73,11 +80,18 @@ pub(crate) enum WorkspaceError {
     /// The user has to do something first.
     #[error("{message}")]
     Refused { message: String, command: Option<&'static str> },
+    /// The same, and what the user has to do is in the checkout: the run waits for that.
+    #[error("{message}")]
+    CheckoutNotReady { message: String },
 }
 
 impl WorkspaceError {
     pub fn new_refusal(message: impl Into<String>) -> WorkspaceError {
         WorkspaceError::Refused { message: message.into(), command: None }
+    }
+
+    pub fn new_not_ready(message: impl Into<String>) -> WorkspaceError {
+        WorkspaceError::CheckoutNotReady { message: message.into() }
     }
 }
 
@@ -89,7 +103,11 @@ impl From<WorkspaceError> for Fault {
             }
             _ => None,
         };
-        Fault::new(FaultKind::World, error.to_string()).with_remedy(remedy)
+        let kind = match &error {
+            WorkspaceError::CheckoutNotReady { .. } => FaultKind::CheckoutNotReady,
+            _ => FaultKind::World,
+        };
+        Fault::new(kind, error.to_string()).with_remedy(remedy)
     }
 }
 

@@ -132,8 +132,9 @@ fn require_clean_checkout(repository: &UserRepository, record: &WorkspaceRecord)
         0 => String::new(),
         count => format!(" and {count} more"),
     };
-    let message = format!("the checkout has uncommitted changes ({shown_paths}{more}); commit or stash them first");
-    Err(WorkspaceError::Refused { message, command: Some("git stash -u") })
+    Err(WorkspaceError::new_not_ready(format!(
+        "your checkout has uncommitted changes ({shown_paths}{more}); commit them, or put them aside with `git stash -u`, then resume"
+    )))
 }
 
 /// Refuses to work in a checkout of something else than the branch.
@@ -142,16 +143,18 @@ pub(super) fn require_branch(repository: &UserRepository, record: &WorkspaceReco
     match &repository.layout.head {
         HeadState::Branch { ref_name, .. } if *ref_name == wanted_ref => Ok(()),
         HeadState::Detached { .. } => {
-            let message = "HEAD is detached; check out a branch first, with `git switch BRANCH`".to_string();
-            Err(WorkspaceError::Refused { message, command: None })
+            let branch_name = &record.branch;
+            let message =
+                format!("HEAD is detached; check out the branch with `git switch {branch_name}`, then resume");
+            Err(WorkspaceError::new_not_ready(message))
         }
         HeadState::Branch { ref_name, .. } | HeadState::Unborn { ref_name } => {
             let current_branch = ref_name.trim_start_matches("refs/heads/");
             let message = format!(
-                "`{current_branch}` is checked out, and not `{}`; check that out first, with `git switch {}`",
+                "`{current_branch}` is checked out, and not `{}`; check that out with `git switch {}`, then resume",
                 record.branch, record.branch
             );
-            Err(WorkspaceError::new_refusal(message))
+            Err(WorkspaceError::new_not_ready(message))
         }
     }
 }

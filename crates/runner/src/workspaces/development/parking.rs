@@ -3,39 +3,39 @@
 //! The work is the last commit of its workspace. Everything is computed first: which files change, what they are now, and what they
 //! become, which is written to a directory of ours. Then a record of that is written, and the files follow one by one, each in one
 //! atomic step; if the process ends meanwhile, the next one finishes that. A file that is neither what the record expects nor what it
-//! is to become was changed by the user, and stays. Files that git ignores never move, and neither do HEAD, index and stash of the user.
+//! is to become was changed by the user, and stays. Files that git ignored before the work began never move, and neither do HEAD, index and
+//! stash of the user.
 
-use std::{collections::BTreeSet, fs, io, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::{
-        parking::{ParkMode, ParkOutcome},
+        parking::{ParkMode, ParkOutcome, name_files},
         workspace::PathChange,
     },
-    engine::ids::{CommitId, Hash},
+    engine::ids::CommitId,
 };
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::{TreeDifference, is_own_content, parse_raw_diff, untracked_mode},
-    control_git::{ControlGit, GIT_TIMEOUT, WORK_BRANCH},
+    contents::{TreeDifference, parse_raw_diff},
+    control_git::{ControlGit, WORK_BRANCH},
     create_private_dir,
+    hidden_files::HiddenFiles,
     opening::{list_uncommitted, require_branch},
     rebase::{ReplayedChange, ReplayedCommits, refuse_sealed_files, replay_change},
     special_files::tree_path,
+    tree_files::{has_real_parents, put_file, read_file_mark},
     user_repository::{UserRepository, join_with_nul, path_option, run_checked},
 };
-use crate::{
-    git::run_git,
-    project::atomic_files::{self, FileReplacement},
-};
+use crate::project::atomic_files;
 
 /// The record of files that are on their way.
 const MOVE_FILE: &str = "parking.json";
 /// The directory with the new versions of these files.
 const STAGED_DIR: &str = "parking-files";
-/// The file whose presence means that the work is not in the checkout.
+/// The file whose presence means that the work is not in the checkout. It says which files wait with the work.
 const PARKED_MARK: &str = "parked";
 /// The most files that an outcome names.
 const MAX_NAMED_FILES: usize = 50;
@@ -50,6 +50,8 @@ pub(super) struct MoveRecord {
     /// The last commit of the work afterwards.
     tip: CommitId,
     moves: Vec<FileMove>,
+    #[serde(default)]
+    hidden: HiddenFiles,
 }
 
 /// A file on its way.
@@ -97,8 +99,14 @@ pub(crate) fn move_parked_work(workspace: DevelopmentWorkspace, mode: ParkMode) 
 }
 
 impl DevelopmentWorkspace {
-    fn is_parked(&self) -> bool {
+    pub(super) fn is_parked(&self) -> bool {
         self.directory.join(PARKED_MARK).exists()
+    }
+
+    /// Returns the files that wait with parked work.
+    fn read_hidden_files(&self) -> HiddenFiles {
+        let mark_text = fs::read(self.directory.join(PARKED_MARK)).unwrap_or_default();
+        serde_json::from_slice(&mark_text).unwrap_or_default()
     }
 
     /// Describes parked work, with what is not committed in the checkout all the same.
@@ -156,6 +164,8 @@ fn plan_parking(
     // What was committed meanwhile stays: the files become what the branch has.
     let target = if follows(workspace, head)? { head } else { &base };
     let changes = list_changes(&control_git, tip.as_str(), target.as_str())?;
+    // Work is parked without them, too: what becomes visible then is named.
+    let hidden = HiddenFiles::find_in(workspace, target, &changes).unwrap_or_default();
     // This comes before git looks at the files: what the user changes in between is no longer what is expected, and stays.
     let moves = list_moves(workspace, target, &changes)?;
     control_git.create_commit_index()?;
@@ -168,7 +178,7 @@ fn plan_parking(
     if !obstacles.is_empty() {
         return Ok(PlannedMove::Stopped(ParkOutcome::InTheWay { paths: workspace.name_paths(&obstacles) }));
     }
-    Ok(PlannedMove::Planned(MoveRecord { brings_work: false, base, tip: tip.clone(), moves }))
+    Ok(PlannedMove::Planned(MoveRecord { brings_work: false, base, tip: tip.clone(), moves, hidden }))
 }
 
 /// Whether a commit of the user's repository follows the one with which the work began.
@@ -202,7 +212,8 @@ fn plan_return(
     if !uncommitted.is_empty() {
         return Ok(PlannedMove::Stopped(ParkOutcome::InTheWay { paths: uncommitted }));
     }
-    Ok(PlannedMove::Planned(MoveRecord { brings_work: true, base: head, tip: new_tip, moves }))
+    let hidden = workspace.read_hidden_files();
+    Ok(PlannedMove::Planned(MoveRecord { brings_work: true, base: head, tip: new_tip, moves, hidden }))
 }
 
 /// Takes what the user has in the checkout as the work. Its commits follow the branch; no file moves.
@@ -213,9 +224,12 @@ fn plan_taking(
     head: CommitId,
 ) -> Result<PlannedMove, WorkspaceError> {
     // They would keep the branch from moving when the work lands.
-    if has_staged_files(repository)? {
-        let message = "files are staged in your checkout; unstage them with `git reset`, then resume".to_string();
-        return Err(WorkspaceError::Refused { message, command: Some("git reset") });
+    let staged_paths = list_staged(repository)?;
+    if !staged_paths.is_empty() {
+        return Err(WorkspaceError::new_not_ready(format!(
+            "files are staged in your checkout ({}); unstage them with `git reset`, then resume",
+            name_files(&staged_paths)
+        )));
     }
     let new_tip = match replay_work(workspace, repository, tip, &head)? {
         ReplayedCommits::Replayed(new_tip) => new_tip,
@@ -225,17 +239,21 @@ fn plan_taking(
             head.clone()
         }
     };
-    Ok(PlannedMove::Planned(MoveRecord { brings_work: true, base: head, tip: new_tip, moves: Vec::new() }))
+    let (moves, hidden) = (Vec::new(), workspace.read_hidden_files());
+    Ok(PlannedMove::Planned(MoveRecord { brings_work: true, base: head, tip: new_tip, moves, hidden }))
 }
 
 fn find_head(repository: &UserRepository) -> Result<CommitId, WorkspaceError> {
     repository.find_commit("HEAD")?.ok_or_else(|| WorkspaceError::new_refusal("HEAD of the checkout is no commit"))
 }
 
-fn has_staged_files(repository: &UserRepository) -> Result<bool, WorkspaceError> {
+/// Lists the files of which the index has another version than HEAD.
+fn list_staged(repository: &UserRepository) -> Result<Vec<String>, WorkspaceError> {
     let mut command = repository.checkout_command(&repository.layout.work_tree_top);
-    command.args(["diff-index", "--cached", "--quiet", "HEAD"]);
-    Ok(!run_git(command, None, GIT_TIMEOUT)?.succeeded)
+    command.args(["diff-index", "--cached", "--name-only", "-z", "HEAD"]);
+    let output = run_checked(command, None)?;
+    let paths = output.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
 /// Puts the whole work on top of a commit, as one commit. Earlier commits of it may have changed what the last one no longer changes.
@@ -303,22 +321,6 @@ fn list_moves(
     changes.iter().map(describe_move).collect()
 }
 
-/// Returns the mode and the hash of a file or a link; `None` if there is none.
-fn read_file_mark(tree: &Path, path: &[u8]) -> Result<Option<String>, WorkspaceError> {
-    if !is_own_content(tree, path) {
-        return Ok(None);
-    }
-    let full_path = tree_path(tree, path);
-    let metadata = fs::symlink_metadata(&full_path).at_path(&full_path)?;
-    let content_hash = if metadata.is_symlink() {
-        let link_target = fs::read_link(&full_path).at_path(&full_path)?;
-        Hash::digest_of(link_target.as_os_str().as_encoded_bytes())
-    } else {
-        atomic_files::hash_file(&full_path).at_path(&full_path)?
-    };
-    Ok(Some(format!("{} {content_hash}", untracked_mode(&metadata))))
-}
-
 /// Finds files of the user, ignored ones too, that are where something would be written.
 fn find_obstacles(tree: &Path, changes: &[TreeDifference], moves: &[FileMove]) -> BTreeSet<Vec<u8>> {
     let removed: BTreeSet<&[u8]> =
@@ -372,15 +374,16 @@ pub(super) fn finish_interrupted_move(
     let Ok(record_text) = fs::read(&record_path) else { return Ok(workspace) };
     let record: MoveRecord = serde_json::from_slice(&record_text).map_err(io::Error::other).at_path(&record_path)?;
     move_files(&workspace, &record.moves)?;
-    if !record.brings_work {
-        unstage_files(&workspace, &record.moves)?;
-    }
     let mark_path = workspace.directory.join(PARKED_MARK);
     if record.brings_work {
+        record.hidden.bring_back(&workspace);
         begin_work_at(&mut workspace, &record)?;
         remove_if_present(&mark_path)?;
     } else {
-        atomic_files::write_privately(&mark_path, b"").at_path(&mark_path)?;
+        unstage_files(&workspace, &record.moves)?;
+        record.hidden.put_aside(&workspace);
+        let mark_text = serde_json::to_vec(&record.hidden).map_err(io::Error::other).at_path(&mark_path)?;
+        atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)?;
     }
     remove_if_present(&record_path)?;
     remove_staged_files(&workspace)?;
@@ -430,34 +433,13 @@ fn move_files(workspace: &DevelopmentWorkspace, moves: &[FileMove]) -> Result<()
 /// Takes files of parked work out of the user's index. Nothing was staged when the work began, and the work has what was staged since.
 fn unstage_files(workspace: &DevelopmentWorkspace, moves: &[FileMove]) -> Result<(), WorkspaceError> {
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
-    if moves.is_empty() || !has_staged_files(&repository)? {
+    if moves.is_empty() || list_staged(&repository)?.is_empty() {
         return Ok(());
     }
     let paths: Vec<Vec<u8>> = moves.iter().map(|file_move| file_move.path.clone()).collect();
     let mut command = repository.checkout_command(&repository.layout.work_tree_top);
     command.args(["reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
     run_checked(command, Some(join_with_nul(&paths))).map(drop)
-}
-
-/// Whether all directories above a path are directories of the tree itself, or do not exist yet.
-fn has_real_parents(tree: &Path, path: &[u8]) -> bool {
-    let full_path = tree_path(tree, path);
-    let mut parents = full_path.ancestors().skip(1).take_while(|directory| *directory != tree);
-    parents.all(|directory| match fs::symlink_metadata(directory) {
-        Ok(metadata) => metadata.is_dir(),
-        Err(cause) => cause.kind() == io::ErrorKind::NotFound,
-    })
-}
-
-/// Copies a file or a link to its place, in one atomic step.
-fn put_file(staged_path: &Path, target_path: &Path) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(staged_path)?;
-    if metadata.is_symlink() {
-        return atomic_files::link_atomically(&fs::read_link(staged_path)?, target_path);
-    }
-    let file_bytes = fs::read(staged_path)?;
-    let mode = metadata.permissions().mode() & 0o777;
-    FileReplacement::prepare_with_mode(target_path, &file_bytes, mode)?.put_in_place()
 }
 
 /// Has the work begin at a commit, with its own last commit on top of that.

@@ -1,4 +1,4 @@
-//! Replays the commits of a workspace onto another commit.
+//! Replays the commits of a workspace onto another commit. Whether the user has merged them already is up to [`super::hand_merges`].
 //!
 //! Everything is computed first, without touching a file. Then a record of the result is written, and the files follow; if the
 //! process ends meanwhile, the next one finishes that.
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::{
         commits::{RebaseConflict, RebaseOutcome},
+        parking::name_files,
         workspace::{DevelopmentPlace, PathChange},
     },
     engine::ids::CommitId,
@@ -20,10 +21,14 @@ use super::{
     conflict_sides::{MergeSides, describe_conflict},
     contents::parse_raw_diff,
     control_git::{ControlGit, WORK_BRANCH},
+    hand_merges::{BranchStanding, PendingWork},
+    ignore_rules::split_paths,
+    integrate::list_changes,
+    merge_trees::merge_trees,
     special_files::tree_path,
-    user_repository::{UserRepository, command_error, join_with_nul},
+    user_repository::{UserRepository, join_with_nul, run_checked},
 };
-use crate::{git::to_trimmed_text, project::atomic_files};
+use crate::project::atomic_files;
 
 /// A rebase whose result is known and has to be put in place.
 #[derive(Serialize, Deserialize)]
@@ -65,13 +70,23 @@ pub(crate) fn rebase_workspace(
         ));
     }
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
-    let replayed = match is_merged_by_hand(&workspace, &ready.tree, onto)? {
-        true => ReplayedCommits::Replayed(onto.clone()),
-        false => replay_commits(&workspace, &repository, &old_tip, onto)?,
-    };
-    let new_tip = match replayed {
-        ReplayedCommits::Replayed(new_tip) => new_tip,
-        ReplayedCommits::Conflict(conflict) => return Ok(RebaseOutcome::Conflict(conflict)),
+    let work = PendingWork { commit: &old_tip, tree: &ready.tree, onto };
+    let new_tip = match workspace.look_for_work(&work)? {
+        BranchStanding::Merged => onto.clone(),
+        BranchStanding::Lost { solution, paths } => {
+            let conflict = RebaseConflict { found: Some(solution), ..RebaseConflict::from_paths(paths) };
+            return Ok(RebaseOutcome::Conflict(conflict));
+        }
+        BranchStanding::Without => match replay_commits(&workspace, &repository, &old_tip, onto)? {
+            ReplayedCommits::Replayed(new_tip) => {
+                workspace.forget_conflict()?;
+                new_tip
+            }
+            ReplayedCommits::Conflict(conflict) => {
+                let found = workspace.remember_conflict(onto)?;
+                return Ok(RebaseOutcome::Conflict(RebaseConflict { found, ..conflict }));
+            }
+        },
     };
     refuse_sealed_files(&workspace, &old_tip, &new_tip)?;
     let record = RebaseRecord { old_tip, onto: onto.clone(), new_tip };
@@ -82,21 +97,10 @@ pub(crate) fn rebase_workspace(
     Ok(RebaseOutcome::Rebased { commit: record.new_tip })
 }
 
-/// Whether the branch has a commit with exactly the content of the work: the user has merged it, so nothing is left to replay. The
-/// commit may be an earlier one of the workspace, because every attempt to land makes a new one.
-fn is_merged_by_hand(
-    workspace: &DevelopmentWorkspace,
-    work_tree: &str,
-    onto: &CommitId,
-) -> Result<bool, WorkspaceError> {
-    let range = format!("{}..{onto}", workspace.record.base);
-    let trees =
-        workspace.control_git().query_text(["rev-list", "--no-commit-header", "--format=tformat:%T", &range])?;
-    Ok(trees.lines().any(|tree| tree == work_tree))
-}
-
 /// Makes the last commit of a workspace the one with which its work begins.
 fn begin_anew(mut workspace: DevelopmentWorkspace, tip: &CommitId) -> Result<RebaseOutcome, WorkspaceError> {
+    workspace.forget_merge()?;
+    workspace.keep_ignored_files_out(tip)?;
     let control_git = workspace.control_git();
     control_git.run(["read-tree", "-i", "-m", workspace.record.base.as_str(), tip.as_str()])?;
     control_git.remember_unchanged_files()?;
@@ -116,14 +120,20 @@ fn follow_checkout(
     let base = workspace.record.base.clone();
     let follows = repository.is_true(["merge-base", "--is-ancestor", base.as_str(), onto.as_str()])?;
     if !follows || repository.find_commit("HEAD")?.as_ref() != Some(onto) {
-        return Err(WorkspaceError::new_refusal(format!(
-            "the branch was moved to {}, which does not follow the commit that the work in your checkout began with",
-            onto.short_hex()
+        let (moved_to, begun_at) = (onto.short_hex(), base.short_hex());
+        return Err(WorkspaceError::new_not_ready(format!(
+            "{} was moved to {moved_to}, which does not follow {begun_at}, with which the work in your checkout began; move it \
+             back with `git reset --soft {begun_at}`, then resume",
+            workspace.record.branch
         )));
     }
+    refuse_stale_checkout(&workspace, &repository, old_tip, onto)?;
     let control_git = workspace.control_git();
     control_git.create_commit_index()?;
+    // What was committed meanwhile is in the tree also if the rules of the base ignore it.
+    control_git.with_commit_index().run(["read-tree", "-i", "-m", base.as_str(), onto.as_str()])?;
     let ready = workspace.stage_commit()?;
+    workspace.keep_ignored_files_out(onto)?;
     let description = control_git.run(["show", "-s", "--no-show-signature", "--format=%B", old_tip.as_str()])?;
     let message = String::from_utf8_lossy(&description).into_owned();
     let new_tip = write_commit(new_commit_command(&repository, &control_git), &ready.tree, onto, &message)?;
@@ -136,6 +146,44 @@ fn follow_checkout(
     workspace.save_record()?;
     workspace.publish_commit(&repository, &new_tip)?;
     Ok(RebaseOutcome::Rebased { commit: new_tip })
+}
+
+/// Refuses a commit that moved the branch without the checkout, as one from another work tree does: the old files would count as work,
+/// and take the commit back.
+fn refuse_stale_checkout(
+    workspace: &DevelopmentWorkspace,
+    repository: &UserRepository,
+    old_tip: &CommitId,
+    onto: &CommitId,
+) -> Result<(), WorkspaceError> {
+    let base = &workspace.record.base;
+    let mut command = repository.checkout_command(&repository.layout.work_tree_top);
+    command.args(["diff-index", "--cached", "--name-only", "-z", base.as_str()]);
+    let updated_paths: BTreeSet<Vec<u8>> = split_paths(&run_checked(command, None)?).into_iter().collect();
+    let mut stale_changes = list_changes(repository, base, onto)?;
+    stale_changes.retain(|change| !updated_paths.contains(&change.path));
+    if stale_changes.is_empty() {
+        return Ok(());
+    }
+    let stale_paths: Vec<String> = stale_changes.iter().map(|change| workspace.shown_path(&change.path)).collect();
+    let mut both_changed = workspace.list_differences(base.as_str(), old_tip.as_str())?;
+    both_changed.retain(|path| stale_paths.contains(path));
+    let (branch_name, begun_at) = (&workspace.record.branch, base.short_hex());
+    let update_command = format!("git read-tree -m -u {begun_at} HEAD");
+    let what_to_do = if both_changed.is_empty() {
+        format!("update it with `{update_command}`")
+    } else {
+        format!(
+            "the work has changed {} too: put what `git diff {begun_at} HEAD` shows for that into your checkout by hand, and type \
+             `git restore --staged FILES` for these files and `{update_command}` for the others",
+            name_files(&both_changed)
+        )
+    };
+    Err(WorkspaceError::new_not_ready(format!(
+        "`{branch_name}` was moved to {} without your checkout, which still has the old state of {}; {what_to_do}, then resume",
+        onto.short_hex(),
+        name_files(&stale_paths)
+    )))
 }
 
 /// Puts the result of a rebase in place, if there is one that is not in place yet. Every step can be repeated.
@@ -254,18 +302,10 @@ pub(super) fn replay_change(
 ) -> Result<ReplayedCommits, WorkspaceError> {
     let ReplayedChange { from, commit } = change;
     let control_git = workspace.control_git();
-    let merge_base = format!("--merge-base={from}");
-    let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", &merge_base, new_parent.as_str(), commit];
-    let merged = control_git.run_unchecked(arguments)?;
-    let mut parts = merged.stdout.split(|byte| *byte == 0);
-    let tree = to_trimmed_text(parts.next().unwrap_or_default());
-    // Exit code 1 stands for conflicts; then the conflicted paths follow the tree, up to an empty one.
-    if !merged.succeeded {
-        if tree.is_empty() {
-            return Err(explain_merge_failure(command_error("merge-tree", &merged)));
-        }
-        let paths: Vec<&[u8]> = parts.take_while(|path| !path.is_empty()).collect();
-        let sides = MergeSides { base: from, on_branch: new_parent.as_str(), in_work: commit };
+    let sides = MergeSides { base: from, on_branch: new_parent.as_str(), in_work: commit };
+    let merged = merge_trees(&control_git, &sides)?;
+    if !merged.conflicts.is_empty() {
+        let paths: Vec<&[u8]> = merged.conflicts.iter().map(Vec::as_slice).collect();
         return Ok(ReplayedCommits::Conflict(describe_conflict(workspace, &sides, &paths)));
     }
     let format_option = "--format=%an%x00%ae%x00%ad%x00%B";
@@ -276,15 +316,6 @@ pub(super) fn replay_change(
     for variable in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"] {
         command.env(variable, fields.next().unwrap_or_default());
     }
-    let new_commit = write_commit(command, &tree, new_parent, fields.next().unwrap_or_default())?;
+    let new_commit = write_commit(command, &merged.tree, new_parent, fields.next().unwrap_or_default())?;
     Ok(ReplayedCommits::Replayed(new_commit))
-}
-
-/// Says which version of git is needed, if this one does not know the command.
-fn explain_merge_failure(cause: WorkspaceError) -> WorkspaceError {
-    let cause_text = cause.to_string();
-    if cause_text.contains("usage") || cause_text.contains("unknown option") {
-        return WorkspaceError::new_refusal("this git cannot rebase without a checkout; install git 2.40 or newer");
-    }
-    cause
 }

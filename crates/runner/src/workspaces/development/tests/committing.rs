@@ -207,3 +207,44 @@ fn squashed_work_is_one_commit_on_the_base() {
     std::fs::remove_file(workspace.agent_dir().join("b.txt")).unwrap();
     assert!(matches!(squash("later"), PreparedCommit::Unchanged(base) if base == workspace.record.base));
 }
+
+#[test]
+fn files_of_the_checkout_that_were_ignored_before_the_work_are_not_committed() {
+    for rules in ["", "ign/\n!ign/\n"] {
+        let project = UserProject::with_files(&[(".gitignore", "ign/\n"), ("a.txt", "a\n")]);
+        project.write("ign/s", "secret\n");
+        let workspace = project.open_in_place();
+        let base = workspace.record.base.clone();
+        workspace.write(".gitignore", rules);
+        workspace.write("new.txt", "new\n");
+        assert_eq!(workspace.changes(), ["modified .gitignore", "added new.txt"]);
+        let commit = workspace.commit("work").commit;
+        let list_files = |commit: &CommitId| project.git(&["ls-tree", "-r", "--name-only", commit.as_str()]);
+        assert_eq!(list_files(&commit), ".gitignore\na.txt\nnew.txt");
+        let landed = IntegrateOutcome::Integrated { checkout_moved: true };
+        assert_eq!(project.integrate(&workspace, &base, &commit), landed);
+        // The commit that the next work begins with no longer ignores them.
+        crate::workspaces::development::rebase_workspace(workspace, &commit).unwrap();
+        let workspace = project.reopen();
+        assert!(workspace.changes().is_empty());
+        workspace.write("a.txt", "more\n");
+        assert_eq!(list_files(&workspace.commit("more").commit), ".gitignore\na.txt\nnew.txt");
+        assert_eq!(project.read("ign/s"), "secret\n");
+    }
+}
+
+#[test]
+fn ignored_files_that_the_user_commits_meanwhile_stay_committed() {
+    let project = UserProject::with_files(&[(".gitignore", "ign/\n"), ("a.txt", "a\n")]);
+    project.home().project.prepare_home().unwrap();
+    project.write("ign/s", "mine\n");
+    let workspace = project.open_in_place();
+    workspace.write("new.txt", "new\n");
+    workspace.commit("work");
+    project.git(&["add", "-f", "ign/s"]);
+    project.git(&["commit", "-q", "-m", "mine"]);
+    crate::workspaces::development::rebase_workspace(workspace, &project.tip("HEAD")).unwrap();
+    let new_tip = project.reopen().control_git().read_tip().unwrap();
+    let listed = project.git(&["ls-tree", "-r", "--name-only", new_tip.as_str()]);
+    assert_eq!(listed, ".gitignore\na.txt\nign/s\nnew.txt");
+}

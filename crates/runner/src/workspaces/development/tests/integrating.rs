@@ -1,5 +1,7 @@
 //! Integrating work into the user's branch.
 
+use tribunal_core::tasks::fault::{Fault, FaultKind};
+
 use super::*;
 
 /// A project with work of an agent on `a.txt`, `sub/new.txt` and without `gone.txt`.
@@ -103,6 +105,7 @@ fn a_branch_that_is_not_checked_out_moves_alone_and_a_new_one_is_created() {
         commit: commit.clone(),
         unchanged_checks: vec![],
         mergeable: vec![],
+        only_looks: false,
     };
     for _ in 0..2 {
         let outcome = integrate_work(&workspace, &request).unwrap();
@@ -132,14 +135,19 @@ fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
         commit,
         unchanged_checks: vec![],
         mergeable: vec![],
+        only_looks: false,
     };
     for (path, operation) in
         [("MERGE_HEAD", "a merge"), ("index.lock", "another git command"), ("rebase-merge", "a rebase")]
     {
         let file = project.root().join(".git").join(path);
         write_file(&file, base.as_str());
-        let refusal = integrate_work(&workspace, &request).unwrap_err().to_string();
+        let refusal = integrate_work(&workspace, &request).unwrap_err();
+        let is_waiting = matches!(refusal, WorkspaceError::CheckoutNotReady { .. });
+        assert_eq!(is_waiting, path != "index.lock", "the run waits for what the user has begun");
+        let refusal = refusal.to_string();
         assert!(refusal.starts_with(&format!("{operation} is in progress")), "{refusal}");
+        assert_eq!(refusal.ends_with(", then resume"), is_waiting, "{refusal}");
         fs::remove_file(file).unwrap();
     }
     // A rebase of the branch detaches HEAD, and would move the branch at its end.
@@ -212,6 +220,36 @@ fn work_in_the_checkout_moves_the_branch_and_the_index() {
 }
 
 #[test]
+fn staged_files_are_in_the_way_only_if_the_work_does_not_have_them() {
+    let project = UserProject::with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let workspace = project.open_in_place();
+    let base = workspace.record.base.clone();
+    project.write("a.txt", "half\n");
+    project.git(&["add", "a.txt"]);
+    project.write("a.txt", "agent\n");
+    let commit = workspace.commit("work").commit;
+    project.git(&["rm", "-q", "--cached", "b.txt"]);
+    let request = Integrate {
+        workspace: "dev".into(),
+        branch: main_branch(),
+        expected: base.clone(),
+        commit: commit.clone(),
+        unchanged_checks: Vec::new(),
+        mergeable: Vec::new(),
+        only_looks: false,
+    };
+    let refusal = integrate_work(&workspace, &request).unwrap_err();
+    let expected_text = "files are staged in your checkout (b.txt); commit them, or unstage them with `git reset`";
+    assert!(refusal.to_string().starts_with(expected_text), "{refusal}");
+    assert_eq!(Fault::from(refusal).kind, FaultKind::CheckoutNotReady);
+    assert_eq!(project.tip("HEAD"), base);
+    project.git(&["reset", "-q", "--", "b.txt"]);
+    assert_eq!(project.integrate(&workspace, &base, &commit), IntegrateOutcome::Integrated { checkout_moved: true });
+    assert_eq!(project.git(&["status", "--porcelain"]), "");
+    assert_eq!(project.git(&["show", "HEAD:a.txt"]), "agent");
+}
+
+#[test]
 fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
     let package = |script: &str, version: &str| {
         format!("{{\"scripts\": {{\"test\": \"{script}\"}}, \"dependencies\": {{\"a\": \"{version}\"}}}}")
@@ -223,8 +261,15 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
     let integrate = |commit: &CommitId, unchanged_checks: Vec<CommandLine>| {
         let (branch, expected) = (main_branch(), workspace.record.base.clone());
         let (workspace_name, commit) = ("dev".into(), commit.clone());
-        let request =
-            Integrate { workspace: workspace_name, branch, expected, commit, unchanged_checks, mergeable: vec![] };
+        let request = Integrate {
+            mergeable: vec![],
+            only_looks: false,
+            workspace: workspace_name,
+            branch,
+            expected,
+            commit,
+            unchanged_checks,
+        };
         integrate_work(&workspace, &request).unwrap()
     };
     workspace.write("check.sh", "exit 0\n");

@@ -129,6 +129,7 @@ fn the_board_goes_back_to_the_version_of_the_user_if_the_branch_does_not_move() 
             commit: commit.clone(),
             unchanged_checks: vec![],
             mergeable: MERGEABLE.map(String::from).to_vec(),
+            only_looks: false,
         };
         let repository = UserRepository::open_around(&project.root()).unwrap();
         let root = project.root();

@@ -1,5 +1,6 @@
 //! Workspaces for development of repositories in every state that git knows, with the real git.
 
+mod agent_commits;
 mod committing;
 mod hostile_agents;
 mod integrating;
@@ -160,6 +161,7 @@ impl UserProject {
             commit: commit.clone(),
             unchanged_checks: Vec::new(),
             mergeable: MERGEABLE.map(String::from).to_vec(),
+            only_looks: false,
         };
         integrate_work(workspace, &request).unwrap()
     }

@@ -293,6 +293,7 @@ fn work_in_the_checkout_needs_a_clean_checkout_of_the_branch() {
     project.write("a.txt", "mine\n");
     project.write("new.txt", "mine\n");
     assert!(message_of(open()).contains("(a.txt, new.txt)"));
+    assert!(matches!(open(), Err(WorkspaceError::CheckoutNotReady { .. })), "the run waits for the user");
     project.git(&["add", "-A"]);
     assert!(message_of(open()).contains("(a.txt, new.txt)"));
     project.git(&["reset", "-q", "--hard"]);

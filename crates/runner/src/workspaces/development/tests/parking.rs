@@ -159,18 +159,35 @@ fn what_was_staged_meanwhile_is_part_of_the_work() {
 
 #[test]
 fn an_ignored_file_of_the_user_is_not_overwritten() {
-    let project = UserProject::with_files(&[(".gitignore", "*.log\n"), ("a.txt", "a\n")]);
+    let project = UserProject::with_files(&[("a.txt", "a\n")]);
     let workspace = project.open_in_place();
-    workspace.write(".gitignore", "\n");
     workspace.write("run.log", "by the agent\n");
     let commit = workspace.commit("work").commit;
     assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
     assert!(!project.root().join("run.log").exists());
+    project.write(".git/info/exclude", "*.log\n");
     project.write("run.log", "by the user\n");
     let in_the_way = ParkOutcome::InTheWay { paths: vec!["run.log".into()] };
     assert_eq!(move_work(&project, ParkMode::Return), in_the_way);
     assert_eq!(project.read("run.log"), "by the user\n");
-    assert_eq!(project.read(".gitignore"), "*.log\n");
+}
+
+#[test]
+fn files_that_the_work_no_longer_ignores_stay_the_users() {
+    for rules in ["", "ign/\n!ign/\n"] {
+        let project = UserProject::with_files(&[(".gitignore", "ign/\n"), ("a.txt", "a\n")]);
+        project.write("ign/s", "secret\n");
+        let workspace = project.open_in_place();
+        workspace.write(".gitignore", rules);
+        workspace.write("a.txt", "by the agent\n");
+        let commit = workspace.commit("work").commit;
+        assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
+        assert_eq!((project.read("ign/s"), status(&project)), ("secret\n".into(), String::new()));
+        let returned = ParkOutcome::Returned { base: project.tip("HEAD"), commit };
+        assert_eq!(move_work(&project, ParkMode::Return), returned);
+        assert_eq!(project.read("ign/s"), "secret\n");
+        assert_eq!(project.reopen().changes(), ["modified .gitignore", "modified a.txt"]);
+    }
 }
 
 #[test]
@@ -277,4 +294,77 @@ fn a_file_that_the_user_edits_after_a_crash_stays() {
     assert_eq!(move_work(&project, ParkMode::Park), outcome);
     assert_eq!(status(&project), " M a.txt");
     assert_eq!(project.read("a.txt"), "by the user\n");
+}
+
+/// A checkout with ignored files of the user, in which an agent has hidden others.
+fn with_hidden_files() -> (UserProject, CommitId) {
+    let project =
+        UserProject::with_files(&[(".gitignore", "*.log\n"), ("a.txt", "a\n"), ("sub/.gitignore", "kept.tmp\n")]);
+    project.home().project.prepare_home().unwrap();
+    project.write("build/mine.log", "mine\n");
+    project.write("sub/kept.tmp", "mine\n");
+    // Git ignores a directory also by a rule in it that is not committed.
+    project.write("venv/.gitignore", "*\n");
+    project.write("venv/mine.py", "mine\n");
+    let workspace = project.open_in_place();
+    workspace.write(".gitignore", "*.log\n*.tmp\nbuild/\nnode_modules/\nvenv/\n");
+    workspace.write("sub/new.tmp", "new\n");
+    workspace.write("build/deep/new.o", "new\n");
+    workspace.write("node_modules/x/new.js", "new\n");
+    workspace.write("visible.txt", "visible\n");
+    let commit = workspace.commit("work in progress").commit;
+    (project, commit)
+}
+
+const HIDDEN_FILES: [&str; 3] = ["sub/new.tmp", "build/deep/new.o", "node_modules/x/new.js"];
+
+fn assert_hidden_files_wait(project: &UserProject) {
+    assert_eq!(status(project), "");
+    for path in HIDDEN_FILES.into_iter().chain(["build/deep", "node_modules"]) {
+        assert!(!project.root().join(path).exists(), "{path}");
+    }
+    for path in ["build/mine.log", "sub/kept.tmp", "venv/mine.py"] {
+        assert_eq!(project.read(path), "mine\n", "{path} was ignored before the work began");
+    }
+}
+
+fn assert_hidden_files_are_back(project: &UserProject) {
+    assert_eq!(status(project), " M .gitignore\n?? visible.txt");
+    for path in HIDDEN_FILES {
+        assert_eq!(project.read(path), "new\n", "{path}");
+    }
+}
+
+#[test]
+fn files_that_only_the_work_hides_from_git_wait_with_it() {
+    let (project, commit) = with_hidden_files();
+    let returned = ParkOutcome::Returned { base: project.tip("HEAD"), commit: commit.clone() };
+    for _ in 0..2 {
+        assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
+        assert_hidden_files_wait(&project);
+        assert_eq!(move_work(&project, ParkMode::Return), returned);
+        assert_hidden_files_are_back(&project);
+        assert!(!project.root().join(".tribunal/parked/loop-x1/hidden-files-1").exists());
+    }
+    // A file that another one has taken the place of stays where it waits.
+    assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
+    project.write("node_modules/x/mine.log", "mine\n");
+    assert_eq!(move_work(&project, ParkMode::Return), returned);
+    assert_eq!(project.read("node_modules/x/mine.log"), "mine\n");
+    assert!(!project.root().join("node_modules/x/new.js").exists());
+    assert_eq!(project.read(".tribunal/parked/loop-x1/hidden-files-1/node_modules/x/new.js"), "new\n");
+}
+
+#[test]
+fn an_interrupted_move_takes_hidden_files_along() {
+    let (project, commit) = with_hidden_files();
+    interrupt_move(&project, ParkMode::Park);
+    // Some of it was done.
+    project.write(".gitignore", "*.log\n");
+    project.reopen();
+    assert_hidden_files_wait(&project);
+    assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
+    interrupt_move(&project, ParkMode::Return);
+    project.reopen();
+    assert_hidden_files_are_back(&project);
 }

@@ -1,6 +1,9 @@
 //! Rebasing work onto a branch that has moved.
 
-use tribunal_core::development::commits::{ConflictSides, RebaseConflict, RebaseOutcome};
+use tribunal_core::{
+    development::commits::{ConflictSides, FoundSolution, RebaseConflict, RebaseOutcome},
+    tasks::fault::{Fault, FaultKind},
+};
 
 use super::{super::rebase_workspace, *};
 
@@ -49,6 +52,7 @@ fn a_conflict_changes_nothing() {
         paths: vec!["a.txt".into()],
         sides: vec![new_sides("a.txt", 1, "mine\n", "one\n")],
         directory: workspace.agent_dir().display().to_string(),
+        found: None,
     });
     assert_eq!(rebase_workspace(workspace.clone(), &onto).unwrap(), conflict);
     assert_eq!(project.reopen().state(), state);
@@ -114,6 +118,118 @@ fn work_that_the_user_merged_by_hand_is_not_replayed() {
     assert_eq!(project.git(&["show", "--format=%s", "--name-only", "HEAD"]), "board\n\nb.txt");
 }
 
+/// Work that conflicts with a commit of the user's, which also changes a file that the work leaves alone.
+fn with_conflict() -> (UserProject, CommitId) {
+    let (project, workspace) = with_two_commits();
+    project.write("a.txt", "mine\n2\n3\n4\n5\n");
+    project.write("b.txt", "mine\n");
+    let conflicting = project.commit_all("by the user");
+    assert_eq!(rebase_again(&project), Err((vec!["a.txt".to_string()], None)));
+    assert_ne!(workspace.base_commit(), &conflicting);
+    (project, conflicting)
+}
+
+/// Rebases onto the branch where it is. Returns the last commit, or the files of the conflict with what was found of a solution.
+fn rebase_again(project: &UserProject) -> Result<CommitId, (Vec<String>, Option<FoundSolution>)> {
+    match rebase_workspace(project.reopen(), &project.tip("main")).unwrap() {
+        RebaseOutcome::Rebased { commit } => Ok(commit),
+        RebaseOutcome::Conflict(conflict) => Err((conflict.paths, conflict.found)),
+        RebaseOutcome::Failed { fault } => panic!("{fault}"),
+    }
+}
+
+fn work_commit(project: &UserProject) -> String {
+    project.tip("refs/tribunal/work/loop-x1/dev").as_str().to_string()
+}
+
+#[test]
+fn a_merge_that_drops_the_work_is_no_solution() {
+    let (project, conflicting) = with_conflict();
+    let base = project.reopen().base_commit().clone();
+    project.git(&["merge", "-q", "--no-edit", "-s", "ours", &work_commit(&project)]);
+    let dropped = Some(FoundSolution::WorkDropped { base });
+    let paths = vec!["a.txt".to_string(), "new.txt".to_string()];
+    assert_eq!(rebase_again(&project), Err((paths, dropped)));
+    // What the work changed is added by another commit.
+    project.write("a.txt", "mine, and one\n2\n3\n4\n5\n");
+    project.write("new.txt", "agent\n");
+    let onto = project.commit_all("take it after all");
+    assert_eq!(rebase_again(&project), Ok(onto));
+    // The merge is the first commit that has it in its history.
+    assert_eq!(project.reopen().merged_into(), Some(conflicting));
+}
+
+#[test]
+fn a_merge_that_drops_the_branch_is_no_solution() {
+    let (project, conflicting) = with_conflict();
+    project.git(&["checkout", "-q", &work_commit(&project), "--", "."]);
+    project.commit_all("as in the work");
+    let dropped = Some(FoundSolution::BranchDropped { before: conflicting });
+    assert_eq!(rebase_again(&project), Err((vec!["b.txt".to_string()], dropped)));
+}
+
+#[test]
+fn a_merge_with_marks_of_the_conflict_is_no_solution() {
+    let (project, _) = with_conflict();
+    let marked_text = "<<<<<<< HEAD\nmine\n=======\none\n>>>>>>> work\n2\n3\n4\n5\n";
+    for option in ["--no-edit", "--squash"] {
+        let before = project.tip("main");
+        project.git(&["merge", "-q", option, "-X", "ours", &work_commit(&project)]);
+        project.write("a.txt", marked_text);
+        project.commit_all("not resolved");
+        assert_eq!(
+            rebase_again(&project),
+            Err((vec!["a.txt".to_string()], Some(FoundSolution::MarksLeft))),
+            "{option}"
+        );
+        if option == "--no-edit" {
+            project.git(&["reset", "-q", "--hard", before.as_str()]);
+        }
+    }
+    project.write("a.txt", "mine, and one\n2\n3\n4\n5\n");
+    let onto = project.commit_all("resolved");
+    assert_eq!(rebase_again(&project), Ok(onto));
+}
+
+#[test]
+fn a_squashed_merge_is_found_by_its_content() {
+    let (project, conflicting) = with_conflict();
+    // What has nothing to do with the work is no solution.
+    project.write("other.txt", "other\n");
+    project.commit_all("something else");
+    let missing = Some(FoundSolution::Missing { has_moved: true });
+    assert_eq!(rebase_again(&project), Err((vec!["a.txt".to_string()], missing)));
+    project.git(&["merge", "-q", "--squash", "-X", "ours", &work_commit(&project)]);
+    project.write("a.txt", "mine, and one\n2\n3\n4\n5\n");
+    let onto = project.commit_all("squashed");
+    assert_eq!(rebase_again(&project), Ok(onto));
+    let workspace = project.reopen();
+    assert_eq!(workspace.changes(), Vec::<String>::new());
+    assert_eq!(workspace.merged_into(), Some(conflicting));
+}
+
+#[test]
+fn a_squashed_merge_of_nothing_but_conflicts_needs_a_word_of_the_user() {
+    let project = UserProject::with_files(&[("a.txt", "1\n")]);
+    let workspace = project.open();
+    workspace.write("a.txt", "work\n");
+    workspace.commit("work");
+    project.write("a.txt", "mine\n");
+    project.commit_all("by the user");
+    let paths = vec!["a.txt".to_string()];
+    assert_eq!(rebase_again(&project), Err((paths.clone(), None)));
+    // Nothing was committed.
+    let not_moved = Some(FoundSolution::Missing { has_moved: false });
+    assert_eq!(rebase_again(&project), Err((paths.clone(), not_moved)));
+    project.write("a.txt", "mine and work\n");
+    project.commit_all("squashed");
+    let missing = Some(FoundSolution::Missing { has_moved: true });
+    assert_eq!(rebase_again(&project), Err((paths, missing)));
+    project.git(&["merge", "-q", "--no-edit", "-s", "ours", &work_commit(&project)]);
+    assert_eq!(rebase_again(&project), Ok(project.tip("main")));
+    assert_eq!(project.reopen().read("a.txt"), "mine and work\n");
+}
+
 #[test]
 fn uncommitted_work_is_not_rebased() {
     let (project, workspace) = with_two_commits();
@@ -153,4 +269,53 @@ fn an_interrupted_rebase_is_finished_by_the_next_process() {
         assert_eq!(workspace.changes(), ["modified a.txt", "added new.txt"]);
         assert!(!workspace.directory.join("rebase.json").exists());
     }
+}
+
+/// Commits a file in another work tree of the same branch, so that the checkout stays behind.
+fn commit_elsewhere(project: &UserProject, path: &str, text: &str) -> CommitId {
+    let other_tree = project.sibling("other-tree");
+    project.git(&["worktree", "add", "-q", "-f", other_tree.to_str().unwrap(), "main"]);
+    write_file(&other_tree.join(path), text);
+    project.git_in(&other_tree, &["add", "-A"]);
+    project.git_in(&other_tree, &["commit", "-q", "-m", "from another work tree"]);
+    project.tip("main")
+}
+
+#[test]
+fn a_commit_that_the_checkout_does_not_have_is_not_taken_back() {
+    let project = UserProject::with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let workspace = project.open_in_place();
+    let begun_at = workspace.record.base.short_hex().to_string();
+    workspace.write("a.txt", "agent\n");
+    workspace.commit("work");
+    let onto = commit_elsewhere(&project, "b.txt", "by the user\n");
+    let refusal = rebase_workspace(workspace, &onto).unwrap_err();
+    let expected_text = format!(
+        "`main` was moved to {} without your checkout, which still has the old state of b.txt; update it with \
+         `git read-tree -m -u {begun_at} HEAD`, then resume",
+        onto.short_hex()
+    );
+    assert_eq!(refusal.to_string(), expected_text);
+    assert_eq!(Fault::from(refusal).kind, FaultKind::CheckoutNotReady);
+    project.git(&["read-tree", "-m", "-u", &begun_at, "HEAD"]);
+    let outcome = rebase_workspace(project.reopen(), &onto).unwrap();
+    let RebaseOutcome::Rebased { commit } = outcome else { panic!("a conflict") };
+    let read_committed = |path: &str| project.git(&["show", &format!("{commit}:{path}")]);
+    assert_eq!((read_committed("a.txt"), read_committed("b.txt")), ("agent".into(), "by the user".into()));
+}
+
+#[test]
+fn a_file_that_the_work_and_a_commit_elsewhere_change_is_merged_by_hand() {
+    let project = UserProject::with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let workspace = project.open_in_place();
+    workspace.write("a.txt", "agent\n");
+    workspace.commit("work");
+    let onto = commit_elsewhere(&project, "a.txt", "by the user\n");
+    let refusal = rebase_workspace(workspace, &onto).unwrap_err().to_string();
+    assert!(refusal.contains("the work has changed a.txt too"), "{refusal}");
+    project.write("a.txt", "by both\n");
+    project.git(&["restore", "--staged", "a.txt"]);
+    let outcome = rebase_workspace(project.reopen(), &onto).unwrap();
+    let RebaseOutcome::Rebased { commit } = outcome else { panic!("a conflict") };
+    assert_eq!(project.git(&["show", &format!("{commit}:a.txt")]), "by both");
 }
