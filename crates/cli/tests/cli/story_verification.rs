@@ -2,9 +2,8 @@
 
 use std::{
     fs,
-    process::Stdio,
-    thread,
-    time::{Duration, Instant},
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
 };
 
 use crate::{
@@ -152,37 +151,31 @@ fn critical_findings_that_the_review_left_open_are_reasons() {
     assert!(reasons.iter().all(|reason| reason.starts_with('F') && reason.contains(expected)), "{document}");
 }
 
-/// Waits until something holds, for at most two minutes.
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let started_at = Instant::now();
-    while !holds() {
-        assert!(started_at.elapsed() < Duration::from_secs(120), "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_sprint_that_is_resumed_meanwhile_waits_for_the_verification() {
     let sandbox = sprint_sandbox("case $key-$n in 1-2-sift-1) echo 'I cannot.' ;; *) develop_any ;; esac\n");
-    let (hold_path, begun_path) = (sandbox.path_of("../hold"), sandbox.path_of("../begun"));
-    let check = format!("while [ -e '{}' ]; do : > '{}'; sleep 0.1; done\n", hold_path.display(), begun_path.display());
+    // As long as there is a gate, the check says that it has begun and waits until the gate is opened.
+    let (gate_path, begun_path) = (sandbox.path_of("../gate"), sandbox.path_of("../begun"));
+    let check =
+        format!("[ ! -p '{0}' ] || {{ echo > '{1}'; cat '{0}'; }}\n", gate_path.display(), begun_path.display());
     sandbox.write_file("check.sh", &check);
     commit_all(&sandbox, "Check slowly");
     assert_exit(&sandbox.run_tribunal(&["sprint", "--epic", "1", "--set", "sprint.max_cycles=1"]), 3);
     let story_run = sandbox.run_ids().into_iter().find(|run_id| run_id.starts_with("story-1-2")).unwrap();
     assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{story_run}.D1"), "agent"]), 0);
-    fs::write(&hold_path, "").unwrap();
+    assert!(Command::new("mkfifo").args([&gate_path, &begun_path]).status().unwrap().success());
     let mut verify_command = sandbox.tribunal_command(&["verify", "1.2"]);
     let mut verification = verify_command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the checks begin", || begun_path.exists());
-    let log_path = sandbox.path_of("../resume.log");
+    fs::read(&begun_path).unwrap();
     let mut resume_command = sandbox.tribunal_command(&["resume", &sprint_run(&sandbox)]);
-    let log_file = fs::File::create(&log_path).unwrap();
-    let mut resumed = resume_command.stdout(Stdio::null()).stderr(log_file).spawn().unwrap();
-    let read_log = || fs::read_to_string(&log_path).unwrap();
-    wait_until("the sprint waits", || read_log().contains("waiting for `tribunal verify`"));
-    fs::remove_file(&hold_path).unwrap();
-    assert_eq!(resumed.wait().unwrap().code(), Some(0), "{}", read_log());
+    let mut resumed = resume_command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log_lines = BufReader::new(resumed.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(log_lines.any(|line| line.contains("waiting for `tribunal verify`")), "the sprint did not wait");
+    let gate = fs::OpenOptions::new().write(true).open(&gate_path).unwrap();
+    fs::remove_file(&gate_path).unwrap();
+    drop(gate);
+    let rest_of_log: Vec<String> = log_lines.collect();
+    assert_eq!(resumed.wait().unwrap().code(), Some(0), "{rest_of_log:?}");
     assert_eq!(verification.wait().unwrap().code(), Some(3));
     assert_eq!(landed_stories(&sandbox), ["1-2-sift", "1-3-pack"]);
 }
