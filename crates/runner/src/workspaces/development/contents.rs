@@ -24,9 +24,9 @@ use tribunal_core::{
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     control_git::ControlGit,
-    ignore_rules::{IgnoreRules, split_paths},
+    ignore_rules::IgnoreRules,
     special_files::{is_attributes_file, tree_path},
-    user_repository::{join_with_nul, run_checked},
+    user_repository::{join_with_nul, run_checked, split_paths},
 };
 use crate::{
     masking::Masker,

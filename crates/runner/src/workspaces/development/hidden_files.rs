@@ -18,9 +18,10 @@ use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     contents::TreeDifference,
     create_private_dir,
-    ignore_rules::{IGNORE_FILE, IgnoreRules, is_ignore_file, split_paths},
+    ignore_rules::{IGNORE_FILE, IgnoreRules, is_ignore_file},
     special_files::tree_path,
     tree_files::has_real_parents,
+    user_repository::split_paths,
 };
 use crate::project::Project;
 

@@ -6,7 +6,7 @@ use super::{
     WithPath, WorkspaceError,
     control_git::{ControlGit, GIT_TIMEOUT},
     create_private_dir,
-    user_repository::{command_error, join_with_nul, path_option, run_checked},
+    user_repository::{command_error, join_with_nul, path_option, run_checked, split_paths},
 };
 use crate::git::run_git;
 
@@ -70,8 +70,4 @@ impl IgnoreRules {
 
 pub(super) fn is_ignore_file(path: &[u8]) -> bool {
     path.rsplit(|byte| *byte == b'/').next() == Some(IGNORE_FILE)
-}
-
-pub(super) fn split_paths(output: &[u8]) -> Vec<Vec<u8>> {
-    output.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
 }

@@ -437,12 +437,7 @@ fn integrate_in_place(
     request: &Integrate,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     let Integrate { expected, commit, .. } = request;
-    let list_staged = |commit: &CommitId| -> Result<Vec<Vec<u8>>, WorkspaceError> {
-        let mut command = repository.checkout_command(&checkout.path);
-        command.args(["diff-index", "--cached", "--name-only", "-z", commit.as_str()]);
-        let output = run_checked(command, None)?;
-        Ok(output.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
-    };
+    let list_staged = |commit: &CommitId| repository.list_staged(&checkout.path, commit.as_str());
     if !list_staged(commit)?.is_empty() {
         // Nothing was staged when the work began. What was staged since of its own files, the work has.
         let changes = list_changes(repository, expected, commit)?;

@@ -249,11 +249,8 @@ fn find_head(repository: &UserRepository) -> Result<CommitId, WorkspaceError> {
 
 /// Lists the files of which the index has another version than HEAD.
 fn list_staged(repository: &UserRepository) -> Result<Vec<String>, WorkspaceError> {
-    let mut command = repository.checkout_command(&repository.layout.work_tree_top);
-    command.args(["diff-index", "--cached", "--name-only", "-z", "HEAD"]);
-    let output = run_checked(command, None)?;
-    let paths = output.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    let paths = repository.list_staged(&repository.layout.work_tree_top, "HEAD")?;
+    Ok(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
 /// Puts the whole work on top of a commit, as one commit. Earlier commits of it may have changed what the last one no longer changes.

@@ -22,11 +22,10 @@ use super::{
     contents::parse_raw_diff,
     control_git::{ControlGit, WORK_BRANCH},
     hand_merges::{BranchStanding, PendingWork},
-    ignore_rules::split_paths,
     integrate::list_changes,
     merge_trees::merge_trees,
     special_files::tree_path,
-    user_repository::{UserRepository, join_with_nul, run_checked},
+    user_repository::{UserRepository, join_with_nul},
 };
 use crate::project::atomic_files;
 
@@ -157,9 +156,8 @@ fn refuse_stale_checkout(
     onto: &CommitId,
 ) -> Result<(), WorkspaceError> {
     let base = &workspace.record.base;
-    let mut command = repository.checkout_command(&repository.layout.work_tree_top);
-    command.args(["diff-index", "--cached", "--name-only", "-z", base.as_str()]);
-    let updated_paths: BTreeSet<Vec<u8>> = split_paths(&run_checked(command, None)?).into_iter().collect();
+    let updated_paths = repository.list_staged(&repository.layout.work_tree_top, base.as_str())?;
+    let updated_paths: BTreeSet<Vec<u8>> = updated_paths.into_iter().collect();
     let mut stale_changes = list_changes(repository, base, onto)?;
     stale_changes.retain(|change| !updated_paths.contains(&change.path));
     if stale_changes.is_empty() {

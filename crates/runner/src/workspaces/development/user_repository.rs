@@ -193,6 +193,13 @@ impl UserRepository {
         command
     }
 
+    /// Lists the files of which the index of a checkout has another version than a commit.
+    pub fn list_staged(&self, checkout: &Path, commit_name: &str) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+        let mut command = self.checkout_command(checkout);
+        command.args(["diff-index", "--cached", "--name-only", "-z", commit_name]);
+        Ok(split_paths(&run_checked(command, None)?))
+    }
+
     /// Runs a query in the user's checkout.
     pub fn query<const N: usize>(&self, arguments: [&str; N]) -> Result<Vec<u8>, WorkspaceError> {
         let mut command = git_command(&self.project_root);
@@ -324,6 +331,11 @@ pub(super) fn find_filtered_paths(
         (!matches!(value.as_str(), "unspecified" | "unset" | "set")).then(|| (words[0].to_vec(), value))
     });
     Ok(filtered.collect())
+}
+
+/// Splits what git prints with `-z`.
+pub(super) fn split_paths(output: &[u8]) -> Vec<Vec<u8>> {
+    output.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
 pub(super) fn join_with_nul(paths: &[Vec<u8>]) -> Vec<u8> {
