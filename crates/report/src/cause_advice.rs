@@ -102,7 +102,7 @@ impl CauseAdvice {
                     "after adding credit for {agent}; or add --reload --agent NAME to use another agent"
                 ));
             }
-            FaultKind::World | FaultKind::CheckoutNotReady => self.add_step(doctor_step()),
+            FaultKind::World | FaultKind::CheckoutNotReady | FaultKind::SubjectBusy => self.add_step(doctor_step()),
             FaultKind::TimedOut | FaultKind::Silent | FaultKind::NeverActive | FaultKind::NoModel => {
                 if *printed && *kind != FaultKind::NoModel {
                     self.add_step(transcript_step(key));

@@ -87,6 +87,11 @@ pub(crate) fn describe_limits(own_limits: &[String], limits: &RunLimits) -> Stri
     limit_texts.push(format!("{} in a row", format_count(limits.failures, "failure")));
     // What its parent lends a child is never more than what the child's own limits allow.
     limit_texts.push(describe_share(&limits.share.unwrap_or_else(|| limits.as_share())));
+    // It is said once, by the run that the user started.
+    if limits.share.is_none() {
+        let calls_text = group_thousands(u64::from(limits.calls_per_hour));
+        limit_texts.push(format!("{calls_text} calls per hour in all runs"));
+    }
     limit_texts.join(", ")
 }
 

@@ -5,19 +5,15 @@ use std::io::{Write, stdout};
 use serde::Serialize;
 use tribunal_core::{
     engine::{
-        event::{EntryDraft, RunEvent},
         ids::RunId,
         records::{ProjectRecord, RecordKind, StoredRecord},
         timestamp::Timestamp,
     },
-    loop_run::{
-        breaker::{BreakerPhase, CircuitBreaker},
-        event::LoopEvent,
-    },
+    loop_run::breaker::{BreakerPhase, CircuitBreaker},
 };
 use tribunal_report::escape_line;
-use tribunal_runner::{Project, session};
-use tribunal_store::{EntryBatch, NewEntry, Store};
+use tribunal_runner::Project;
+use tribunal_store::{EntryBatch, Store};
 
 use crate::{
     context::CommandContext,
@@ -101,27 +97,13 @@ fn read_breaker(
     }))
 }
 
-/// Removes the record, and says so in the journal of the loop that wrote it, if that is still there.
+/// Removes the record. Nothing is written into the journal of the loop that opened the breaker: that run may be resumed, and a replay
+/// accepts only what its workflow wrote. A loop reads the record when it is resumed.
 fn reset_breaker(project: &Project, context: &CommandContext) -> Result<(), UserError> {
-    let Some((stored, _)) = read_breaker(project, context)? else { return Ok(()) };
-    let store = Store::open(&project.home_dir())?;
-    let now_ms = session::current_wall_ms();
-    let entries = store.last_timestamp(&stored.run)?.map(|last_timestamp| NewEntry {
-        run_id: stored.run.clone(),
-        timestamp: Timestamp { wall_ms: now_ms, ..last_timestamp },
-        draft: EntryDraft {
-            id: format!("breaker_reset:{now_ms}"),
-            event: RunEvent::from_workflow(LoopEvent::BreakerMoved {
-                phase: BreakerPhase::Closed,
-                cause: None,
-                detail: "you reset it".to_string(),
-            }),
-        },
-    });
-    store.append(EntryBatch {
-        entries: entries.into_iter().collect(),
-        removed_record: Some((RecordKind::CircuitBreaker, CircuitBreaker::record_key())),
-        ..EntryBatch::default()
-    })?;
+    if read_breaker(project, context)?.is_none() {
+        return Ok(());
+    }
+    let removed_record = Some((RecordKind::CircuitBreaker, CircuitBreaker::record_key()));
+    Store::open(&project.home_dir())?.append(EntryBatch { removed_record, ..EntryBatch::default() })?;
     Ok(())
 }

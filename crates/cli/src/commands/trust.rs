@@ -9,7 +9,7 @@ use std::{
 use tribunal_bmad::hooks;
 use tribunal_core::engine::view::RunPhase;
 use tribunal_report::escape_line;
-use tribunal_runner::Project;
+use tribunal_runner::{Project, masking::Masker};
 
 use super::{loops::loop_trust_items, runs};
 use crate::{
@@ -70,10 +70,15 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
     // A command with a secret in it cannot be shown in full, so it cannot be trusted.
     let (with_secrets, trustable): (Vec<&TrustItem>, Vec<&TrustItem>) =
         untrusted.into_iter().partition(|trust_item| trust_item.hides_part(&masker));
-    // Where no user can be asked, typing this command is the consent; it prints what it trusts.
-    if !trustable.is_empty() && !arguments.yes && context.can_ask() && !ask_user(&trustable, &masker)? {
-        writeln!(wrapped_stderr(), "note: nothing was trusted")?;
-        return Ok(EXIT_NEGATIVE);
+    if !trustable.is_empty() && !arguments.yes {
+        // An answer that comes through a pipe is not read: it may be meant for another program.
+        if !context.can_ask() {
+            return Err(unasked_error(context, &trustable, &masker));
+        }
+        if !ask_user(&trustable, &masker)? {
+            writeln!(wrapped_stderr(), "note: nothing was trusted")?;
+            return Ok(EXIT_NEGATIVE);
+        }
     }
     if !trustable.is_empty() {
         trust_store.add_items(project_root, trustable.iter().copied())?;
@@ -97,6 +102,15 @@ pub(crate) fn run(arguments: &TrustArguments, context: &CommandContext) -> Resul
         &trust_store,
         &format!("{trusted_count} newly trusted; you are asked again when a command changes"),
     )
+}
+
+/// The error where no user can be asked and `--yes` was not typed.
+fn unasked_error(context: &CommandContext, trustable: &[&TrustItem], masker: &Masker) -> UserError {
+    let item_lines: String =
+        trustable.iter().map(|trust_item| format!("  {}\n", trust_item.describe_masked(masker))).collect();
+    UserError::usage("there is no terminal to ask you on")
+        .with_reason(format!("{item_lines}Nothing was trusted."))
+        .with_step(format!("to trust all of this: `{} trust --yes`", context.answer_screen.program_name))
 }
 
 /// Collects what the project's files define, what resumable runs were started with, and the hooks of these files.

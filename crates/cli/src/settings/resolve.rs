@@ -324,7 +324,7 @@ fn resolve_with_agents(
     let resolved = ResolvedSettings {
         progress: chosen_progress(&effective, &typed_settings),
         fail_on: typed_settings.fail_on,
-        share: typed_settings.share,
+        share: typed_settings.share.with_call_limit(settings.limits.calls_per_hour),
         // Items are collected last, because they depend on the agents that were chosen.
         items: project_items(&effective, &settings),
         warnings,

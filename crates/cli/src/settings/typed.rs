@@ -115,13 +115,14 @@ pub(crate) struct ThroughputLimits {
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
     pub agents: NonZeroUsize,
-    /// Calls of agents per hour, of all runs of the user.
+    /// Calls of agents per hour, of all runs of the user: what the limits of the run say.
     pub calls: NonZeroUsize,
 }
 
 impl Default for ThroughputLimits {
     fn default() -> Self {
-        ThroughputLimits { jobs: to_nonzero(3), agents: to_nonzero(6), calls: to_nonzero(100) }
+        let shared = ThroughputLimits { jobs: to_nonzero(3), agents: to_nonzero(6), calls: NonZeroUsize::MIN };
+        shared.with_call_limit(RunLimits::default().calls_per_hour)
     }
 }
 
@@ -134,6 +135,11 @@ const fn to_nonzero(count: usize) -> NonZeroUsize {
 }
 
 impl ThroughputLimits {
+    /// The same with another number of calls per hour.
+    pub fn with_call_limit(self, calls_per_hour: u32) -> ThroughputLimits {
+        ThroughputLimits { calls: NonZeroUsize::new(calls_per_hour as usize).unwrap_or(self.calls), ..self }
+    }
+
     /// The smaller limit of each kind, for runs of several projects.
     pub fn stricter_of(self, other_limits: ThroughputLimits) -> ThroughputLimits {
         ThroughputLimits {

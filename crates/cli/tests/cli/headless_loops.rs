@@ -8,6 +8,14 @@ use std::{
 };
 
 use serde_json::Value;
+use tribunal_core::{
+    engine::{
+        event::{EntryDraft, RunEvent},
+        ids::RunId,
+    },
+    loop_run::{breaker::BreakerPhase, event::LoopEvent},
+};
+use tribunal_store::{EntryBatch, NewEntry, Store};
 
 use crate::{
     common::{CommandOutput, Sandbox},
@@ -86,7 +94,7 @@ fn a_loop_prints_each_iteration_and_lands_on_the_branch() {
     assert_exit(&output, 0);
     insta::assert_snapshot!(mask_output(&sandbox, &output.stderr), @"
     loop of Write two lines. · run [run] · tribunal 0.1.0
-    limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
+    limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported), 1,000 calls per hour in all runs
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
     workspace: [cache]/[run]/work/tree at [commit]
       ✓ checks pass on the untouched workspace (1 check, [time])
@@ -171,7 +179,7 @@ fn a_red_baseline_waits_until_the_user_has_repaired_it() {
     assert_exit(&output, 3);
     insta::assert_snapshot!(mask_output(&sandbox, &output.stderr), @"
     loop of Write two lines. · run [run] · tribunal 0.1.0
-    limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
+    limits: 100 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported), 1,000 calls per hour in all runs
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
     workspace: [cache]/[run]/work/tree at [commit]
       ✗ `echo looking for repaired; test -e repaired` failed with exit code 1
@@ -212,7 +220,7 @@ fn work_that_the_iteration_limit_halted_can_be_accepted() {
     assert_exit(&output, 4);
     insta::assert_snapshot!(mask_output(&sandbox, &output.stderr), @"
     loop of Write two lines. · run [run] · tribunal 0.1.0
-    limits: 2 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported)
+    limits: 2 iterations, 5 failures in a row, 240 min, $10.00 (or 2M tokens if no cost is reported), 1,000 calls per hour in all runs
     agents: worker · tier 0 · until <promise>COMPLETE</promise> · clone, branch main
     workspace: [cache]/[run]/work/tree at [commit]
       ✓ iteration 1: 1 file changed in all · Wrote line 1.
@@ -282,6 +290,80 @@ fn the_breaker_opens_after_idle_iterations_and_stops_later_loops() {
     assert!(sandbox.run_tribunal(&["breaker"]).stdout.starts_with("closed"));
     write_agent(&sandbox, TWO_STEPS);
     assert_exit(&sandbox.run_tribunal(&["resume", &second_run]), 0);
+}
+
+#[test]
+fn the_run_that_advised_to_reset_the_breaker_goes_on_after_that() {
+    let sandbox = loop_sandbox("echo \"I think about step $n.\"\n");
+    let open_breaker = || {
+        write_agent(&sandbox, "echo \"I think about step $n.\"\n");
+        let output = run_loop(&sandbox, &[]);
+        assert_exit(&output, 4);
+        assert!(output.stderr.contains("`tribunal breaker reset`"), "{}", output.stderr);
+        assert_exit(&sandbox.run_tribunal(&["breaker", "reset"]), 0);
+        write_agent(&sandbox, "echo $n >> out.txt\npromise\n");
+        sandbox.last_run_id()
+    };
+    let run_id = open_breaker();
+    let entry_count = read_entries(&sandbox, &run_id).len();
+    assert_exit(&sandbox.run_tribunal(&["breaker", "reset"]), 0);
+    assert_eq!(read_entries(&sandbox, &run_id).len(), entry_count, "nothing is written into its journal");
+    assert_exit(&sandbox.run_tribunal(&["resume", &run_id]), 0);
+    open_breaker();
+    assert_exit(&answer_and_resume(&sandbox, "more"), 0);
+    open_breaker();
+    let ended = answer_and_resume(&sandbox, "end");
+    assert_exit(&ended, 0);
+    assert!(!ended.stderr.contains("this build does not request"), "{}", ended.stderr);
+    assert_eq!(subjects_of(&sandbox, "main").len(), 3);
+}
+
+/// Versions of Tribunal before the first release wrote the reset into the journal of the run.
+#[test]
+fn a_run_whose_journal_has_a_reset_of_the_breaker_is_resumed() {
+    let sandbox = loop_sandbox("echo \"I think about step $n.\"\n");
+    assert_exit(&run_loop(&sandbox, &[]), 4);
+    let run_id = sandbox.last_run_id();
+    let store = Store::open(&sandbox.path_of(".tribunal")).unwrap();
+    let timestamp = store.last_timestamp(&RunId::new(run_id.as_str())).unwrap().unwrap();
+    let (phase, detail) = (BreakerPhase::Closed, String::from("you reset it"));
+    let event = RunEvent::from_workflow(LoopEvent::BreakerMoved { phase, cause: None, detail });
+    let draft = EntryDraft { id: format!("breaker_reset:{}", timestamp.wall_ms), event };
+    let entry = NewEntry { run_id: RunId::new(run_id.as_str()), timestamp, draft };
+    store.append(EntryBatch { entries: vec![entry], ..EntryBatch::default() }).unwrap();
+    drop(store);
+    assert_exit(&sandbox.run_tribunal(&["breaker", "reset"]), 0);
+    write_agent(&sandbox, "echo $n > out.txt\npromise\n");
+    assert_exit(&sandbox.run_tribunal(&["resume", &run_id]), 0);
+    assert_eq!(subjects_of(&sandbox, "main").len(), 2);
+}
+
+fn read_entries(sandbox: &Sandbox, run_id: &str) -> Vec<Value> {
+    sandbox.run_events(&["log", run_id])
+}
+
+/// A call that was booked for later starts at once when the limit is raised.
+#[test]
+fn a_raised_limit_of_calls_ends_the_wait_for_the_next_hour() {
+    let sandbox = loop_sandbox("echo $n > out.txt\n[ $n -lt 2 ] || promise\n");
+    let mut command = sandbox.tribunal_command(&["loop", "run", "-p", "Write", "--set", "limits.calls_per_hour=1"]);
+    let mut waiting = command.stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(waiting.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut seen: Vec<String> = Vec::new();
+    for line in lines {
+        let is_waiting = line.contains("limit of 1 calls per hour in all runs reached");
+        seen.push(line);
+        if is_waiting {
+            break;
+        }
+    }
+    let seen_text = seen.join("\n");
+    assert!(seen_text.contains("1 calls per hour in all runs"), "{seen_text}");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    let run_id = sandbox.last_run_id();
+    assert_exit(&sandbox.run_tribunal(&["resume", &run_id, "--reload", "--set", "limits.calls_per_hour=5"]), 0);
+    assert_eq!((call_count(&sandbox), sandbox.read_file("out.txt").as_str()), (2, "2\n"));
 }
 
 #[test]

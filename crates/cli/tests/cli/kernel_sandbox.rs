@@ -109,7 +109,7 @@ fn a_project_cannot_switch_the_sandbox_off_without_trust() {
     sandbox.append_setting("sandbox: {mode: off, write: [~/elsewhere]}");
     let output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(output.exit_code, Some(2), "{}{}", output.stdout, output.stderr);
-    let listed = run_strictly(&sandbox, &["trust"], &[]);
+    let listed = run_strictly(&sandbox, &["trust", "--yes"], &[]);
     for text in ["all agents may run without a sandbox", "all agents may write ~/elsewhere"] {
         assert!(listed.stdout.contains(text), "{}{}", listed.stdout, listed.stderr);
     }

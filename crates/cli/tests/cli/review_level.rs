@@ -53,6 +53,24 @@ fn the_second_review_is_as_thorough_as_the_first_one_was_unsure() {
 }
 
 #[test]
+fn confidence_counts_only_for_the_text_that_was_reviewed() {
+    let sandbox = tier_2_sandbox();
+    sandbox.append_setting(THRESHOLDS);
+    let review = ["review", "plan.md", "--no-fix"];
+    sandbox.run_tribunal(&review);
+    let first_run = sandbox.last_run_id();
+    sandbox.write_file("plan.md", "# Another plan\n\nNothing of the first one is left.\n");
+    let changed_reason = format!("tier 2, changed since it was reviewed in {first_run}");
+    let plan = sandbox.run_tribunal(&["review", "plan.md", "--dry-run"]).stdout;
+    assert!(plan.contains(&format!("level:    full ({changed_reason})")), "{plan}");
+    let output = sandbox.run_tribunal(&review);
+    assert!(output.stderr.contains(&format!("(full: {changed_reason})")), "{}", output.stderr);
+    let second_run = sandbox.last_run_id();
+    let output = sandbox.run_tribunal(&review);
+    assert!(output.stderr.contains(&format!("(minimal: tier 2, confidence 50 in {second_run})")), "{}", output.stderr);
+}
+
+#[test]
 fn a_review_does_not_start_where_the_settings_forbid_it() {
     let sandbox = tier_2_sandbox();
     sandbox.append_setting("review_loop: {enabled: false}");

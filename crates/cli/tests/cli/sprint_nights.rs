@@ -1,5 +1,10 @@
 //! What a sprint meets in a night: stories that owe something, deferred work, retrospectives, other runs, and what people say.
 
+use std::fs;
+
+use tribunal_core::engine::ids::Hash;
+use tribunal_supervise::ProcessIdentity;
+
 use crate::{
     common::Sandbox,
     loop_sandbox::{commit_all, run_git},
@@ -274,6 +279,42 @@ fn a_story_that_another_run_waits_with_is_passed_over() {
     assert!(plan.stdout.contains("1. 1-2-sift"), "{}", plan.stdout);
     let again = sandbox.run_tribunal(&["sprint", "1-2", "--set", "sprint.max_cycles=1"]);
     assert!(!again.stderr.contains("works on 1-2-sift already"), "{}", again.stderr);
+}
+
+/// The names of runs are shortened, and the keys of real stories are long.
+#[test]
+fn a_story_with_a_long_key_that_another_process_works_on_is_passed_over() {
+    let sandbox = sprint_sandbox("case $key in 1-2*) echo 'I cannot.' ;; *) develop_any ;; esac\n");
+    let long_key = "1-2-sift-the-flour-of-the-old-mill-by-the-river";
+    sandbox.write_file(BOARD, &sandbox.read_file(BOARD).replace("1-2-sift", long_key));
+    sandbox.write_file(&format!("{ARTIFACTS}/{long_key}.md"), &sandbox.read_file(STORY));
+    fs::remove_file(sandbox.path_of(STORY)).unwrap();
+    commit_all(&sandbox, "Use a long key");
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--set", "sprint.max_cycles=1"]), 3);
+    let waiting_run = story_run(&sandbox, "1-2");
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "2-1"]);
+    assert_exit(&output, 3);
+    let expected = format!("story {long_key}: worked on elsewhere (run {waiting_run} works on it)");
+    assert!(output.stderr.contains(&expected), "{}", output.stderr);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell"]);
+}
+
+/// Another process may take a story between the look at the journal and the lock.
+#[test]
+fn a_story_whose_lock_is_taken_is_passed_over() {
+    let sandbox = sprint_sandbox("develop_any\n");
+    fs::create_dir_all(sandbox.path_of(".tribunal/locks")).unwrap();
+    let lock_name = Hash::digest_of(b"subject story 1-2-sift");
+    let lock_path = sandbox.path_of(&format!(".tribunal/locks/{}.lock", lock_name.short_hex()));
+    fs::write(&lock_path, "").unwrap();
+    let lock_file = fs::File::open(&lock_path).unwrap();
+    lock_file.lock().unwrap();
+    fs::write(&lock_path, format!("story-1-2-sift-xxxx\n{}\n", ProcessIdentity::current())).unwrap();
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "2-1"]);
+    assert_exit(&output, 3);
+    let expected = "story 1-2-sift: worked on elsewhere (run story-1-2-sift-xxxx works on it)";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
+    assert_eq!(landed_stories(&sandbox), ["2-1-sell"]);
 }
 
 #[test]

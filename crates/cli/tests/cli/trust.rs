@@ -1,8 +1,17 @@
 //! A project's commands run only after the user has trusted exactly these commands.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    process::{Command, Output, Stdio},
+};
 
-use crate::common::{Sandbox, TRIBUNAL};
+use crate::{
+    common::{CommandOutput, Sandbox, TRIBUNAL},
+    loop_sandbox::run_git,
+    story_sandbox::{STORY, story_sandbox},
+};
 
 /// A project whose agent creates a trace file when it runs, and that has a check. Nothing is trusted yet.
 fn untrusted_project() -> Sandbox {
@@ -59,7 +68,7 @@ fn the_hint_names_the_project_as_the_user_did() {
 #[test]
 fn trust_is_kept_and_holds_for_these_commands_only() {
     let sandbox = untrusted_project();
-    let trust_output = sandbox.run_tribunal(&["trust"]);
+    let trust_output = sandbox.run_tribunal(&["trust", "--yes"]);
     assert_eq!(trust_output.exit_code, Some(0), "{}", trust_output.stderr);
     insta::assert_snapshot!(normalize_paths(&sandbox, &trust_output.stdout), @r"
     trusted      agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
@@ -83,6 +92,40 @@ fn trust_is_kept_and_holds_for_these_commands_only() {
 }
 
 #[test]
+fn without_a_terminal_only_the_flag_grants_trust() {
+    let sandbox = untrusted_project();
+    for typed_text in ["n\n", "y\n", ""] {
+        let mut command = sandbox.tribunal_command(&["trust"]);
+        let output = CommandOutput::from_output(run_with_input(&mut command, typed_text));
+        assert_eq!(output.exit_code, Some(2), "{typed_text:?}: {}", output.stderr);
+        assert!(output.stderr.contains("to trust all of this: `tribunal trust --yes`"), "{}", output.stderr);
+        assert!(output.stderr.contains("check: true\n  Nothing was trusted."), "{}", output.stderr);
+    }
+    let listing = sandbox.run_json(&["trust", "--list"]);
+    assert!(listing["items"].as_array().unwrap().iter().all(|item| item["trusted"] == false), "{listing}");
+}
+
+/// Runs a command with a text as its standard input, through a pipe.
+fn run_with_input(command: &mut Command, typed_text: &str) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    // A program that ends without reading closes the pipe first.
+    let _ = child.stdin.take().unwrap().write_all(typed_text.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_sprint_commits_nothing_before_its_commands_are_trusted() {
+    let sandbox = story_sandbox("develop\n").without_trust();
+    sandbox.write_file(STORY, &format!("{}\nA remark.\n", sandbox.read_file(STORY)));
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--yes"]);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("commands that you have not trusted"), "{}", output.stderr);
+    assert_eq!(run_git(&sandbox, &["log", "--format=%s"]), "Begin\n");
+    assert!(run_git(&sandbox, &["status", "--porcelain"]).contains(STORY));
+}
+
+#[test]
 fn trust_can_be_withdrawn() {
     let sandbox = untrusted_project();
     sandbox.run_tribunal(&["trust", "--yes"]);
@@ -98,7 +141,7 @@ fn trust_can_be_withdrawn() {
 #[test]
 fn trust_holds_for_one_project() {
     let sandbox = untrusted_project();
-    sandbox.run_tribunal(&["trust"]);
+    sandbox.run_tribunal(&["trust", "--yes"]);
     let project_copy = sandbox.home_dir().with_file_name("copy");
     fs::create_dir(&project_copy).unwrap();
     for file_name in ["plan.md", "tribunal.yaml"] {
@@ -118,7 +161,7 @@ fn trust_holds_for_one_project() {
 fn a_journal_that_came_with_a_clone_runs_no_untrusted_command() {
     let sandbox = untrusted_project();
     write_settings(&sandbox, "no answer at all");
-    sandbox.run_tribunal(&["trust"]);
+    sandbox.run_tribunal(&["trust", "--yes"]);
     assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5), "it waits to be resumed");
     sandbox.run_tribunal(&["trust", "--forget"]);
     fs::remove_file(sandbox.home_dir().with_file_name("trace")).unwrap();
@@ -128,7 +171,11 @@ fn a_journal_that_came_with_a_clone_runs_no_untrusted_command() {
     assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
     assert!(output.stderr.contains("2 commands that you have not trusted"), "{}", output.stderr);
     assert!(!has_run_commands(&sandbox));
-    assert_eq!(sandbox.run_tribunal(&["trust"]).exit_code, Some(0), "the commands of unfinished runs can be trusted");
+    assert_eq!(
+        sandbox.run_tribunal(&["trust", "--yes"]).exit_code,
+        Some(0),
+        "the commands of unfinished runs can be trusted"
+    );
     assert_eq!(sandbox.run_tribunal(&["resume"]).exit_code, Some(5));
     assert!(has_run_commands(&sandbox));
 }
@@ -177,7 +224,7 @@ fn without_a_place_for_the_trust_file_nothing_runs() {
       help: set a directory: `export XDG_STATE_HOME=/path/to/a/directory`
     ");
 
-    sandbox.run_tribunal(&["trust"]);
+    sandbox.run_tribunal(&["trust", "--yes"]);
     fs::write(sandbox.home_dir().join("state/tribunal/trust.json"), "{").unwrap();
     let command_output = sandbox.run_tribunal(&["review", "plan.md"]);
     assert_eq!(command_output.exit_code, Some(5), "{}", command_output.stderr);
@@ -216,7 +263,7 @@ fn a_command_that_cannot_be_shown_cannot_be_trusted() {
             output.stderr
         );
     }
-    insta::assert_snapshot!(normalize_paths(&sandbox, &sandbox.run_tribunal(&["trust"]).stderr), @r#"
+    insta::assert_snapshot!(normalize_paths(&sandbox, &sandbox.run_tribunal(&["trust", "--yes"]).stderr), @r#"
     error: the settings contain what looks like a secret: agent `mine`: sh -c 'eval "$1"' password= '[masked:secret]'
       A command that cannot be shown in full cannot be trusted. Nothing was started.
       help: move it to an environment variable that the agent or the check reads itself
@@ -270,7 +317,7 @@ fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     warning: step.md:5: the command is empty
     warning: step.md:6: unknown hook event `Stopp`
     ");
-    assert_eq!(sandbox.run_tribunal(&["trust", "--step", "step.md"]).exit_code, Some(0));
+    assert_eq!(sandbox.run_tribunal(&["trust", "--yes", "--step", "step.md"]).exit_code, Some(0));
     let listing_json = sandbox.run_tribunal(&["trust", "--list", "--step", "step.md", "--json"]).stdout;
     assert!(
         listing_json.contains("\"kind\": \"hook\"") || listing_json.contains("\"kind\":\"hook\""),

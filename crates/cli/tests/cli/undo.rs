@@ -76,6 +76,21 @@ fn assert_undo_refused(sandbox: &Sandbox, undo_target: &str, expected_code: i32)
     output
 }
 
+#[test]
+fn after_an_undo_no_confidence_counts_even_for_the_same_text() {
+    let (sandbox, run_id) = resolved_run();
+    let level_line = || {
+        let plan = sandbox.run_tribunal(&["review", "plan.md", "--dry-run", "--set", "tier=2"]).stdout;
+        plan.lines().find(|line| line.trim_start().starts_with("level:")).unwrap_or(&plan).trim().to_string()
+    };
+    assert!(level_line().contains(&format!("in {run_id}")), "{}", level_line());
+    let reviewed_text = sandbox.read_file("plan.md");
+    assert_eq!(sandbox.run_tribunal(&["undo", &run_id, "--yes"]).exit_code, Some(0));
+    assert_eq!(level_line(), "level:    full (tier 2, not reviewed before)");
+    sandbox.write_file("plan.md", &reviewed_text);
+    assert_eq!(level_line(), "level:    full (tier 2, not reviewed before)");
+}
+
 fn finding_status(sandbox: &Sandbox, finding_number: usize) -> Value {
     sandbox.run_json(&["findings"])["findings"][finding_number - 1]["status"].clone()
 }

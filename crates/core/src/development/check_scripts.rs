@@ -83,7 +83,7 @@ impl CommandLine {
 }
 
 /// Splits a line for a shell into simple commands. Quotes are ignored, so what is quoted counts as well.
-fn split_shell_line(line: &str) -> Vec<Vec<String>> {
+pub(super) fn split_shell_line(line: &str) -> Vec<Vec<String>> {
     let split_words = |part: &str| -> Vec<String> {
         // An input redirection stands for itself, even without spaces.
         let spaced_part = part.replace('<', " < ");

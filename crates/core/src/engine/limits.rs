@@ -79,6 +79,9 @@ pub struct RunLimits {
     #[serde(default = "default_task_turns")]
     pub task_turns: u32,
     pub waits: WaitLimits,
+    /// The most calls of agents in an hour, of all runs of the user together.
+    #[serde(default = "default_calls_per_hour")]
+    pub calls_per_hour: u32,
     /// What the parent of a child run lets it use. The user's grants do not raise it: only the parent does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<LimitShare>,
@@ -115,6 +118,10 @@ fn default_task_turns() -> u32 {
     200
 }
 
+fn default_calls_per_hour() -> u32 {
+    1_000
+}
+
 impl Default for RunLimits {
     fn default() -> Self {
         RunLimits {
@@ -125,6 +132,7 @@ impl Default for RunLimits {
             task_tokens: default_task_tokens(),
             task_turns: default_task_turns(),
             waits: WaitLimits::default(),
+            calls_per_hour: default_calls_per_hour(),
             share: None,
         }
     }

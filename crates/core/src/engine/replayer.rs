@@ -33,6 +33,9 @@ use crate::engine::{
     timestamp::Timestamp,
 };
 
+/// How the ids of entries begin that no workflow wrote, and that are still in the journals of some loops.
+const BREAKER_RESET_ID: &str = "breaker_reset:";
+
 /// A replay that does not request what was recorded: because of a bug, a journal of another build, or changed settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayDivergence {
@@ -84,6 +87,8 @@ impl ReplayHistory {
                         ReplayHistory { state: Some(state), stretch: stretch + 1, timestamp: at, ..ReplayHistory::default() };
                 }
                 RunEvent::EffectFinished { key, reply, .. } => history.recorded_replies.push_back((key, at, reply)),
+                // `breaker reset` used to write into the journal of the run that had opened the breaker.
+                _ if id.starts_with(BREAKER_RESET_ID) => {}
                 event => history.recorded_drafts.push_back(EntryDraft { id, event }),
             }
         }

@@ -1,5 +1,5 @@
 //! The confidence of a review outlives its run: it is recorded when the review ends or stops for the user, and the next review of
-//! the same subject chooses its level by it.
+//! the same subject chooses its level by it, if the text is still the same.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -7,13 +7,13 @@ use crate::{
     engine::{
         effect::{ReadRecords, WriteRecords},
         host::ParkedRun,
-        ids::Key,
+        ids::{Hash, Key},
         records::{ProjectRecord, RecordChange, RecordKind, StoredRecord},
     },
     review::{
         ReviewState,
         review_host::ReviewHost,
-        review_record::{LastConfidence, ReviewRecord},
+        review_record::{LastConfidence, LastReview, ReviewRecord},
         subject::Subject,
     },
 };
@@ -24,15 +24,19 @@ pub fn last_review_request(subject: &Subject) -> ReadRecords {
     ReadRecords { kind: RecordKind::LastReview, key_prefix }
 }
 
-/// Finds the confidence of the last review of a subject among its records.
-pub fn find_last_confidence(subject: &Subject, records: Vec<StoredRecord>) -> Option<LastConfidence> {
+/// Finds the last review of a subject among its records. `text` is the subject's present text, where it is known.
+pub fn find_last_review(subject: &Subject, text: Option<&Hash>, records: Vec<StoredRecord>) -> LastReview {
     // The key is only a digest; what the record says counts.
-    records.into_iter().find_map(|StoredRecord { run, record, .. }| match record {
+    let found = records.into_iter().find_map(|StoredRecord { run, record, .. }| match record {
         ProjectRecord::LastReview(last_review) if last_review.subject.is_same_as(subject) => {
-            Some(LastConfidence { confidence: last_review.confidence, run })
+            Some(match last_review.is_of_text(subject, text) {
+                true => LastReview::SameText(LastConfidence { confidence: last_review.confidence, run }),
+                false => LastReview::OtherText { run },
+            })
         }
         _ => None,
-    })
+    });
+    found.unwrap_or(LastReview::Never)
 }
 
 impl ReviewState {
@@ -42,7 +46,8 @@ impl ReviewState {
         let Some(confidence) = self.confidence.clone() else { return Ok(()) };
         let subject = host.order.subject.clone();
         let key = ReviewRecord::record_key(&subject);
-        let record = ProjectRecord::LastReview(ReviewRecord { subject, confidence });
+        let record =
+            ProjectRecord::LastReview(ReviewRecord { subject, confidence, text: self.confidence_text.clone() });
         let changes = vec![RecordChange::Put { key, record }];
         host.perform(parent_key.child_key("confidence"), WriteRecords { changes }).await?;
         Ok(())

@@ -38,6 +38,7 @@ impl ReviewState {
             });
         host.note_review(ReviewEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
         self.confidence = Some(confidence);
+        self.confidence_text.clone_from(&self.last_pass.text);
     }
 
     fn collect_signals(

@@ -7,7 +7,7 @@
 //! | 2-4 | above 98 | minimal |
 //! | 2-4 | 95 to 98 | dual |
 //! | 2-4 | below 95 | full |
-//! | 2-4 | not reviewed before | full |
+//! | 2-4 | not reviewed before, or changed since | full |
 //!
 //! The settings may have other thresholds. With the policy `floor`, the level is at least the one that they have for the tier.
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::tier::ProcessTier,
-    review::{level::ReviewLevel, review_record::LastConfidence},
+    review::{level::ReviewLevel, review_record::LastReview},
     text::word_table::words,
 };
 
@@ -94,14 +94,15 @@ impl LevelRules {
         *self == LevelRules::default()
     }
 
-    /// Chooses the level. `last` is the confidence of the last review of the same subject.
-    pub fn choose_level(&self, tier: ProcessTier, last: Option<&LastConfidence>) -> ChosenLevel {
-        let table_level = self.table_level(tier, last.map(|last| last.confidence.score));
+    /// Chooses the level by the tier and by what is known of the last review of the same subject.
+    pub fn choose_level(&self, tier: ProcessTier, last: &LastReview) -> ChosenLevel {
+        let table_level = self.table_level(tier, last.valid_confidence().map(|last| last.confidence.score));
         let mut reason = format!("tier {tier}");
         if tier.number() >= 2 {
             reason.push_str(&match last {
-                None => String::from(", not reviewed before"),
-                Some(last) => format!(", confidence {} in {}", last.confidence.score, last.run),
+                LastReview::Never => String::from(", not reviewed before"),
+                LastReview::OtherText { run } => format!(", changed since it was reviewed in {run}"),
+                LastReview::SameText(last) => format!(", confidence {} in {}", last.confidence.score, last.run),
             });
         }
         let level = match (self.tier_minimums.for_tier(tier).filter(|minimum| *minimum > table_level), self.policy) {
@@ -136,20 +137,31 @@ mod tests {
     use super::*;
     use crate::{
         engine::ids::RunId,
-        review::confidence::{Confidence, ConfidenceBand},
+        review::{
+            confidence::{Confidence, ConfidenceBand},
+            review_record::LastConfidence,
+        },
     };
 
-    fn last_confidence(score: u32) -> LastConfidence {
+    fn last_review(score: u32) -> LastReview {
         let band = ConfidenceBand::from_score(score);
         let shares = alloc::vec![];
         let confidence = Confidence { score, band, shares, adjustment: 0, for_gates: score, edge: None, capped: false };
-        LastConfidence { confidence, run: RunId::new("plan-1") }
+        LastReview::SameText(LastConfidence { confidence, run: RunId::new("plan-1") })
     }
 
     fn choose(rules: &LevelRules, tier_number: u8, score: Option<u32>) -> (ReviewLevel, String) {
-        let last = score.map(last_confidence);
-        let chosen = rules.choose_level(ProcessTier::new(tier_number).unwrap(), last.as_ref());
+        let last = score.map_or(LastReview::Never, last_review);
+        let chosen = rules.choose_level(ProcessTier::new(tier_number).unwrap(), &last);
         (chosen.level, chosen.reason)
+    }
+
+    #[test]
+    fn the_confidence_of_another_text_counts_for_nothing() {
+        let last = LastReview::OtherText { run: RunId::new("plan-1") };
+        let chosen = LevelRules::default().choose_level(ProcessTier::new(3).unwrap(), &last);
+        assert_eq!(chosen.level, ReviewLevel::Full);
+        assert_eq!(chosen.reason, "tier 3, changed since it was reviewed in plan-1");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! One round: the panel reads a frozen copy, all seats in parallel; what it raises is grounded, merged and tracked.
 //!
-//! [`round_findings`] merges what the seats raised with the findings that are known.
+//! [`round_roles`] says which reviewers a round has, and [`round_findings`] merges what the seats raised with the findings that are
+//! known.
 
 mod round_findings;
+mod round_roles;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -22,13 +24,11 @@ use crate::{
         PanelPass, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
         confidence::PartyAgreement,
-        confidence_records::{find_last_confidence, last_review_request},
         counts::FindingCounts,
         event::ReviewEvent,
         finding::FindingRaiser,
         frozen_copy::{FrozenCopy, freeze_subject},
-        level::{AgentRole, alternative_panel, panel_roles},
-        level_rules::ChosenLevel,
+        level::AgentRole,
         merge::{finding_headline, is_same_claim},
         next_stage::round_trigger,
         review_host::ReviewHost,
@@ -49,6 +49,7 @@ use crate::{
 };
 
 use round_findings::{RoundFindings, defer_outside_goal, merge_answers};
+use round_roles::{choose_roles, is_level_open};
 
 /// One reviewer of the panel with its answer.
 struct PanelSeat {
@@ -63,14 +64,23 @@ struct PanelSeat {
 /// Runs one review round.
 pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
     let round_key = Key::for_round(round);
-    let roles = choose_roles(host, state, &round_key).await?;
+    // Whether an earlier confidence holds depends on the text, so that is read before the level is chosen.
+    let first_copy = match is_level_open(host, state) {
+        true => Some(freeze_subject(host, state, round_key.freeze_key()).await?),
+        false => None,
+    };
+    let first_text = first_copy.as_ref().map(|frozen| &frozen.subject_hash);
+    let roles = choose_roles(host, state, &round_key, first_text).await?;
     let max_rounds = host.order.limits.rounds.saturating_mul(state.spent.granted_shares());
     host.note_review(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
     // What the user sends may take back what an earlier run recorded, so the records are read first.
     state.read_dismissals(host, &round_key).await?;
     user_requests::read_inbox(host, state, &round_key).await?;
 
-    let frozen = freeze_subject(host, state, round_key.freeze_key()).await?;
+    let frozen = match first_copy {
+        Some(frozen) => frozen,
+        None => freeze_subject(host, state, round_key.freeze_key()).await?,
+    };
     state.last_pass.text = Some(frozen.subject_hash.clone());
     state.tries.text = Some(frozen.subject_hash.clone());
     let scope = frozen.review_scope(host.order)?;
@@ -233,36 +243,6 @@ fn check_panel_quality(host: &ReviewHost<'_>, state: &mut ReviewState, stats: Ro
 /// Returns by how many places the agents rotate: one more each round, so that every role gets another agent.
 fn rotation_offset(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
-}
-
-/// Chooses the reviewers of a round; before the first round also the level.
-async fn choose_roles(
-    host: &ReviewHost<'_>,
-    state: &mut ReviewState,
-    round_key: &Key,
-) -> Result<Vec<AgentRole>, ParkedRun> {
-    let (subject, tier) = (&host.order.subject, host.settings().tier);
-    if let Some(level) = state.level {
-        return Ok(match state.degraded {
-            0 => panel_roles(subject, level, tier),
-            _ => alternative_panel(subject, level, tier),
-        });
-    }
-    let ChosenLevel { level, reason } = match host.order.level {
-        Some(level) => {
-            let reason = if host.order.limits.parent_asks { "set by the run it is a part of" } else { "chosen by you" };
-            ChosenLevel { level, reason: String::from(reason) }
-        }
-        None => {
-            let record_list = host.perform(round_key.child_key("confidence"), last_review_request(subject)).await?;
-            let last = find_last_confidence(subject, record_list.records);
-            host.order.level_rules.choose_level(tier, last.as_ref())
-        }
-    };
-    state.level = Some(level);
-    let panel = panel_roles(subject, level, tier);
-    host.note_review(ReviewEvent::LevelChosen { level, why: reason, panel: panel.clone() });
-    Ok(panel)
 }
 
 /// A reviewer must find something in so many lines. A shorter text may well be flawless.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    engine::ids::{RecordKey, RunId},
+    engine::ids::{Hash, RecordKey, RunId},
     review::{confidence::Confidence, subject::Subject},
 };
 
@@ -13,18 +13,53 @@ use crate::{
 pub struct ReviewRecord {
     pub subject: Subject,
     pub confidence: Confidence,
+    /// The text for which the confidence was calculated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Hash>,
 }
 
-/// The confidence of the last review of a subject.
+/// What is known of the last review of a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastReview {
+    /// There was none.
+    Never,
+    /// The subject has another text now, so the confidence of that review says nothing about it.
+    OtherText {
+        run: RunId,
+    },
+    SameText(LastConfidence),
+}
+
+/// The confidence of the last review of a subject, which holds for its present text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastConfidence {
     pub confidence: Confidence,
     pub run: RunId,
 }
 
+impl LastReview {
+    /// Returns the confidence, if it holds.
+    pub fn valid_confidence(&self) -> Option<&LastConfidence> {
+        match self {
+            LastReview::SameText(last) => Some(last),
+            LastReview::Never | LastReview::OtherText { .. } => None,
+        }
+    }
+}
+
 impl ReviewRecord {
     /// Returns the key of the record about a subject; there is one for each.
     pub fn record_key(subject: &Subject) -> RecordKey {
         RecordKey::new(subject.identity_digest())
+    }
+
+    /// Whether the review was of the text that the subject has now. `text` is `None` where it was not read.
+    pub fn is_of_text(&self, subject: &Subject, text: Option<&Hash>) -> bool {
+        if text.is_some() {
+            return self.text.as_ref() == text;
+        }
+        // Commits and trees do not change.
+        let ends = [&self.subject, subject].map(|subject| subject.code_change().and_then(|change| change.end.as_ref()));
+        ends[0].is_some() && ends[0] == ends[1]
     }
 }

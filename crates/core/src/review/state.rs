@@ -61,6 +61,9 @@ pub struct ReviewState {
     /// The confidence after the last round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// The text for which the confidence was calculated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_text: Option<Hash>,
     /// The user accepted the remaining findings.
     pub accepted: bool,
     /// The user wants another round because the confidence is too low.

@@ -29,6 +29,7 @@ use crate::{
         state::SprintState,
     },
     story::order::StoryOrder,
+    tasks::fault::FaultKind,
     workflows::{Workflow, WorkflowFuture},
 };
 
@@ -245,6 +246,14 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
     let (report, has_ended) = match outcome {
         ChildOutcome::Ended(report) => (report, true),
         ChildOutcome::Waiting(report) => (report, false),
+        // Another run was faster. In the checkout every other story would meet the same run.
+        ChildOutcome::Failed(failed)
+            if failed.fault.kind == FaultKind::SubjectBusy && host.order.story.place == DevelopmentPlace::Clone =>
+        {
+            let left = LeftStory { key, standing: StoryStanding::Claimed, detail: failed.fault.detail, child: None };
+            leave_story(host, state, left);
+            return StageEnd::Continue;
+        }
         ChildOutcome::Failed(failed) => {
             // It is begun anew, or continued, when the sprint is resumed.
             state.standings.insert(String::from(key), StoryStanding::Answered);

@@ -28,6 +28,8 @@ pub enum FaultKind {
     World,
     /// The user has to do something in the checkout first: files are in the way of the work, or the branch is another one.
     CheckoutNotReady,
+    /// Another run works on the same subject.
+    SubjectBusy,
     /// It never produced any output.
     NeverActive,
     NotSignedIn,
@@ -103,6 +105,7 @@ impl FaultKind {
             // No other agent could read or write the project either.
             FaultKind::World => fault_row("world", Stop, true),
             FaultKind::CheckoutNotReady => fault_row("checkout_not_ready", Stop, true),
+            FaultKind::SubjectBusy => fault_row("subject_busy", Stop, true),
             FaultKind::NeverActive => fault_row("never_active", FallBack, true),
             FaultKind::NotSignedIn => fault_row("not_signed_in", FallBack, true),
             FaultKind::NoCredit => fault_row("no_credit", FallBack, true),

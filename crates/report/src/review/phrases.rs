@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(
             describe_limits(&list_limits(&ReviewLimits::default()), &RunLimits::default()),
             "3 rounds, 3 fix iterations per round, 50 findings, 5 failures in a row, 120 min, $5.00 (or 1M tokens if no \
-             cost is reported)"
+             cost is reported), 1,000 calls per hour in all runs"
         );
     }
 

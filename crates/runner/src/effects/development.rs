@@ -121,9 +121,11 @@ pub(super) async fn open_workspace(
     let setup_commands = context.settings.workspace.setup.clone();
     // The user's own checkout is set up by the user.
     for command in setup_commands.iter().filter(|_| !in_place) {
-        let directory = unfinished.as_workspace().agent_dir();
-        // No agent has been here yet: these are the user's own commands on the user's own commit.
-        match context.run_user_command(command, directory, BTreeMap::new(), None).await {
+        let workspace = unfinished.as_workspace();
+        let directory = workspace.agent_dir();
+        // The command is the user's, but what it runs may have landed with the story before.
+        let writable_paths = Some(vec![workspace.record.tree.clone()]);
+        match context.run_user_command(command, directory, BTreeMap::new(), writable_paths).await {
             Ok(finished) if finished.result.status.is_passed() => {}
             Ok(finished) => {
                 // Whether the rest could be removed does not matter: the next attempt begins with that.

@@ -291,7 +291,9 @@ pub(crate) async fn perform_effect(
             Reply::Sleep(Elapsed {})
         }
         Effect::AwaitReset(wait) => {
-            context.wait_until(wait.until_ms).await?;
+            if !ask::call_booking::is_wait_over(&context, &wait).await {
+                context.wait_until(wait.until_ms).await?;
+            }
             Reply::AwaitReset(Elapsed {})
         }
         // The host answers these itself: they concern the run and not the outside world.

@@ -19,13 +19,17 @@ const SHELL_SCRIPT_NAME: &str = "tribunal-notify";
 /// Notifies the user, if a command is configured. Returns `None` if the user stopped the run meanwhile.
 pub(super) async fn notify_user(context: &EffectContext, request: &NotifyUser) -> Option<NotifyOutcome> {
     let Some(command_line) = &context.settings.notify else { return Some(NotifyOutcome::Notified) };
+    let project_root = context.project.root().to_path_buf();
     let mut program_call = ProgramCall::from_command(command_line);
+    // A script of the project may have landed with an agent's work, so it gets no more rights than a check.
+    if !command_line.runs_only_user_programs(&project_root.to_string_lossy()) {
+        program_call.writable_paths = Some(Vec::new());
+    }
     if matches!(command_line, CommandLine::Shell(_)) {
         program_call.arguments.push(SHELL_SCRIPT_NAME.into());
     }
     // The notice leaves the machine in many set-ups, so it is masked like everything that is shown.
     program_call.arguments.push(context.masker.mask(&request.text).into_owned().into());
-    let project_root = context.project.root().to_path_buf();
     match run_program(context, program_call, project_root, NOTIFY_TIMEOUT_MS).await {
         Ok(finished) if finished.status.is_passed() => Some(NotifyOutcome::Notified),
         Ok(finished) => {

@@ -21,6 +21,7 @@ use tribunal_store::Store;
 use super::{EffectContext, environment_fault, run_blocking};
 use crate::{
     Runner,
+    engine::run_names,
     git::heads::{self, FileTracking},
     project::{
         bmad_project::BmadProject,
@@ -100,8 +101,7 @@ pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) 
 fn find_claimant(context: &EffectContext, key: &str) -> Option<RunId> {
     // A journal that cannot be read now holds nothing up: the lock of the story is still there.
     let store = Store::reopen_read_only(&context.project.home_dir()).ok()?;
-    let name_start = format!("{}-", StoryOrder::slug_of(key));
-    let candidates = store.list_named_runs(&name_start).ok()?;
+    let candidates = store.list_named_runs(&run_names::name_start(&StoryOrder::slug_of(key))).ok()?;
     let discarded_runs = list_discarded(&context.project);
     candidates.into_iter().find(|run_id| {
         let Ok(run_view) = store.read_view(run_id) else { return false };

@@ -30,8 +30,7 @@ impl CallRate {
         let mut state_bytes = Vec::new();
         state_file.read_to_end(&mut state_bytes)?;
         let state_text = String::from_utf8_lossy(&state_bytes);
-        // Lines that are not numbers are dropped: a damaged file must not block all calls.
-        let mut booked_times: Vec<u64> = state_text.lines().filter_map(|line| line.parse().ok()).collect();
+        let mut booked_times = parse_times(&state_text);
         let expired_count = booked_times.iter().filter(|call_time_ms| is_expired(**call_time_ms, now_ms)).count();
         let call_time_ms = next_free_time(&mut booked_times, self.calls_per_hour.get(), now_ms);
         // A file in which everything is valid only grows by a line, until half of its calls are no longer needed.
@@ -43,11 +42,29 @@ impl CallRate {
             state_file.write_all(format!("{call_time_ms}\n").as_bytes())?;
             return Ok(call_time_ms);
         }
-        let state_text: String = booked_times.iter().map(|call_time_ms| format!("{call_time_ms}\n")).collect();
-        state_file.rewind()?;
-        state_file.set_len(0)?;
-        state_file.write_all(state_text.as_bytes())?;
+        replace_times(&mut state_file, &booked_times)?;
         Ok(call_time_ms)
+    }
+
+    /// Moves a booked call to now if the limit allows it: the limit may have been raised since the call was booked. Returns whether the
+    /// call may start.
+    pub(crate) fn advance_call(&self, booked_ms: u64, now_ms: u64) -> io::Result<bool> {
+        let mut state_file = self.open_state_file()?;
+        state_file.lock()?;
+        let mut state_bytes = Vec::new();
+        state_file.read_to_end(&mut state_bytes)?;
+        let mut booked_times = parse_times(&String::from_utf8_lossy(&state_bytes));
+        if let Some(position) = booked_times.iter().position(|call_time_ms| *call_time_ms == booked_ms) {
+            booked_times.swap_remove(position);
+        }
+        // Calls that are booked for later, of other runs, look at the limit themselves.
+        let is_used = |call_time_ms: &&u64| **call_time_ms <= now_ms && !is_expired(**call_time_ms, now_ms);
+        if booked_times.iter().filter(is_used).count() >= self.calls_per_hour.get() {
+            return Ok(false);
+        }
+        booked_times.push(now_ms);
+        replace_times(&mut state_file, &booked_times)?;
+        Ok(true)
     }
 
     fn open_state_file(&self) -> io::Result<File> {
@@ -56,6 +73,18 @@ impl CallRate {
         }
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&self.state_file)
     }
+}
+
+/// Reads the times of booked calls. Lines that are not numbers are dropped: a damaged file must not block all calls.
+fn parse_times(state_text: &str) -> Vec<u64> {
+    state_text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn replace_times(state_file: &mut File, booked_times: &[u64]) -> io::Result<()> {
+    let state_text: String = booked_times.iter().map(|call_time_ms| format!("{call_time_ms}\n")).collect();
+    state_file.rewind()?;
+    state_file.set_len(0)?;
+    state_file.write_all(state_text.as_bytes())
 }
 
 /// Whether a call is so old that it no longer counts.
@@ -102,6 +131,22 @@ mod tests {
         assert_eq!((book_at(3_000), book_at(3_000)), (1_000 + HOUR_MS, 2_000 + HOUR_MS));
         assert_eq!(book_at(3_000), 1_000 + 2 * HOUR_MS);
         assert_eq!(book_at(9 * HOUR_MS), 9 * HOUR_MS, "long after, nothing is left of it");
+    }
+
+    #[test]
+    fn a_raised_limit_moves_a_booked_call_to_now() {
+        let directory = tempfile::tempdir().unwrap();
+        let limit = call_rate(&directory, 2);
+        let [_, _, booked_ms, later_ms] = [1_000, 2_000, 3_000, 4_000].map(|now_ms| limit.book_call(now_ms).unwrap());
+        assert!(!limit.advance_call(booked_ms, 5_000).unwrap(), "the limit is the same");
+        let raised_limit = call_rate(&directory, 3);
+        assert!(raised_limit.advance_call(booked_ms, 5_000).unwrap());
+        assert!(!raised_limit.advance_call(later_ms, 5_000).unwrap(), "three calls of this hour are used now");
+        assert_eq!(
+            raised_limit.book_call(6_000).unwrap(),
+            2_000 + HOUR_MS,
+            "the moved call no longer counts for later"
+        );
     }
 
     #[test]

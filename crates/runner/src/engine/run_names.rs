@@ -6,11 +6,23 @@ use tribunal_core::engine::ids::{BatchId, Hash, RunId};
 
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 
+/// The most characters of a slug that the name of a run begins with. Names are typed on command lines, so they stay short.
+const MAX_SLUG_CHARS: usize = 24;
+
+/// Returns what the names of all runs with this slug begin with. Runs with other slugs may begin with the same.
+pub(crate) fn name_start(slug: &str) -> String {
+    format!("{}-", shorten_slug(slug))
+}
+
+fn shorten_slug(slug: &str) -> String {
+    let mut shortened: String = slug.chars().take(MAX_SLUG_CHARS).collect();
+    shortened.truncate(shortened.trim_end_matches('-').len());
+    shortened
+}
+
 /// Returns a name such as `prd-k3f9`: the slug, and four characters that make it unique in this project.
-pub(crate) fn new_run_name(prefix: &str, taken_names: &[RunId]) -> RunId {
-    // Names are typed on command lines, so they stay short.
-    let mut prefix: String = prefix.chars().take(24).collect();
-    prefix.truncate(prefix.trim_end_matches('-').len());
+pub(crate) fn new_run_name(slug: &str, taken_names: &[RunId]) -> RunId {
+    let prefix = shorten_slug(slug);
     // A collision is unlikely, and a new salt gives a new name.
     for salt in 0_u32.. {
         let candidate = RunId::new(format!("{prefix}-{}", random_characters(4, salt)));

@@ -14,10 +14,14 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
 use tribunal_core::{
     decisions::user_request::{FindingChange as Amendment, UserRequest},
-    engine::ids::{FindingId, RunId},
-    review::finding::FindingStatus,
+    engine::{
+        ids::{FindingId, RunId},
+        kinds::RunOrder,
+        records::RecordKind,
+    },
+    review::{finding::FindingStatus, review_record::ReviewRecord},
 };
-use tribunal_store::{Store, StoreError};
+use tribunal_store::{EntryBatch, Store, StoreError};
 
 use crate::{
     engine::{
@@ -220,6 +224,7 @@ pub fn undo_landings(
         .filter(|directory| project.resolve_outside(directory).is_none())
         .for_each(|directory| sweep_temporary_files(&directory));
     let parked_files = replace_files(project, &undo_plan)?;
+    forget_confidence(&store, &undo_plan)?;
     if !undo_plan.landings.is_finished() {
         request_reopening(&store, &undo_plan)?;
     }
@@ -230,6 +235,14 @@ pub fn undo_landings(
     }
     clear_finished_undos(&undo_plan.landings).map_err(|cause| undo_plan.landings.damaged_error(cause))?;
     Ok(UndoResult { plan: undo_plan, parked_files })
+}
+
+/// Removes the confidence of the last review: what it rests on is undone. A text that is restored later has to be reviewed again.
+fn forget_confidence(store: &Store, undo_plan: &UndoPlan) -> Result<(), UndoError> {
+    let Some(RunOrder::Review(order)) = &undo_plan.landings.run_view.order else { return Ok(()) };
+    let removed_record = Some((RecordKind::LastReview, ReviewRecord::record_key(&order.subject)));
+    store.append(EntryBatch { removed_record, ..EntryBatch::default() })?;
+    Ok(())
 }
 
 fn lock_run_and_subject(project: &Project, store: &Store, run_id: &RunId) -> Result<Vec<HeldLock>, UndoError> {

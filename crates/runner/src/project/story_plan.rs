@@ -27,6 +27,7 @@ use tribunal_core::{
 use tribunal_store::Store;
 
 use crate::{
+    engine::run_names,
     git::heads::{self, FileTracking},
     project::{Project, bmad_project::BmadProject},
 };
@@ -135,8 +136,7 @@ fn find_earlier_work(
 /// The commit with which the last run over a story began, if its work has landed.
 fn find_landed_base(root: &Path, key: &str) -> Option<CommitId> {
     let store = Store::open_read_only(&Project::from_root(root).home_dir()).ok()?;
-    let name_start = format!("{}-", StoryOrder::slug_of(key));
-    let runs = store.list_named_runs(&name_start).ok()?.into_iter();
+    let runs = store.list_named_runs(&run_names::name_start(&StoryOrder::slug_of(key))).ok()?.into_iter();
     let bases = runs.filter_map(|run_id| {
         let run_view = store.read_view(&run_id).ok()?;
         let view = run_view.as_story()?;

@@ -5,10 +5,10 @@
 //! | reviewers, challengers | the session files of their client |
 //! | fixers | their workspace, and the same |
 //! | developers | their workspace, the same, and the caches of package managers |
-//! | checks, commit hooks | the workspace that they check, and the caches |
+//! | checks, commit hooks, commands that prepare a workspace | that workspace, and the caches |
+//! | notices | nothing; without a restriction if no file of the project can be a part of them |
 //!
-//! Everyone has a private directory for temporary files. Commands that prepare a workspace and notices are the user's own, run
-//! before any agent or beside them, and are not restricted.
+//! Everyone has a private directory for temporary files.
 
 mod client_files;
 mod package_caches;
@@ -85,7 +85,8 @@ pub(crate) enum SandboxPurpose<'a> {
         scratch_dir: &'a Path,
         client: Option<AgentClient>,
     },
-    /// A check or a commit hook. The paths are its workspace and, for hooks, our git directory.
+    /// A command of the user that may run what agents have changed: a check, a commit hook, the setup of a workspace, a notice. The paths
+    /// are its workspace and, for hooks, our git directory.
     Check { writable_paths: &'a [PathBuf] },
 }
 

@@ -116,10 +116,9 @@ impl LoopProject {
         if let (Some(max_cost), true) = (self.files.config.max_cost, is_default("limits.max_cost")) {
             limits.cost = max_cost;
         }
-        if let (Some(calls), true) = (&self.settings.max_calls_per_hour, is_default("limits.calls_per_hour"))
-            && let Some(calls) = std::num::NonZeroUsize::new(calls.value as usize)
-        {
-            resolved.settings.share.calls = calls;
+        if let (Some(calls), true) = (&self.settings.max_calls_per_hour, is_default("limits.calls_per_hour")) {
+            limits.calls_per_hour = calls.value;
+            resolved.settings.share = resolved.settings.share.with_call_limit(calls.value);
         }
         if is_default("checks") && is_default("verify") {
             plan.settings.checks = self.settings.to_check_specs();

@@ -1,22 +1,23 @@
 //! Which level a review would have and why, and the question that follows from it: whether to review at all.
 //!
-//! The question is asked on a terminal, about one subject that was reviewed before. What is new, or started by a script, is
-//! reviewed as recommended.
+//! The question is asked on a terminal, about one subject that was reviewed before and has not changed since. What is new, or
+//! started by a script, is reviewed as recommended.
 
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    engine::{plan::RunPlan, settings::Settings},
+    engine::{ids::Hash, plan::RunPlan, settings::Settings},
     review::{
-        confidence_records::{find_last_confidence, last_review_request},
+        confidence_records::{find_last_review, last_review_request},
         level::panel_roles,
         level_rules::ChosenLevel,
         order::ReviewOrder,
-        review_record::LastConfidence,
+        review_record::{LastConfidence, LastReview},
+        subject::Subject,
     },
 };
 use tribunal_report::{TextStyle, describe_confidence, escape_line};
-use tribunal_runner::Project;
+use tribunal_runner::{Project, project::subject::load_subject};
 
 use crate::{
     commands::decisions::can_ask_here,
@@ -28,8 +29,8 @@ use crate::{
 /// The level of a review that has not started yet.
 pub(super) struct LevelAdvice {
     pub chosen: ChosenLevel,
-    /// The confidence of the last review of the same subject.
-    pub last: Option<LastConfidence>,
+    /// What is known of the last review of the same subject.
+    pub last: LastReview,
 }
 
 /// Finds out which level a review would have. A run that starts finds it out in the same way.
@@ -43,15 +44,21 @@ pub(super) fn advise_level(
         Some(store) => {
             let request = last_review_request(&order.subject);
             let records = store.read_records(request.kind, &request.key_prefix)?;
-            find_last_confidence(&order.subject, records)
+            find_last_review(&order.subject, read_text_hash(project, &order.subject).as_ref(), records)
         }
-        None => None,
+        None => LastReview::Never,
     };
     let chosen = match order.level {
         Some(level) => ChosenLevel { level, reason: "chosen by you".into() },
-        None => order.level_rules.choose_level(settings.tier, last.as_ref()),
+        None => order.level_rules.choose_level(settings.tier, &last),
     };
     Ok(LevelAdvice { chosen, last })
+}
+
+/// Reads the text of a file that is to be reviewed, as a run freezes it. `None` for a change: what it contains is read by the run.
+fn read_text_hash(project: &Project, subject: &Subject) -> Option<Hash> {
+    let text = load_subject(project.root(), subject.file_path()?).ok()?;
+    Some(Hash::digest_of(text.as_bytes()))
 }
 
 /// What the user wants to do.
@@ -73,7 +80,7 @@ pub(super) fn ask_to_review(
         return Ok(ReviewChoice::Review);
     }
     let advice = advise_level(project, plan, context)?;
-    let Some(last) = &advice.last else { return Ok(ReviewChoice::Review) };
+    let Some(last) = advice.last.valid_confidence() else { return Ok(ReviewChoice::Review) };
     write_advice(&plan.settings, &plan.order, &advice, last, context)?;
     loop {
         let typed_line = match read_first_answer("[R] review, [C] continue without a review:")? {

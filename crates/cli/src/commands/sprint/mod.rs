@@ -141,6 +141,12 @@ pub(crate) fn run(arguments: &SprintArguments, context: &CommandContext) -> Resu
             (false, true) => CommitConsent::Given,
             (false, false) => CommitConsent::Unknown,
         };
+        // A refusal afterwards would leave a commit behind, made for a run that never began.
+        if consent != CommitConsent::NotNeeded && !uncommitted.is_empty() {
+            let mut items = resolve_story_settings(project.root(), &run_inputs)?.items;
+            items.extend(TrustItem::from_commit_hooks(project.root()));
+            trust::require_trust(context, project.root(), &items)?;
+        }
         selection::commit_plan_files(&project, &uncommitted, consent, context)?;
     }
     let preparation = SprintPreparation { project: &project, bmad: &bmad, arguments, run_inputs: &run_inputs };

@@ -150,7 +150,7 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Maximum total time a run waits for usage limits and overloaded providers; it does not count as working time"),
     field_row("limits.max_cost", ValueKind::Cost, field!(Plain, run.limits.cost),
         "Maximum cost of a run, as far as agents report it"),
-    field_row("limits.calls_per_hour", ValueKind::Whole { minimum: 1, maximum: 100_000 }, field!(Plain, share.calls),
+    field_row("limits.calls_per_hour", ValueKind::Whole { minimum: 1, maximum: 100_000 }, field!(Plain, run.limits.calls_per_hour),
         "Maximum number of agent calls per hour, by all your runs on this machine"),
     field_row("limits.max_tokens", ValueKind::Whole { minimum: 1, maximum: 1_000_000_000 }, field!(Plain, run.limits.tokens),
         "Maximum number of weighted tokens per run"),

@@ -285,8 +285,8 @@ fn the_headers_say_whose_limits_they_are() {
         let drawn_text = String::from_utf8(written).unwrap();
         drawn_text.lines().filter(|line| line.contains("limits: ")).map(String::from).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(limit_lines(started(SprintOrder::new(story_order(""), STORY_SHARE), None)), @r"
-    sprint limits: 5 failures in a row, 720 min, $50.00 (or 10M tokens if no cost is reported)
+    insta::assert_snapshot!(limit_lines(started(SprintOrder::new(story_order(""), STORY_SHARE), None)), @"
+    sprint limits: 5 failures in a row, 720 min, $50.00 (or 10M tokens if no cost is reported), 1,000 calls per hour in all runs
     story limits: 5 sessions a step, 240 min, $10.00 (or 2M tokens if no cost is reported)
     ");
     insta::assert_snapshot!(

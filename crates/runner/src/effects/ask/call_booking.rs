@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tribunal_agents::driver::DrivenAgent;
 use tribunal_core::engine::{
-    effect::{CallBooking, PostponedCall},
+    effect::{AwaitReset, CallBooking, PostponedCall, WaitCause},
     ids::Key,
     progress::AgentProgress,
     settings::DriverSpec,
@@ -17,6 +17,17 @@ use crate::{
     effects::{EffectContext, current_wall_ms},
     engine::rate_limit::HOUR_MS,
 };
+
+/// Whether a run that waits for its booked call may go on at once, because the limit was raised meanwhile.
+pub(in crate::effects) async fn is_wait_over(context: &Arc<EffectContext>, wait: &AwaitReset) -> bool {
+    let Some(call_rate) = context.shared.call_rate.clone().filter(|_| wait.cause == WaitCause::CallsPerHour) else {
+        return false;
+    };
+    let booked_ms = wait.until_ms;
+    let advanced = tokio::task::spawn_blocking(move || call_rate.advance_call(booked_ms, current_wall_ms())).await;
+    // A counter that cannot be read leaves the wait as it is.
+    matches!(advanced, Ok(Ok(true)))
+}
 
 /// Books a call of an agent. Returns what the workflow has to wait for; `None` if the agent may be asked now.
 pub(super) async fn book_call(
@@ -55,6 +66,6 @@ pub(super) async fn book_call(
     let unfinished_attempts = unfinished_attempts + booking.map_or(0, |booking| booking.unfinished_attempts);
     Some(PostponedCall {
         booking: CallBooking { start_ms, unfinished_attempts },
-        why: format!("limit of {per_hour} calls per hour reached (`limits.calls_per_hour`)"),
+        why: format!("limit of {per_hour} calls per hour in all runs reached (`limits.calls_per_hour`)"),
     })
 }

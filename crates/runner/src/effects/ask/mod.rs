@@ -3,7 +3,7 @@
 
 mod agent_result;
 mod agent_workspace;
-mod call_booking;
+pub(super) mod call_booking;
 mod progress_lines;
 mod questions;
 mod recent_outputs;

@@ -138,7 +138,7 @@ fn a_call_too_many_is_postponed_at_once_and_its_booking_is_used() {
     assert!(matches!(ask_with(None), AskOutcome::Answered(_)), "commands are counted, and the first call is free");
     let begun_ms = current_wall_ms();
     let AskOutcome::Postponed(postponed_call) = ask_with(None) else { panic!() };
-    assert_eq!(postponed_call.why, "limit of 1 calls per hour reached (`limits.calls_per_hour`)");
+    assert_eq!(postponed_call.why, "limit of 1 calls per hour in all runs reached (`limits.calls_per_hour`)");
     let booking = postponed_call.booking;
     assert!(booking.start_ms > begun_ms && booking.start_ms <= begun_ms + HOUR_MS, "{booking:?}");
     // The wait is over.

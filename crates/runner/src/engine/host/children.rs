@@ -17,6 +17,7 @@ use tribunal_core::{
         view::{RunPhase, RunView},
     },
     review::finding::{Finding, FindingStatus},
+    tasks::fault::Fault,
     text::truncate_chars,
 };
 use tribunal_store::{StoreError, SyncMode};
@@ -40,7 +41,7 @@ pub(crate) trait ChildDriver {
         &self,
         child: ChildPlan,
         update_sink: &'a dyn UpdateSink,
-    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>>;
 }
 
 /// A child run that is to be started or continued.
@@ -67,7 +68,7 @@ pub(super) struct ChildRequest {
 pub(crate) struct ChildEnd {
     key: Key,
     child_id: RunId,
-    result: Result<(), String>,
+    result: Result<(), Fault>,
 }
 
 impl WorkflowHost<'_, '_> {
@@ -99,8 +100,8 @@ impl WorkflowHost<'_, '_> {
         let plan = RunPlan { settings, order: run_child.order };
         let tree = match run_child.workspace.map(|workspace_name| self.open_tree(&workspace_name)).transpose() {
             Ok(tree) => tree,
-            Err(problem) => {
-                let failed = async move { ChildEnd { key, child_id, result: Err(problem) } };
+            Err(fault) => {
+                let failed = async move { ChildEnd { key, child_id, result: Err(fault) } };
                 self.running_children.push(Box::pin(failed));
                 return Ok(());
             }
@@ -112,9 +113,9 @@ impl WorkflowHost<'_, '_> {
     }
 
     /// Prepares the files of a workspace for a child that works on them. Returns where they are.
-    fn open_tree(&self, workspace_name: &str) -> Result<PathBuf, String> {
-        let workspace = self.context.find_development_workspace(workspace_name).map_err(|fault| fault.detail)?;
-        workspace.distrust_agent_files().map_err(|cause| cause.to_string())?;
+    fn open_tree(&self, workspace_name: &str) -> Result<PathBuf, Fault> {
+        let workspace = self.context.find_development_workspace(workspace_name)?;
+        workspace.distrust_agent_files()?;
         Ok(workspace.agent_dir())
     }
 
@@ -137,13 +138,12 @@ impl WorkflowHost<'_, '_> {
         let child_entries = self.journal.entries_of(&child_id)?;
         let child_view = RunView::from_entries(&child_entries);
         let used = self.measure_usage(&child_id, &child_entries, &child_view)?;
-        let fail_with = |problem: String| {
-            ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault: environment_fault(problem), used })
-        };
+        let fail_with = |fault: Fault| ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault, used });
         let outcome = match result {
-            Ok(()) => report_child(&child_id, &child_view, used)
-                .unwrap_or_else(|| fail_with(format!("child run {child_id} has neither ended nor parked"))),
-            Err(cause) => fail_with(format!("child run {child_id}: {cause}")),
+            Ok(()) => report_child(&child_id, &child_view, used).unwrap_or_else(|| {
+                fail_with(environment_fault(format!("child run {child_id} has neither ended nor parked")))
+            }),
+            Err(fault) => fail_with(fault),
         };
         // A child that was stopped together with this run has not come to an end of its own.
         if is_stopping && !matches!(outcome, ChildOutcome::Ended(_)) {

@@ -18,11 +18,13 @@ use tribunal_core::{
         settings::Settings,
         view::{RunPhase, RunView},
     },
+    tasks::fault::{Fault, FaultKind},
 };
 use tribunal_store::Store;
 
 use super::{RunError, Runner};
 use crate::{
+    effects::environment_fault,
     engine::{
         host::{ChildDriver, ChildPlan},
         stop_level::StopLevel,
@@ -37,9 +39,20 @@ impl ChildDriver for Runner {
         &self,
         child: ChildPlan,
         update_sink: &'a dyn UpdateSink,
-    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>> {
         let runner = self.clone();
-        Box::pin(async move { runner.run_child(child, update_sink).await.map_err(|cause| cause.to_string()) })
+        Box::pin(async move {
+            let child_id = child.child_id.clone();
+            runner.run_child(child, update_sink).await.map_err(|cause| to_fault(&child_id, &cause))
+        })
+    }
+}
+
+/// Describes why a child could not be driven. A parent that has other work passes over a child whose subject is taken.
+fn to_fault(child_id: &RunId, cause: &RunError) -> Fault {
+    match cause {
+        RunError::SubjectLocked { by, .. } => Fault::new(FaultKind::SubjectBusy, format!("run {by} works on it")),
+        _ => environment_fault(format!("child run {child_id}: {cause}")),
     }
 }
 
