@@ -1,6 +1,12 @@
 //! Lines that all runs that develop have: the workspace, the checks before any work, and where the work landed.
 
-use tribunal_core::{development::checks::CheckResult, engine::ids::CommitId};
+use tribunal_core::{
+    development::{
+        checks::CheckResult,
+        concerns::{LandingConcern, describe_concerns},
+    },
+    engine::ids::CommitId,
+};
 
 use crate::{
     line_buffer::LineBuffer,
@@ -51,6 +57,14 @@ pub(crate) struct LandedPlace<'a> {
     pub checkout_moved: bool,
     /// The files of the checkout that kept the intended branch from moving.
     pub in_the_way: &'a [String],
+}
+
+/// Writes what was questionable about the work, and the user has accepted.
+pub(crate) fn write_accepted_concerns(concerns: &[LandingConcern], lines: &mut LineBuffer) {
+    if !concerns.is_empty() {
+        let line_text = format!("you accepted that {}", describe_concerns(concerns));
+        lines.write_marked(2, LineMark::WARNING, &line_text);
+    }
 }
 
 /// Writes where the work is now, which users call `work_word`.

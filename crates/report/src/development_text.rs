@@ -6,6 +6,7 @@ use tribunal_core::{
         check_scripts::describe_changed_scripts,
         checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
+        concerns::describe_concerns,
         parking::{ParkMode, ParkOutcome, name_files},
         workspace::OpenOutcome,
     },
@@ -94,6 +95,9 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::Integrate(IntegrateOutcome::Waits { branch, .. }) => format!("waits on {branch}"),
         Reply::Integrate(IntegrateOutcome::ChecksChanged { scripts }) => {
             format!("stopped: it changes {}", describe_changed_scripts(scripts))
+        }
+        Reply::Integrate(IntegrateOutcome::Questionable { concerns }) => {
+            format!("stopped: {}", describe_concerns(concerns))
         }
         Reply::Integrate(IntegrateOutcome::Moved { tip }) => format!("the branch has moved to {}", tip.short_hex()),
         Reply::ReadChange(ChangeOutcome::Listed { change }) => phrases::format_count(change.files.len() as u32, "file"),

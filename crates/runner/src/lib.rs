@@ -17,6 +17,7 @@ pub mod sandbox;
 pub mod session;
 mod workspaces;
 
+pub use effects::BaseCheck;
 pub use engine::rate_limit::CallRate;
 pub use engine::run::{InspectedStory, RunError, RunHold, Runner, StoryInspection};
 pub use engine::run_names::new_batch_id;

@@ -4,7 +4,8 @@ use tribunal_core::{
     development::{
         changes::{ChangeOutcome, ReadChange},
         checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks},
-        commits::CommitOutcome,
+        commits::{CommitOutcome, IntegrateOutcome},
+        concerns::{LandingConcern, LandingGate},
         workspace::{OpenOutcome, OpenedWorkspace, WorkspaceState},
     },
     engine::{
@@ -22,11 +23,23 @@ use tribunal_core::{
     },
 };
 
-use crate::samples;
+use crate::{dice::Dice, samples};
 
 /// Returns the element for this time; the last one is repeated.
 pub(crate) fn nth_or_last<T>(elements: &[T], index: usize) -> Option<&T> {
     elements.get(index).or(elements.last())
+}
+
+/// The outcome for work that is questionable; `None` if everything about it is accepted.
+pub(crate) fn questionable_outcome(gate: &LandingGate, dice: &mut Dice) -> Option<IntegrateOutcome> {
+    let mut concerns = vec![
+        LandingConcern::LostFile { path: format!("lost{}.txt", dice.roll(3)) },
+        LandingConcern::DeletedTest { path: "tests/a.rs".into() },
+        LandingConcern::AddedSecret { path: "a.env".into(), kind: "github".into(), only_in_history: dice.roll(2) == 0 },
+    ];
+    concerns.truncate(1 + dice.roll(3));
+    concerns.retain(|concern| !gate.accepted.contains(concern));
+    (!gate.is_open && !concerns.is_empty()).then_some(IntegrateOutcome::Questionable { concerns })
 }
 
 /// The reply to the opening of a workspace in which agents keep their notes in `scratchpad`.

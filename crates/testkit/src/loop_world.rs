@@ -26,8 +26,8 @@ use tribunal_core::{
 
 use crate::{
     development_replies::{
-        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, refused_commit_reply,
-        turn_reply,
+        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, questionable_outcome,
+        refused_commit_reply, turn_reply,
     },
     dice::Dice,
     record_table::RecordTable,
@@ -231,6 +231,8 @@ impl LoopWorld {
                         scripts: vec![ChangedScript { path: "check.sh".into(), command }],
                     }
                 }
+                5 => questionable_outcome(&request.gate, &mut self.dice)
+                    .unwrap_or(IntegrateOutcome::Integrated { checkout_moved: true }),
                 _ => IntegrateOutcome::Integrated { checkout_moved: true },
             });
         }

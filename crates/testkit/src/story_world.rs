@@ -7,7 +7,7 @@ use tribunal_core::{
     decisions::{decision::Decision, user_request::UserRequest},
     development::{
         checks::RunChecks,
-        commits::{CommitOutcome, CommittedWork, IntegrateOutcome, RebaseConflict, RebaseOutcome},
+        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         parking::ParkOutcome,
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
@@ -32,8 +32,8 @@ use tribunal_core::{
 
 use crate::{
     development_replies::{
-        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, refused_commit_reply,
-        turn_reply,
+        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, questionable_outcome,
+        refused_commit_reply, turn_reply,
     },
     dice::Dice,
     parked_work::ParkedWork,
@@ -359,7 +359,7 @@ impl StoryWorld {
     }
 
     /// Moves the branch, or says why not. Work that is not done must never come here.
-    fn integrate_work(&mut self) -> Reply {
+    fn integrate_work(&mut self, request: &Integrate) -> Reply {
         let work = &self.work;
         assert!(work.parts.has_code && work.parts.has_tests && work.parts.has_ticks, "unfinished work lands: {work:?}");
         assert!(work.last_check_passed, "work lands with a failing check: {work:?}");
@@ -373,6 +373,8 @@ impl StoryWorld {
             0 => IntegrateOutcome::Moved { tip: CommitId::new("moved") },
             1 => IntegrateOutcome::Waits { branch: "tribunal/x".into(), paths: vec!["a".into()] },
             2 => Fault::new(FaultKind::World, "index.lock exists").into(),
+            3 => questionable_outcome(&request.gate, &mut self.dice)
+                .unwrap_or(IntegrateOutcome::Integrated { checkout_moved: true }),
             _ => IntegrateOutcome::Integrated { checkout_moved: true },
         })
     }
@@ -433,7 +435,7 @@ impl SimulatedWorld for StoryWorld {
             Effect::Integrate(integrate) if integrate.only_looks => {
                 Reply::Integrate(IntegrateOutcome::Moved { tip: CommitId::new("moved") })
             }
-            Effect::Integrate(_) => self.integrate_work(),
+            Effect::Integrate(request) => self.integrate_work(request),
             Effect::Rebase(rebase) => self.rebase_work(&rebase.onto),
             Effect::ParkWork(park) => self.work.parked.move_work(park, &mut self.script, &mut self.dice),
             Effect::ReadChange(read_change) => change_reply(read_change, "src/a.rs"),

@@ -5,6 +5,7 @@ mod agent_protocol;
 mod agents;
 mod bad_input;
 mod baseline;
+mod between_steps;
 mod change_review;
 mod change_selection;
 mod checks;

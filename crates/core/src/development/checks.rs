@@ -203,6 +203,9 @@ pub enum CheckStatus {
     },
     /// It printed more than is allowed.
     Flooded,
+    /// It changed files of the work, which no rule and no reviewer has seen like that. They were put back, and its output ends with
+    /// their names.
+    ChangedWork,
     /// Its program is missing or not executable (exit code 126 or 127).
     CannotRun {
         exit_code: i32,
@@ -229,6 +232,7 @@ impl fmt::Display for CheckStatus {
             CheckStatus::Killed { signal } => write!(formatter, "was killed by signal {signal}"),
             CheckStatus::TimedOut { after_ms } => write!(formatter, "timed out after {} s", after_ms / 1000),
             CheckStatus::Flooded => formatter.write_str("printed too much output"),
+            CheckStatus::ChangedWork => formatter.write_str("changed files of the work"),
             CheckStatus::CannotRun { exit_code } => {
                 write!(formatter, "could not be run (exit code {exit_code}: not found or not executable)")
             }

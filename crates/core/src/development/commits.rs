@@ -11,6 +11,7 @@ use crate::{
     development::{
         check_scripts::ChangedScript,
         checks::{CheckResult, CommandLine},
+        concerns::{LandingConcern, LandingGate},
         workspace::TargetBranch,
     },
     engine::ids::CommitId,
@@ -69,6 +70,9 @@ pub struct Integrate {
     /// The checks whose own scripts must not have changed; none if the user agreed to that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged_checks: Vec<CommandLine>,
+    /// What the work is compared with before the branch moves.
+    #[serde(default)]
+    pub gate: LandingGate,
     /// Files of bookkeeping, relative to the project's root: if the user has edited one and not committed that, the work's change
     /// of it is merged into the user's version, where both changed different lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +95,8 @@ pub enum IntegrateOutcome {
     },
     /// The work changes what a check runs, so that it passed says nothing. The branch was left alone.
     ChecksChanged { scripts: Vec<ChangedScript> },
+    /// Something about the work is questionable. The branch was left alone.
+    Questionable { concerns: Vec<LandingConcern> },
     /// The branch has moved meanwhile: the work has to be rebased onto this commit first.
     Moved { tip: CommitId },
     Failed {

@@ -14,6 +14,7 @@ use crate::{
         commits::{
             ConflictSides, FoundSolution, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork,
         },
+        concerns::{LandingConcern, describe_concerns},
         performing::{StageEnd, environment_ending},
     },
     engine::{
@@ -44,6 +45,8 @@ pub enum LandingAttempt {
     Moved(CommitId),
     /// The work changes what a check runs.
     ChecksChanged(Vec<ChangedScript>),
+    /// Something about the work is questionable.
+    Questionable(Vec<LandingConcern>),
     Halted(RunEnding),
 }
 
@@ -63,6 +66,7 @@ pub async fn move_branch(
         }
         IntegrateOutcome::Moved { tip } => LandingAttempt::Moved(tip),
         IntegrateOutcome::ChecksChanged { scripts } => LandingAttempt::ChecksChanged(scripts),
+        IntegrateOutcome::Questionable { concerns } => LandingAttempt::Questionable(concerns),
         IntegrateOutcome::Failed { fault } => LandingAttempt::Halted(environment_ending(&fault)),
     })
 }
@@ -258,6 +262,26 @@ pub async fn ask_about_scripts(
     let choices = [
         (ChoiceKey::Approve, "the change is right: land the work"),
         (ChoiceKey::Reject, "the next agent is told to undo that change"),
+        (ChoiceKey::Keep, end_text.as_str()),
+    ];
+    let landing_choices = LandingChoices { summary: question_text.clone(), question_text, choices: &choices };
+    ask_once(host, dialog, ask_key, question, landing_choices).await
+}
+
+/// Asks whether questionable work may land, unless that is asked already.
+pub async fn ask_about_concerns(
+    host: &dyn Host,
+    dialog: &mut UserDialog,
+    ask_key: Key,
+    question: LandingQuestion,
+    concerns: &[LandingConcern],
+) -> Result<StageEnd, ParkedRun> {
+    let run_word = question.run_word;
+    let question_text = describe_concerns(concerns);
+    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
+    let choices = [
+        (ChoiceKey::Approve, "that is right: land the work"),
+        (ChoiceKey::Reject, "the next agent is told to take that back"),
         (ChoiceKey::Keep, end_text.as_str()),
     ];
     let landing_choices = LandingChoices { summary: question_text.clone(), question_text, choices: &choices };

@@ -6,6 +6,7 @@ pub mod changes;
 pub mod check_scripts;
 pub mod checks;
 pub mod commits;
+pub mod concerns;
 pub mod landing;
 pub mod notices;
 pub mod parking;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    development::checks::CheckResult,
+    development::{checks::CheckResult, concerns::LandingConcern},
     engine::{
         ids::{CommitId, RunId},
         run_kind::KindEvent,
@@ -58,6 +58,9 @@ pub enum LoopEvent {
         /// The files of the checkout that kept the intended branch from moving.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         in_the_way: Vec<String>,
+        /// What was questionable about the work, and the user has accepted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        concerns: Vec<LandingConcern>,
     },
     /// The user ended the loop, and its workspace is gone.
     LoopClosed {

@@ -10,6 +10,7 @@ use crate::{
     },
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
+        concerns::{LandingConcern, describe_concerns},
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
@@ -142,6 +143,9 @@ fn apply_answer(
     if let DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { scripts })) = topic {
         return apply_script_answer(host, state, scripts, choice);
     }
+    if let DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopQuestionable { concerns })) = topic {
+        return apply_concern_answer(host, state, concerns, choice);
+    }
     match (choice, is_about_halt(topic), landing::is_conflict(topic)) {
         (ChoiceKey::More, true, _) => {
             state.spent.grants += 1;
@@ -176,6 +180,25 @@ fn apply_script_answer(
         _ => {
             state.feedback.refused =
                 format!("the user wants this change undone: {}", describe_changed_scripts(scripts));
+            state.stage = LoopStage::Iterate;
+            state.landing.accepted = false;
+        }
+    }
+    None
+}
+
+/// Applies the answer about work that is questionable.
+fn apply_concern_answer(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    concerns: &[LandingConcern],
+    choice: ChoiceKey,
+) -> Option<RunEnding> {
+    match choice {
+        ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
+        ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+        _ => {
+            state.feedback.refused = format!("the user wants this taken back: {}", describe_concerns(concerns));
             state.stage = LoopStage::Iterate;
             state.landing.accepted = false;
         }

@@ -6,6 +6,7 @@ use crate::{
     decisions::decision::DecisionTopic,
     development::{
         commits::{CommitOutcome, CommitWork, Integrate},
+        concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
         workspace::{CloseOutcome, CloseWorkspace},
     },
@@ -164,6 +165,12 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             expected: work.base.clone(),
             commit: work.tip.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+            gate: LandingGate {
+                naming_files: host.order.completion.plan_file.iter().cloned().collect(),
+                naming_text: host.order.prompt.clone(),
+                accepted: state.landing.concerns.accepted.clone(),
+                ..LandingGate::default()
+            },
             mergeable: Vec::new(),
             only_looks: false,
         };
@@ -176,6 +183,7 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
                     branch,
                     checkout_moved,
                     in_the_way,
+                    concerns: state.landing.concerns.accepted.clone(),
                 }));
                 return finish_loop(host, state, stage_key, remark).await;
             }
@@ -190,10 +198,57 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
                 let ask_key = attempt_key.child_key("ask");
                 return landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await;
             }
+            LandingAttempt::Questionable(concerns) if concerns.iter().all(LandingConcern::is_past) => {
+                // The result has no secret any more; commits on the way to it must not land.
+                if let Some(stage_end) = squash_work(host, state, &attempt_key.child_key("squash")).await? {
+                    return Ok(stage_end);
+                }
+            }
+            LandingAttempt::Questionable(concerns) => {
+                return question_work(host, state, &attempt_key, &concerns).await;
+            }
             LandingAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
         }
     }
     Ok(StageEnd::Halted(landing::moved_too_often(&host.order.branch.name)))
+}
+
+/// Makes one commit of all. Returns how the stage ends if that fails.
+async fn squash_work(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    commit_key: &Key,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message: result_message(host.order, state.iteration),
+        run_hooks: false,
+        squash: true,
+        keeps_ref: false,
+    };
+    match host.host.perform(commit_key.clone(), commit_work).await? {
+        CommitOutcome::Committed(committed) => note_commit(host, state, committed.commit),
+        CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => {}
+        CommitOutcome::Failed { fault } => return Ok(Some(StageEnd::Halted(environment_ending(&fault)))),
+    }
+    Ok(None)
+}
+
+/// Has the next iteration repair what it can, or asks the user.
+async fn question_work(
+    host: LoopHost<'_>,
+    state: &mut LoopState,
+    attempt_key: &Key,
+    concerns: &[LandingConcern],
+) -> Result<StageEnd, ParkedRun> {
+    // Work that the user has accepted is not handed to an agent again.
+    if !state.landing.accepted && state.landing.concerns.choose_step(concerns) == ConcernStep::TellAgent {
+        state.feedback.refused = advise_agent(concerns);
+        return Ok(continue_loop(host, state));
+    }
+    let question = landing_question(LoopTopic::LoopQuestionable { concerns: concerns.to_vec() }, is_about_concerns);
+    let ask_key = attempt_key.child_key("ask");
+    landing::ask_about_concerns(host.host, &mut state.dialog, ask_key, question, concerns).await
 }
 
 /// Rebases the work onto the branch and checks it again. Returns how the stage ends if it cannot land now.
@@ -230,6 +285,10 @@ fn landing_question(about: LoopTopic, is_same: fn(&DecisionTopic) -> bool) -> La
 
 pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
     matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { .. })))
+}
+
+fn is_about_concerns(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopQuestionable { .. })))
 }
 
 pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {

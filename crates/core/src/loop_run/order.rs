@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     development::{
         check_scripts::ChangedScript,
+        concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
     engine::{ids::CommitId, run_kind::RunKind},
@@ -228,6 +229,9 @@ pub struct LoopSummary {
     /// Where the work landed; `None` if it has not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landed_on: Option<String>,
+    /// What was questionable about the work, and the user has accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub concerns: Vec<LandingConcern>,
 }
 
 /// How many boxes of a plan are ticked.
@@ -254,4 +258,6 @@ pub enum LoopTopic {
     LoopConflict { paths: Vec<String> },
     /// The work changes what a check runs.
     LoopChecksChanged { scripts: Vec<ChangedScript> },
+    /// Something about the work is questionable.
+    LoopQuestionable { concerns: Vec<LandingConcern> },
 }

@@ -9,6 +9,7 @@ use crate::{
     decisions::dialog::UserDialog,
     development::{
         checks::CheckResult,
+        concerns::ConcernLog,
         workspace::{CheckboxCounts, OpenedWorkspace, WorkspaceState},
     },
     engine::{
@@ -180,6 +181,8 @@ pub struct LandingLog {
     /// The commit that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_scripts: Option<CommitId>,
+    /// What is questionable about the work, as far as it was dealt with.
+    pub concerns: ConcernLog,
 }
 
 /// What was reviewed.

@@ -54,8 +54,9 @@ impl KindView<LoopOrder> for LoopView {
                 self.summary.tip = Some(commit.clone());
             }
             LoopEvent::BreakerMoved { phase, .. } => self.breaker = *phase,
-            LoopEvent::LoopLanded { commit, branch, .. } => {
+            LoopEvent::LoopLanded { commit, branch, concerns, .. } => {
                 self.summary.tip = Some(commit.clone());
+                self.summary.concerns.clone_from(concerns);
                 self.summary.landed_on = Some(branch.clone());
             }
             LoopEvent::LoopClosed { .. } => self.workspace_path.clear(),

@@ -6,6 +6,7 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use crate::{
     development::{
         commits::{CommitOutcome, CommitWork, Integrate},
+        concerns::{LandingGate, describe_concerns},
         landing::{self, LandingAttempt, RebaseAttempt},
         performing::StageEnd,
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
@@ -254,6 +255,7 @@ async fn land_commit(
             expected: base.clone(),
             commit: commit.clone(),
             unchanged_checks: landing::list_guarded_checks(host.host.settings(), false),
+            gate: LandingGate::default(),
             mergeable: host.order.story.list_mergeable_files(),
             only_looks: false,
         };
@@ -262,6 +264,7 @@ async fn land_commit(
             LandingAttempt::Landed(landed) => return Ok(Ok(landed.branch)),
             LandingAttempt::Moved(tip) => tip,
             LandingAttempt::ChecksChanged(_) => return Ok(Err(String::from("it changes what the checks run"))),
+            LandingAttempt::Questionable(concerns) => return Ok(Err(describe_concerns(&concerns))),
             LandingAttempt::Halted(RunEnding { detail, .. }) => return Ok(Err(detail)),
         };
         let rebase_key = stage_key.numbered_child("rebase", attempt);

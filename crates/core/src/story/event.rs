@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    development::checks::CheckResult,
+    development::{checks::CheckResult, concerns::LandingConcern},
     engine::{
         ids::{AgentName, CommitId, RunId},
         run_kind::KindEvent,
@@ -63,6 +63,9 @@ pub enum StoryEvent {
         /// Changed files that decide what checks, hooks and pipelines run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed_controls: Vec<String>,
+        /// What was questionable about the work, and the user has accepted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        concerns: Vec<LandingConcern>,
     },
     /// The board has moved.
     StoryMoved { stage: StoryStage },

@@ -169,6 +169,9 @@ pub struct StoryFileFacts {
     /// The paths that the list had when the work began: those of earlier work, which need not change again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_before: Vec<String>,
+    /// The lines that name files, if the file was not there when the work began: what they name may be deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub naming_lines: Vec<String>,
 }
 
 /// A task of a story.

@@ -8,7 +8,10 @@ use crate::{
         dialog,
         user_request::UserRequest,
     },
-    development::workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace},
+    development::{
+        concerns::{LandingConcern, describe_concerns},
+        workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace},
+    },
     engine::{
         host::ParkedRun,
         ids::{CommitId, Key},
@@ -170,6 +173,9 @@ fn apply_answer(
         }
         return None;
     }
+    if let DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { concerns })) = topic {
+        return apply_concern_answer(host, state, concerns, choice);
+    }
     if landing::is_about_owed(topic) {
         if choice == ChoiceKey::Done {
             state.landing.is_confirmed = true;
@@ -222,6 +228,26 @@ fn apply_answer(
         state.step = StoryStep::Develop;
         let findings = state.review.critical.iter().map(StoryFollowUp::describe);
         state.tries.problems = findings.map(|detail| StoryProblem::ReviewFinding { detail }).collect();
+    }
+    None
+}
+
+/// Applies the answer about work that is questionable.
+fn apply_concern_answer(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    concerns: &[LandingConcern],
+    choice: ChoiceKey,
+) -> Option<RunEnding> {
+    match choice {
+        ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
+        ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+        _ => {
+            state.tries.begin_step();
+            let detail = format!("the user wants this taken back: {}", describe_concerns(concerns));
+            state.tries.problems = alloc::vec![StoryProblem::Questionable { detail }];
+            state.step = StoryStep::Develop;
+        }
     }
     None
 }

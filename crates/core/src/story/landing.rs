@@ -6,6 +6,7 @@ use crate::{
     decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
     development::{
         commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
+        concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
         workspace::{CloseOutcome, CloseWorkspace},
     },
@@ -183,6 +184,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         expected: work.base.clone(),
         commit: work.tip.clone(),
         unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+        gate: build_gate(host.order, state),
         mergeable: host.order.list_mergeable_files(),
         // A commit that the user has merged is on the branch, whether or not its changes are.
         only_looks: state.landing.may_be_merged,
@@ -195,6 +197,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
                 checkout_moved: landed.checkout_moved,
                 in_the_way: landed.in_the_way.clone(),
                 changed_controls: work.changed_controls.clone(),
+                concerns: state.landing.concerns.accepted.clone(),
             });
             match state.landing.is_owing() && host.order.goal == StoryGoal::Done {
                 true => await_owed(host, state, stage_key).await,
@@ -210,8 +213,44 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
             let ask_key = stage_key.child_key("ask");
             landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await
         }
+        LandingAttempt::Questionable(concerns) => question_work(host, state, stage_key, concerns).await,
         LandingAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
     }
+}
+
+/// What the work of a story is compared with. What the user confirms after it has landed is written by us.
+fn build_gate(order: &StoryOrder, state: &StoryState) -> LandingGate {
+    if state.landing.landed.is_some() {
+        return LandingGate::open();
+    }
+    let work_file = state.work.as_ref().and_then(|work| work.story_file.clone());
+    LandingGate {
+        story: order.files.story_file.clone().or(work_file),
+        naming_text: state.landing.created_text.clone(),
+        accepted: state.landing.concerns.accepted.clone(),
+        ..LandingGate::default()
+    }
+}
+
+/// Has the next session repair what it can, or asks the user.
+async fn question_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    concerns: Vec<LandingConcern>,
+) -> Result<StageEnd, ParkedRun> {
+    // The last session that would be allowed is not worth a question that cannot be approved.
+    let has_session_left = state.landing.refusals + 1 < host.order.pacing.max_cycles.max(1);
+    if has_session_left && state.landing.concerns.choose_step(&concerns) == ConcernStep::TellAgent {
+        return Ok(go_back(host, state, StoryProblem::Questionable { detail: advise_agent(&concerns) }));
+    }
+    if let Some(work) = &state.work {
+        // The user wants to look at it before answering.
+        host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+    }
+    let question = landing_question(StoryTopic::StoryQuestionable { concerns: concerns.clone() }, is_about_concerns);
+    let ask_key = stage_key.child_key("ask");
+    landing::ask_about_concerns(host.host, &mut state.dialog, ask_key, question, &concerns).await
 }
 
 /// Rebases the work onto the branch and checks it again; then it lands anew. The board is left out of it: others move their stories
@@ -326,6 +365,10 @@ fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> L
 
 pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
     matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryChecksChanged { .. })))
+}
+
+pub(super) fn is_about_concerns(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { .. })))
 }
 
 pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     development::{
         check_scripts::ChangedScript,
+        concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
     engine::{
@@ -303,6 +304,9 @@ pub struct StorySummary {
     /// Changed files that decide what checks, hooks and pipelines run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_controls: Vec<String>,
+    /// What was questionable about the work, and the user has accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub concerns: Vec<LandingConcern>,
 }
 
 /// The steps of a story, as users see them.
@@ -336,6 +340,8 @@ pub enum StoryTopic {
     StoryConflict { paths: Vec<String> },
     /// The work changes what a check runs.
     StoryChecksChanged { scripts: Vec<ChangedScript> },
+    /// Something about the work is questionable.
+    StoryQuestionable { concerns: Vec<LandingConcern> },
     /// The work has landed, and the story owes what only a person can do.
     StoryOwes { actions: Vec<String> },
 }

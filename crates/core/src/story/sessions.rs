@@ -10,7 +10,7 @@ use crate::{
     },
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
-        facts::{StoryFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
+        facts::{StoryFacts, StoryFileFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryStepName},
         prompt,
         state::{StoryState, StoryStep},
@@ -82,6 +82,7 @@ pub(super) async fn run_session(
     let step = state.step.step_name();
     host.note_event(StoryEvent::StorySession { session: state.tries.total, step, report });
     if outcome == SessionOutcome::Completed {
+        keep_created_story(state, facts.file.as_ref());
         finish_step(host, state, step);
         return Ok(StageEnd::Continue);
     }
@@ -106,6 +107,13 @@ pub(super) async fn run_session(
         true => StageEnd::Halted(stuck_ending(state, fault)),
         false => StageEnd::Continue,
     })
+}
+
+/// Remembers what a story names that this run has written: what later sessions make of the file does not count.
+fn keep_created_story(state: &mut StoryState, file: Option<&StoryFileFacts>) {
+    if state.step == StoryStep::Create {
+        state.landing.created_text = file.map(|file| file.naming_lines.join("\n")).unwrap_or_default();
+    }
 }
 
 /// Records what the session of an agent has used, and asks about what it changed elsewhere.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decisions::dialog::UserDialog,
-    development::{checks::CheckResult, workspace::WorkspaceState},
+    development::{checks::CheckResult, concerns::ConcernLog, workspace::WorkspaceState},
     engine::{
         children::ChildLedger,
         ids::{AgentName, CommitId, Hash},
@@ -227,6 +227,11 @@ pub struct StoryLanding {
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,
+    /// What is questionable about the work, as far as it was dealt with.
+    pub concerns: ConcernLog,
+    /// The lines that name files in a story's file that this run has written, as they were then.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub created_text: String,
     /// What the story owes and only a person can do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<String>,

@@ -76,6 +76,8 @@ pub enum StoryProblem {
     CheckFailed { detail: String },
     /// The user's commit hook refuses the work.
     HookRefused { detail: String },
+    /// Something about the work must not land like this.
+    Questionable { detail: String },
     /// A review found it, and could not resolve it.
     ReviewFinding { detail: String },
 }
@@ -112,7 +114,9 @@ impl StoryProblem {
             StoryProblem::SelfBlocked { why } => format!("the workflow stopped: {why}"),
             StoryProblem::BoardMovedBack { from, to } => format!("the board was moved back from {from} to {to}"),
             StoryProblem::NotOnBoard => "the story is no longer on the board".to_string(),
-            StoryProblem::CheckFailed { detail } | StoryProblem::ReviewFinding { detail } => detail.clone(),
+            StoryProblem::CheckFailed { detail }
+            | StoryProblem::Questionable { detail }
+            | StoryProblem::ReviewFinding { detail } => detail.clone(),
             StoryProblem::HookRefused { detail } => format!("the commit hook refused the work: {detail}"),
         }
     }

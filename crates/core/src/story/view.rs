@@ -60,7 +60,7 @@ impl KindView<StoryOrder> for StoryView {
                 self.summary.follow_ups = follow_ups.len() as u32;
             }
             StoryEvent::StoryKept { commit } => self.kept = Some(commit.clone()),
-            StoryEvent::StoryLanded { commit, branch, changed_controls, .. } => {
+            StoryEvent::StoryLanded { commit, branch, changed_controls, concerns, .. } => {
                 self.summary.landed_on = Some(branch.clone());
                 match &self.summary.commit {
                     // It has only the board and the story's file.
@@ -68,6 +68,7 @@ impl KindView<StoryOrder> for StoryView {
                     _ => {
                         self.summary.commit = Some(commit.clone());
                         self.summary.changed_controls.clone_from(changed_controls);
+                        self.summary.concerns.clone_from(concerns);
                     }
                 }
             }

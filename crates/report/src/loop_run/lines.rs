@@ -11,7 +11,7 @@ use tribunal_core::{
 
 use super::{LoopReporter, describe_iteration};
 use crate::{
-    development_lines::{LandedPlace, write_baseline, write_landed, write_prepared},
+    development_lines::{LandedPlace, write_accepted_concerns, write_baseline, write_landed, write_prepared},
     kind_reporter::KindLines,
     line_buffer::LineBuffer,
     phrases::format_count,
@@ -51,9 +51,10 @@ impl KindLines<LoopReporter> for LoopLines {
             }
             // The ending, which follows, says what was kept.
             LoopEvent::LoopClosed { .. } => {}
-            LoopEvent::LoopLanded { commit, branch, checkout_moved, in_the_way } => {
+            LoopEvent::LoopLanded { commit, branch, checkout_moved, in_the_way, concerns } => {
                 let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
                 write_landed("work", &landed, lines);
+                write_accepted_concerns(concerns, lines);
             }
         }
     }

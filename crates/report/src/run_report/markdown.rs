@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    OtherRunReport, ReportUsage, ReportedQuestion, RunReport, StoryReport, describe_change,
+    OtherRunReport, ReportUsage, ReportedQuestion, RunReport, StoryReport, story_rules,
     text::{describe_sessions, describe_totals, list_looking_commands},
 };
 use crate::{
@@ -97,7 +97,7 @@ fn render_table(stories: &[StoryReport]) -> String {
             escape_prose(&story_name(story)),
             story.verdict.as_str().to_string(),
             work.commit.as_ref().map(|commit| code_span(commit.short_hex())).unwrap_or_default(),
-            work.change.map(describe_change).unwrap_or_default(),
+            work.change.map(story_rules::describe_change).unwrap_or_default(),
             match (work.checks.len(), failed_count) {
                 (0, _) => String::new(),
                 (check_count, 0) => format!("{check_count} passed"),
@@ -134,7 +134,8 @@ fn render_story(story: &StoryReport) -> String {
     let mut facts: Vec<String> =
         story.look_at.iter().map(|remark| format!("**Look at:** {}", escape_prose(remark))).collect();
     if let (Some(commit), Some(branch)) = (&work.commit, &work.branch) {
-        let change_text = work.change.map(|change| format!(": {}", describe_change(change))).unwrap_or_default();
+        let change_text =
+            work.change.map(|change| format!(": {}", story_rules::describe_change(change))).unwrap_or_default();
         let commit = code_span(commit.short_hex());
         facts.push(format!("Commit: {commit} on {}{change_text}", code_span(branch)));
     }
@@ -152,8 +153,8 @@ fn render_story(story: &StoryReport) -> String {
         facts.push(format!("Check {}: {}", code_span(&check.name), check.result));
     }
     // The remark about them names only the first ones.
-    if work.changed_controls.len() > MAX_LISTED_NAMES {
-        let paths: Vec<String> = work.changed_controls.iter().map(|path| code_span(path)).collect();
+    if work.delicate.changed_controls.len() > MAX_LISTED_NAMES {
+        let paths: Vec<String> = work.delicate.changed_controls.iter().map(|path| code_span(path)).collect();
         facts.push(format!("Changed files that decide what checks, hooks or pipelines run: {}", paths.join(", ")));
     }
     let findings_text = story.findings.describe();
@@ -187,6 +188,7 @@ fn render_result(result: &OtherRunReport) -> String {
         let branch_text = result.branch.as_ref().map(|branch| format!(" on {}", code_span(branch)));
         facts.push(format!("Last commit: {}{}", code_span(commit.short_hex()), branch_text.unwrap_or_default()));
     }
+    facts.extend(result.look_at.iter().map(|remark| format!("**Look at:** {}", escape_prose(remark))));
     format!("- {}\n{}", facts.join("\n- "), render_commands(&result.look_closer))
 }
 

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     decisions::decision::DecisionChoice,
-    development::changes::ChangeSize,
+    development::{changes::ChangeSize, concerns::LandingConcern},
     engine::{
         ids::{CommitId, RunId},
         reason::{RunOutcome, RunReason},
@@ -157,10 +157,19 @@ pub struct StoryWorkReport {
     pub refused: u32,
     /// The checks that ran last on the work.
     pub checks: Vec<ReportedCheck>,
-    /// Changed files that decide what checks, hooks and pipelines run.
-    pub changed_controls: Vec<String>,
+    #[serde(flatten)]
+    pub delicate: DelicateChanges,
     /// The child runs that reviewed the story.
     pub reviews: Vec<RunId>,
+}
+
+/// What the work changes that is not its alone to change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DelicateChanges {
+    /// Changed files that decide what checks, hooks and pipelines run.
+    pub changed_controls: Vec<String>,
+    /// What was questionable about the work, and the user has accepted.
+    pub concerns: Vec<LandingConcern>,
 }
 
 /// Where work is that has landed.
@@ -292,6 +301,8 @@ pub struct OtherRunReport {
     pub commit: Option<CommitId>,
     /// The branch on which a loop landed.
     pub branch: Option<String>,
+    /// What deserves a look, by rule.
+    pub look_at: Vec<String>,
     /// Commands that look closer.
     pub look_closer: Vec<String>,
 }
@@ -478,12 +489,8 @@ fn build_other_result(run_view: &RunView, sources: &ReportSources<'_>) -> Option
         findings,
         iterations: loop_summary.map(|summary| summary.iterations),
         branch: loop_summary.and_then(|summary| summary.landed_on.clone()),
+        look_at: loop_summary.map(|summary| story_rules::list_concerns(&summary.concerns)).unwrap_or_default(),
         commit,
         look_closer,
     })
-}
-
-/// Describes how much was changed: `4 files, +120 -8`.
-fn describe_change(change: ChangeSize) -> String {
-    format!("{}, +{} -{}", phrases::format_count(change.files, "file"), change.added, change.removed)
 }

@@ -16,8 +16,8 @@ use tribunal_core::{
 };
 
 use super::{
-    FindingTotals, ReportSources, ReportUsage, ReportVerdict, ReportedCheck, ReportedQuestion, StoryReport,
-    StoryWorkReport, WorkPlace, list_questions,
+    DelicateChanges, FindingTotals, ReportSources, ReportUsage, ReportVerdict, ReportedCheck, ReportedQuestion,
+    StoryReport, StoryWorkReport, WorkPlace, list_questions,
     story_rules::{self, StoryEvidence},
 };
 use crate::{
@@ -236,7 +236,10 @@ impl StorySource<'_> {
             sessions: summary.sessions,
             refused: summary.refused,
             checks: checks.collect(),
-            changed_controls: summary.changed_controls.clone(),
+            delicate: DelicateChanges {
+                changed_controls: summary.changed_controls.clone(),
+                concerns: summary.concerns.clone(),
+            },
             reviews: reviews.iter().filter_map(|review| review.run_id.clone()).collect(),
         }
     }

@@ -1,6 +1,12 @@
 //! What a report says about a story, by rule: the verdict with what speaks for it, and what deserves a look.
 
-use tribunal_core::story::order::{StoryGoal, StoryOrder, StoryReviewMode};
+use tribunal_core::{
+    development::{
+        changes::ChangeSize,
+        concerns::{LandingConcern, describe_concerns},
+    },
+    story::order::{StoryGoal, StoryOrder, StoryReviewMode},
+};
 
 use super::{FindingTotals, ReportVerdict, StoryWorkReport, WorkPlace};
 use crate::{
@@ -112,12 +118,20 @@ fn with_detail(text: &str, detail: &str) -> String {
     if detail.is_empty() { text.to_string() } else { format!("{text}: {detail}") }
 }
 
+/// What was questionable about work, as a remark about it.
+pub(super) fn list_concerns(concerns: &[LandingConcern]) -> Vec<String> {
+    match concerns.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("{} (you accepted that)", describe_concerns(concerns))],
+    }
+}
+
 /// Lists what deserves a look before the work is merged.
 pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     let StoryEvidence { verdict, work, findings, .. } = *evidence;
-    let mut remarks = Vec::new();
-    if !work.changed_controls.is_empty() {
-        let names_text = list_names(&work.changed_controls);
+    let mut remarks = list_concerns(&work.delicate.concerns);
+    if !work.delicate.changed_controls.is_empty() {
+        let names_text = list_names(&work.delicate.changed_controls);
         remarks.push(format!("it changed what checks, hooks or later agents are told to run ({names_text})"));
     }
     if !evidence.has_commit() {
@@ -188,4 +202,9 @@ fn list_effort_remarks(work: &StoryWorkReport, findings: FindingTotals) -> Vec<S
         remarks.push(format!("{} still open", format_count(findings.open, "finding")));
     }
     remarks
+}
+
+/// Describes how much was changed: `4 files, +120 -8`.
+pub(super) fn describe_change(change: ChangeSize) -> String {
+    format!("{}, +{} -{}", format_count(change.files, "file"), change.added, change.removed)
 }

@@ -13,7 +13,7 @@ use tribunal_core::{
 
 use super::{StoryReporter, describe_review, describe_session};
 use crate::{
-    development_lines::{LandedPlace, write_baseline, write_landed, write_prepared},
+    development_lines::{LandedPlace, write_accepted_concerns, write_baseline, write_landed, write_prepared},
     kind_reporter::KindLines,
     line_buffer::LineBuffer,
     phrases::{self, format_count},
@@ -42,7 +42,7 @@ impl KindLines<StoryReporter> for StoryLines {
             StoryEvent::StoryKept { commit } => {
                 lines.write_wrapped(4, TextStyle::Dim, &format!("work so far kept as commit {}", commit.short_hex()));
             }
-            StoryEvent::StoryLanded { commit, branch, checkout_moved, in_the_way, changed_controls } => {
+            StoryEvent::StoryLanded { commit, branch, checkout_moved, in_the_way, changed_controls, concerns } => {
                 let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
                 write_landed("story", &landed, lines);
                 if !changed_controls.is_empty() {
@@ -50,6 +50,7 @@ impl KindLines<StoryReporter> for StoryLines {
                     let line_text = format!("it changes what checks, hooks or pipelines run: {names_text}");
                     lines.write_marked(2, LineMark::WARNING, &line_text);
                 }
+                write_accepted_concerns(concerns, lines);
             }
             StoryEvent::StoryMoved { stage } => {
                 lines.write_wrapped(2, TextStyle::Plain, &format!("board: {stage}"));

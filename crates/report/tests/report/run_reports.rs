@@ -6,6 +6,7 @@ use tribunal_core::{
     development::{
         changes::ChangeSize,
         checks::{CheckSpec, CommandLine},
+        concerns::LandingConcern,
         workspace::TargetBranch,
     },
     engine::{
@@ -145,6 +146,7 @@ fn merged_story() -> RunView {
             checkout_moved: true,
             in_the_way: Vec::new(),
             changed_controls: vec!["Makefile".into()],
+            concerns: vec![LandingConcern::DeletedTest { path: "tests/old_test.sh".into() }],
         }),
     ];
     let spending = Spending { tokens: 31_000, cost: 0.31, elapsed_ms: 245_000 };
@@ -231,13 +233,14 @@ fn report_with(run_view: &RunView, is_discarded: bool) -> RunReport {
 
 #[test]
 fn the_text_has_a_block_for_each_story_and_what_waits() {
-    insta::assert_snapshot!(report_on(&sprint()).to_text(&Screen::default()), @r"
+    insta::assert_snapshot!(report_on(&sprint()).to_text(&Screen::default()), @"
     sprint-k3f9 waiting · sprint of all open stories
       your decision is needed (1 story waits for you: 1-3-pack)
       1 story done, 1 waiting, 1 left out · 3 files, +40 -2 · 52k tokens · $0.40 · 0:30 · started 2026-11-15 14:47 UTC
 
     ✓ 1-2-sift A | *b*
       merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later
+      look at: the work deletes tests: tests/old_test.sh (you accepted that)
       look at: it changed what checks, hooks or later agents are told to run (Makefile)
       look at: 1 of 2 sessions not completed; the log says why
       3 files, +40 -2 · 2 sessions, 1 not completed · 31k tokens · $0.31 · 4:05
@@ -291,6 +294,7 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later.
 
+    - **Look at:** the work deletes tests: tests/old\_test.sh (you accepted that)
     - **Look at:** it changed what checks, hooks or later agents are told to run (Makefile)
     - **Look at:** 1 of 2 sessions not completed; the log says why
     - Commit: `1a2b3c4d5e` on `main`: 3 files, +40 -2
@@ -438,6 +442,7 @@ fn landed(commit: &str, branch: &str) -> RunEvent {
         checkout_moved: false,
         in_the_way: Vec::new(),
         changed_controls: Vec::new(),
+        concerns: Vec::new(),
     })
 }
 

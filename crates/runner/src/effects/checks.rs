@@ -7,7 +7,12 @@ use std::{
 };
 
 use tribunal_core::{
-    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    development::{
+        checks::{
+            CheckPlace, CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks,
+        },
+        parking::name_files,
+    },
     engine::ids::Key,
     review::subject::Subject,
     tasks::fault::Fault,
@@ -21,7 +26,7 @@ use super::{
 };
 use crate::workspaces::{
     TaskWorkspace, WorkspaceSource,
-    development::{GuardedFiles, read_guarded_checkout},
+    development::{CheckTraces, GuardedFiles, WorkSnapshot, WorkspaceError, read_guarded_checkout},
 };
 
 /// The most names of missing files that are reported.
@@ -36,12 +41,16 @@ pub(crate) async fn run_checks(
     let RunChecks { place, checks } = request;
     match place {
         CheckPlace::Workspace { workspace } => match open_workspace(&context, workspace).await {
-            Ok((directory, guarded_files)) => {
-                let mut outcome = run_all(&context, &checks, &directory).await;
+            Ok(OpenedPlace { directory, guarded_files, mut guard }) => {
+                let mut outcome = run_all(&context, &checks, &directory, Some(&mut guard)).await;
+                // Also after checks that the user has stopped: what they changed must not become a part of the work.
+                if let Err(fault) = guard.finish().await {
+                    outcome = outcome.map(|_| ChecksOutcome::from(fault).into());
+                }
                 // Checks run code that agents have changed.
                 let remarks = put_back_guarded(guarded_files).await;
                 if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
-                    report.remarks = remarks;
+                    report.remarks = guard.remarks.into_iter().chain(remarks).collect();
                 }
                 add_differences(&context, outcome, directory).await
             }
@@ -52,7 +61,7 @@ pub(crate) async fn run_checks(
             if let Err(cause) = create_copy(&context, &workspace, &subject).await {
                 return Some(failed_outcome(&format!("could not create a workspace for the checks: {cause}")));
             }
-            let outcome = run_all(&context, &checks, &workspace.tree_dir()).await;
+            let outcome = run_all(&context, &checks, &workspace.tree_dir(), None).await;
             let outcome = add_differences(&context, outcome, workspace.tree_dir()).await;
             // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
             let _ = run_file_work(move || workspace.remove()).await;
@@ -72,7 +81,7 @@ pub(crate) async fn run_checks_in_checkout(
         Ok(guarded_files) => guarded_files,
         Err(cause) => return Some(failed_outcome(&format!("could not read git's settings: {cause}"))),
     };
-    let mut outcome = run_all(context, checks, context.project.root()).await;
+    let mut outcome = run_all(context, checks, context.project.root(), None).await;
     // Checks run code that agents have changed.
     let remarks = put_back_guarded(Some(guarded_files)).await;
     if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
@@ -81,18 +90,118 @@ pub(crate) async fn run_checks_in_checkout(
     outcome
 }
 
-/// Finds the directory in which checks run, and reads what they must not change in the user's checkout.
-async fn open_workspace(
-    context: &Arc<EffectContext>,
-    workspace_name: String,
-) -> Result<(PathBuf, Option<GuardedFiles>), Fault> {
+/// A workspace in which checks run.
+struct OpenedPlace {
+    directory: PathBuf,
+    /// What they must not change in the user's checkout.
+    guarded_files: Option<GuardedFiles>,
+    guard: WorkGuard,
+}
+
+/// Finds the directory in which checks run, and reads what they must not change.
+async fn open_workspace(context: &Arc<EffectContext>, workspace_name: String) -> Result<OpenedPlace, Fault> {
     let context = context.clone();
-    let open = move || {
+    run_git_work(move || {
         let workspace = context.find_development_workspace(&workspace_name)?;
-        Ok((workspace.agent_dir(), workspace.read_guarded_files()?))
-    };
-    let opened = tokio::task::spawn_blocking(open).await;
-    opened.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
+        let (directory, guarded_files) = (workspace.agent_dir(), workspace.read_guarded_files()?);
+        let (snapshot, left) = workspace.begin_checks()?;
+        let mut guard = WorkGuard { snapshot: Some(snapshot), remarks: Vec::new(), made: Vec::new() };
+        guard.note_interrupted(left);
+        Ok(OpenedPlace { directory, guarded_files, guard })
+    })
+    .await
+}
+
+/// Compares the work before and after each check.
+struct WorkGuard {
+    /// `None` while another thread has it.
+    snapshot: Option<WorkSnapshot>,
+    remarks: Vec<String>,
+    /// Files that checks have made, with the check that did.
+    made: Vec<(CommandLine, Vec<String>)>,
+}
+
+impl WorkGuard {
+    /// Says what checks had changed when an earlier process ended.
+    fn note_interrupted(&mut self, left: CheckTraces) {
+        if left.changed.is_empty() && left.made.is_empty() {
+            return;
+        }
+        let paths: Vec<String> = left.changed.into_iter().chain(left.made).collect();
+        self.remarks.push(format!(
+            "checks were interrupted and had changed {}; the work is as it was before them, and what was there is kept: {}",
+            name_files(&paths),
+            name_files(&left.parked)
+        ));
+    }
+
+    /// Puts back what a check has changed. A check that changes the work has failed.
+    async fn judge(&mut self, result: &mut CheckResult) -> Result<(), Fault> {
+        let traces = self.with_snapshot(WorkSnapshot::restore_changes).await?;
+        if !traces.made.is_empty() {
+            self.made.push((result.command.clone(), traces.made));
+        }
+        if traces.changed.is_empty() {
+            return Ok(());
+        }
+        if result.status.is_passed() {
+            result.status = CheckStatus::ChangedWork;
+        }
+        if !result.output.is_empty() && !result.output.ends_with('\n') {
+            result.output.push('\n');
+        }
+        result.output.push_str(&format!("{} (put back)\n", name_files(&traces.changed)));
+        if !traces.parked.is_empty() {
+            let remark = "what was there after the check is kept, in case the changes were yours";
+            self.remarks.push(format!("{}: {remark}: {}", result.describe(), name_files(&traces.parked)));
+        }
+        Ok(())
+    }
+
+    /// Removes the files that checks have made.
+    async fn finish(&mut self) -> Result<(), Fault> {
+        let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
+        let parked = run_git_work(move || {
+            let mut snapshot = snapshot;
+            // A check that the user has stopped was not looked at.
+            snapshot.restore_changes()?;
+            Ok(snapshot.finish()?)
+        })
+        .await?;
+        for (command, paths) in std::mem::take(&mut self.made) {
+            let place = match parked.as_slice() {
+                [] => "removed".to_string(),
+                parked => format!("moved to {}", name_files(parked)),
+            };
+            self.remarks.push(format!(
+                "`{command}` made files that are not part of the work and that git does not ignore; they were {place}: {}",
+                name_files(&paths)
+            ));
+        }
+        Ok(())
+    }
+
+    async fn with_snapshot<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut WorkSnapshot) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let Some(mut snapshot) = self.snapshot.take() else {
+            return Err(environment_fault("the work could not be compared with what it was before a check"));
+        };
+        let (snapshot, outcome) = run_git_work(move || {
+            let outcome = work(&mut snapshot);
+            Ok((snapshot, outcome))
+        })
+        .await?;
+        self.snapshot = Some(snapshot);
+        Ok(outcome?)
+    }
+}
+
+/// Runs work on files and git on a thread of its own.
+async fn run_git_work<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
 }
 
 /// Puts back what a check or hook has changed in the user's checkout. Returns what the user should know.
@@ -144,13 +253,19 @@ async fn run_all(
     context: &EffectContext,
     checks: &[CheckSpec],
     directory: &Path,
+    mut guard: Option<&mut WorkGuard>,
 ) -> Option<PerformedEffect<ChecksOutcome>> {
     let (mut report, mut blobs) = (ChecksReport::default(), Vec::new());
     for check in checks {
         let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
         match run_check_command(context, &check.command, directory.to_path_buf(), timeout_ms).await {
             Ok(finished) => {
-                let (result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
+                let (mut result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
+                if let Some(guard) = guard.as_deref_mut()
+                    && let Err(fault) = guard.judge(&mut result).await
+                {
+                    return Some(ChecksOutcome::from(fault).into());
+                }
                 report.results.push(result);
                 blobs.extend(full_output);
             }
@@ -214,10 +329,7 @@ fn is_own_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
-        development::checks::{CheckStatus, CommandLine, FailureAction},
-        review::order::ReviewOrder,
-    };
+    use tribunal_core::{development::checks::FailureAction, review::order::ReviewOrder};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};

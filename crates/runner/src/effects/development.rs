@@ -275,7 +275,7 @@ pub(super) fn take_back_commits(
 pub(super) async fn integrate_commit(context: Arc<EffectContext>, request: Integrate) -> IntegrateOutcome {
     let integrated = run_work(&context, move |context| {
         let workspace = context.find_development_workspace(&request.workspace)?;
-        Ok(integrate_work(&workspace, &request)?)
+        Ok(integrate_work(&workspace, &request, &context.masker)?)
     });
     integrated.await.unwrap_or_else(IntegrateOutcome::from)
 }

@@ -3,6 +3,7 @@
 //! A new effect needs a row in the table of effects in `core`, a module here, and an arm in [`perform_effect`].
 
 mod ask;
+mod base_checks;
 mod base_files;
 mod change_diff;
 mod change_listing;
@@ -64,6 +65,8 @@ use crate::{
 };
 
 pub(crate) use ask::RecentOutputs;
+pub use base_checks::BaseCheck;
+pub(crate) use base_checks::{ReplacedCheck, run_checks_of_base};
 pub(crate) use base_files::BaseFiles;
 pub(crate) use checks::{run_checks, run_checks_in_checkout};
 pub(crate) use decision_files::{

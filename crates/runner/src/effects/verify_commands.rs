@@ -140,6 +140,6 @@ fn describe_refusal_output(result: &CheckResult) -> String {
             format!("exit code {exit_code}, no output")
         }
         CheckStatus::Killed { signal } => format!("killed by signal {signal}"),
-        CheckStatus::Passed | CheckStatus::Flooded => result.status.to_string(),
+        CheckStatus::Passed | CheckStatus::Flooded | CheckStatus::ChangedWork => result.status.to_string(),
     }
 }

@@ -18,12 +18,16 @@ use tribunal_core::{
         workspace::{PathChange, WorkspaceState},
     },
     story::facts::{StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
+    text::truncate_chars,
 };
 
 use crate::project::{Project, project_files::ProjectDirectory, subject::is_plain_path};
 
 /// The longest test that is searched for the criteria that it names.
 const MAX_TEST_BYTES: u64 = 1 << 20;
+/// The most lines of a new story that are kept because they name files, and the most characters of one.
+const MAX_NAMING_LINES: usize = 200;
+const MAX_LINE_CHARS: usize = 300;
 /// Files and directories that decide what hooks, pipelines and agents run.
 const CONTROL_FILES: [&str; 31] = [
     ".github/workflows/",
@@ -100,16 +104,10 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
     let LocatedStory { entry, file: story_file } = locate_story(&shelf, story);
     let live_file = story_file.filter(|story_file| !story_file.is_archived);
     let mut file = live_file.and_then(|story_file| read_file(&shelf, &story_file));
-    if let Some(file) = &mut file
-        && let Some(base_bytes) = (observed.read_base)(&file.path)
-    {
-        let base_story = story::read_story(&file.path, &String::from_utf8_lossy(&base_bytes));
-        file.files_before = base_story.files.iter().map(|listed| normalize_path(&listed.text)).collect();
-        // Only the user can say that what was owed is done: an agent may have ticked or removed it.
-        for action in base_story.links.operator_actions {
-            if !file.owed.contains(&action) {
-                file.owed.push(action);
-            }
+    if let Some(file) = &mut file {
+        match (observed.read_base)(&file.path) {
+            Some(base_bytes) => add_base_facts(file, &String::from_utf8_lossy(&base_bytes)),
+            None => file.naming_lines = list_naming_lines(&shelf, &file.path),
         }
     }
     let changed_tests = list_tests(observed.root, &observed.work);
@@ -127,6 +125,30 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
         merged_into: None,
         remarks: Vec::new(),
     }
+}
+
+/// Adds what the file said when the work began.
+fn add_base_facts(file: &mut StoryFileFacts, base_text: &str) {
+    let base_story = story::read_story(&file.path, base_text);
+    file.files_before = base_story.files.iter().map(|listed| normalize_path(&listed.text)).collect();
+    // Only the user can say that what was owed is done: an agent may have ticked or removed it.
+    for action in base_story.links.operator_actions {
+        if !file.owed.contains(&action) {
+            file.owed.push(action);
+        }
+    }
+}
+
+/// Lists the lines of a new story that may name files.
+fn list_naming_lines(shelf: &ProjectDirectory, path: &str) -> Vec<String> {
+    let story_text = shelf.read_file(path).ok().flatten().unwrap_or_default();
+    let may_name_file = |line: &&str| {
+        let is_inner =
+            |(index, _): (usize, &str)| index > 0 && line[index + 1..].starts_with(|c: char| c.is_alphanumeric());
+        line.contains('/') || line.match_indices('.').any(is_inner)
+    };
+    let lines = story_text.lines().map(str::trim).filter(may_name_file);
+    lines.map(|line| truncate_chars(line, MAX_LINE_CHARS)).take(MAX_NAMING_LINES).collect()
 }
 
 fn board_fact(entry: &BoardEntry) -> StageFact {
@@ -180,6 +202,7 @@ fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFi
         owed: parsed.links.operator_actions.clone(),
         files: parsed.files.iter().map(|file| normalize_path(&file.text)).collect(),
         files_before: Vec::new(),
+        naming_lines: Vec::new(),
     })
 }
 
@@ -256,7 +279,7 @@ fn list_tests(root: &Path, work: &WorkspaceState) -> Vec<String> {
         .collect()
 }
 
-fn is_test_name(path: &str) -> bool {
+pub(crate) fn is_test_name(path: &str) -> bool {
     let is_test_word = |word: &str| matches!(word, "test" | "tests" | "spec" | "specs" | "testing" | "e2e");
     let lower_path = path.to_lowercase();
     let has_extension = lower_path.rsplit('/').next().is_some_and(|name| name.contains('.'));

@@ -1,12 +1,15 @@
 //! Makes the check that a run makes after each session of a story, for a user who asks for it.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use tokio::sync::{mpsc::unbounded_channel, watch};
 use tribunal_core::{
-    development::checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    development::{
+        check_scripts::find_changed_scripts,
+        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+    },
     engine::{
-        ids::{Key, RunId},
+        ids::{CommitId, Key, RunId},
         kinds::RunOrder,
         plan::RunPlan,
     },
@@ -19,7 +22,9 @@ use tribunal_supervise::KeeperSetup;
 
 use super::{RunError, Runner, context_building::ProcessChannels};
 use crate::{
-    effects::{EffectContext, PerformedEffect, read_story, run_checks, run_checks_in_checkout},
+    effects::{
+        BaseCheck, PerformedEffect, ReplacedCheck, read_story, run_checks, run_checks_in_checkout, run_checks_of_base,
+    },
     engine::{
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateCallback},
@@ -33,6 +38,10 @@ pub struct StoryInspection {
     /// The run in whose workspace the work is. Without one the checks run in the checkout.
     pub run_id: Option<RunId>,
     pub checks: Vec<CheckSpec>,
+    /// The commit with which the work began: checks whose own scripts have changed since run with its scripts as well.
+    pub base: CommitId,
+    /// The files that have changed since, if the work is not in a workspace.
+    pub changed_paths: Vec<String>,
 }
 
 /// What was found out about the work on a story.
@@ -41,16 +50,18 @@ pub struct InspectedStory {
     /// What files and git say, if the work is in a workspace.
     pub facts: Option<Box<StoryFacts>>,
     pub checks: ChecksReport,
+    /// The checks whose scripts the work has changed, run with the scripts of the base.
+    pub base_checks: Vec<BaseCheck>,
 }
 
 impl Runner {
     /// Reads what files and git say about a story in the workspace of a run that waits, and runs the checks on its work. Returns `None`
     /// if the user ended the checks.
     pub async fn inspect_story(&self, inspection: StoryInspection) -> Result<Option<InspectedStory>, RunError> {
-        let StoryInspection { plan, run_id: workspace_run, checks } = inspection;
+        let StoryInspection { plan, run_id: workspace_run, checks, base, changed_paths } = inspection;
         let has_workspace = workspace_run.is_some();
         if !has_workspace && checks.is_empty() {
-            return Ok(Some(InspectedStory { facts: None, checks: ChecksReport::default() }));
+            return Ok(Some(InspectedStory { facts: None, checks: ChecksReport::default(), base_checks: Vec::new() }));
         }
         self.prepare_locks_dir()?;
         let own_id = || RunId::new(format!("verify-{}", std::process::id()));
@@ -78,30 +89,35 @@ impl Runner {
             },
             false => None,
         };
-        let place = has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) });
-        let checks = match self.run_until_stopped(context, place, checks, end_sender).await {
-            None => return Ok(None),
-            Some(ChecksOutcome::Ran(report)) => report,
-            Some(ChecksOutcome::Failed { fault }) => return Err(RunError::Inspection { fault }),
+        let changed_paths = match &facts {
+            Some(facts) => facts.work.changed.iter().map(|change| change.path.clone()).collect(),
+            None => changed_paths,
         };
-        Ok(Some(InspectedStory { facts, checks }))
-    }
-
-    async fn run_until_stopped(
-        &self,
-        context: Arc<EffectContext>,
-        place: Option<CheckPlace>,
-        checks: Vec<CheckSpec>,
-        end_sender: watch::Sender<bool>,
-    ) -> Option<ChecksOutcome> {
-        let running = async {
+        let place = has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) });
+        let replaced = list_changed_checks(&checks, &changed_paths);
+        let outcome = self.run_until_stopped(end_sender, async {
             let performed = match place {
-                Some(place) => run_checks(context, Key::new("verify"), RunChecks { place, checks }).await?,
+                Some(place) => run_checks(context.clone(), Key::new("verify"), RunChecks { place, checks }).await?,
                 None => run_checks_in_checkout(&context, &checks).await?,
             };
             let PerformedEffect { reply, .. } = performed;
-            Some(reply)
-        };
+            let base_checks = run_checks_of_base(&context, has_workspace, &base, replaced).await?;
+            Some((reply, base_checks))
+        });
+        match outcome.await {
+            None => Ok(None),
+            Some((ChecksOutcome::Ran(checks), Ok(base_checks))) => {
+                Ok(Some(InspectedStory { facts, checks, base_checks }))
+            }
+            Some((ChecksOutcome::Failed { fault }, _) | (_, Err(fault))) => Err(RunError::Inspection { fault }),
+        }
+    }
+
+    async fn run_until_stopped<T>(
+        &self,
+        end_sender: watch::Sender<bool>,
+        running: impl Future<Output = Option<T>>,
+    ) -> Option<T> {
         let mut running = std::pin::pin!(running);
         let mut stop = self.stop.clone();
         tokio::select! {
@@ -112,4 +128,14 @@ impl Runner {
         end_sender.send_replace(true);
         running.await
     }
+}
+
+/// Lists the checks whose own scripts are among the changed files.
+fn list_changed_checks(checks: &[CheckSpec], changed_paths: &[String]) -> Vec<ReplacedCheck> {
+    let with_scripts = checks.iter().map(|check| {
+        let changed_scripts = find_changed_scripts([&check.command].into_iter(), changed_paths);
+        let scripts = changed_scripts.into_iter().map(|changed| changed.path).collect();
+        ReplacedCheck { check: check.clone(), scripts }
+    });
+    with_scripts.filter(|replaced: &ReplacedCheck| !replaced.scripts.is_empty()).collect()
 }

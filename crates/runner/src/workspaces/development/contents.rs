@@ -62,6 +62,16 @@ struct TrackedFile {
 }
 
 impl StatusEntry {
+    /// Whether HEAD or the index has the file.
+    pub fn is_tracked(&self) -> bool {
+        self.tracked.is_some()
+    }
+
+    /// Whether the file differs from the index.
+    pub fn is_unstaged(&self) -> bool {
+        self.is_unstaged
+    }
+
     /// Whether this is a directory with a repository of its own.
     fn is_nested_repository(&self) -> bool {
         self.tracked.is_none() && self.path.ends_with(b"/")
@@ -103,7 +113,7 @@ struct TreeContents {
 }
 
 /// A sealed file that was changed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct BrokenSeal {
     pub path: Vec<u8>,
     /// What it is now; `None` if it is gone.
@@ -208,7 +218,7 @@ impl DevelopmentWorkspace {
     }
 
     /// Lists the files of the work that differ from the index or from HEAD.
-    fn read_status(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
+    pub(super) fn read_status(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
         let mut entries = self.read_visible_files(control_git)?;
         let left_out = self.find_formerly_ignored(&entries)?;
         entries.retain(|entry| entry.tracked.is_some() || !left_out.contains(&entry.path));
@@ -301,9 +311,13 @@ impl DevelopmentWorkspace {
 
     /// Puts the content of the work tree into the index of the next commit. Files that a hook added to that index stay in it.
     pub(super) fn update_commit_index(&self) -> Result<(), WorkspaceError> {
-        let commit_git = self.control_git().with_commit_index();
+        self.update_index(&self.control_git().with_commit_index())
+    }
+
+    /// Puts the content of the work tree into an index.
+    pub(super) fn update_index(&self, index_git: &ControlGit) -> Result<(), WorkspaceError> {
         let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
-        for entry in self.read_status(&commit_git)? {
+        for entry in self.read_status(index_git)? {
             if entry.is_unstaged && !entry.is_nested_repository() {
                 let is_written = is_own_content(&self.record.tree, &entry.path);
                 if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
@@ -312,11 +326,11 @@ impl DevelopmentWorkspace {
         // Removals come first: a file may be where a directory was, and the other way round.
         if !removed_paths.is_empty() {
             let arguments = ["update-index", "--force-remove", "-z", "--stdin"];
-            commit_git.run_with_input(arguments, Some(join_with_nul(&removed_paths)))?;
+            index_git.run_with_input(arguments, Some(join_with_nul(&removed_paths)))?;
         }
         if !written_paths.is_empty() {
             let arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            commit_git.run_with_input(arguments, Some(join_with_nul(&written_paths)))?;
+            index_git.run_with_input(arguments, Some(join_with_nul(&written_paths)))?;
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ pub(super) const WORK_BRANCH: &str = "refs/heads/work";
 const BASE_INDEX: &str = "index";
 /// The index of the last commit, or of the one that is being made.
 const COMMIT_INDEX: &str = "commit-index";
+/// The index of the content on which checks run.
+const CHECK_INDEX: &str = "check-index";
 
 #[derive(Clone, Debug)]
 pub(super) struct ControlGit {
@@ -38,6 +40,31 @@ impl ControlGit {
         ControlGit { index_name: COMMIT_INDEX, ..self.clone() }
     }
 
+    /// Returns the same directory for commands that use the index of the content on which checks run.
+    pub fn with_check_index(&self) -> ControlGit {
+        ControlGit { index_name: CHECK_INDEX, ..self.clone() }
+    }
+
+    /// Makes the index of the content on which checks run, from that of the base.
+    pub fn create_check_index(&self) -> Result<(), WorkspaceError> {
+        let check_git = self.with_check_index();
+        check_git.remove_index_lock();
+        let (base_index, check_index) = (self.git_dir.join(BASE_INDEX), check_git.index_file());
+        let copy_with_time = || {
+            fs::copy(&base_index, &check_index)?;
+            // Git reads a file that is as young as the index. With a later time, a file that was changed in the same second and to the
+            // same size would count as unchanged.
+            let modified = fs::metadata(&base_index)?.modified()?;
+            fs::File::options().write(true).open(&check_index)?.set_modified(modified)
+        };
+        copy_with_time().at_path(&check_index)
+    }
+
+    /// Removes the lock that a killed process has left. No other process can have it: only this run uses the directory.
+    pub fn remove_index_lock(&self) {
+        let _ = fs::remove_file(self.git_dir.join(format!("{}.lock", self.index_name)));
+    }
+
     pub fn index_file(&self) -> PathBuf {
         self.git_dir.join(self.index_name)
     }
@@ -45,10 +72,7 @@ impl ControlGit {
     /// Makes the index of the next commit: that of the base, which knows which files are unchanged.
     pub fn create_commit_index(&self) -> Result<(), WorkspaceError> {
         let (base_index, commit_index) = (self.git_dir.join(BASE_INDEX), self.git_dir.join(COMMIT_INDEX));
-        // A process that was killed may have left locks, and no other one can have them: only this run uses the directory.
-        for index_name in [BASE_INDEX, COMMIT_INDEX] {
-            let _ = fs::remove_file(self.git_dir.join(format!("{index_name}.lock")));
-        }
+        [self, &self.with_commit_index()].iter().for_each(|git| git.remove_index_lock());
         self.remember_unchanged_files()?;
         fs::copy(&base_index, &commit_index).at_path(&commit_index).map(drop)
     }

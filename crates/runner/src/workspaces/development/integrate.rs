@@ -24,6 +24,7 @@ use tribunal_core::{
 use super::{
     DevelopmentWorkspace, WorkspaceError,
     changed_scripts::find_changed_scripts,
+    concerns::WorkInspection,
     contents::{TreeDifference, parse_raw_diff, parse_status},
     control_git::GIT_TIMEOUT,
     file_component,
@@ -31,7 +32,10 @@ use super::{
     special_files::tree_path,
     user_repository::{UserRepository, command_error, find_filtered_paths, join_with_nul, run_checked},
 };
-use crate::git::{run_git, to_trimmed_text};
+use crate::{
+    git::{run_git, to_trimmed_text},
+    masking::Masker,
+};
 
 /// What git leaves in its directory while the user is in the middle of something, and how the user finishes that.
 const OPERATIONS: [(&str, &str, &str); 5] = [
@@ -51,6 +55,7 @@ struct BranchCheckout {
 pub(crate) fn integrate_work(
     workspace: &DevelopmentWorkspace,
     request: &Integrate,
+    masker: &Masker,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
     let Integrate { branch, expected, commit, .. } = request;
@@ -59,7 +64,10 @@ pub(crate) fn integrate_work(
     let Some(tip) = repository.find_commit(&branch_ref)? else {
         return match request.only_looks {
             true => Err(refuse_gone_branch(request)),
-            false => create_branch(&repository, request, &branch_ref),
+            false => {
+                let inspection = WorkInspection { repository: &repository, workspace, request, masker };
+                create_branch(&inspection, &branch_ref)
+            }
         };
     };
     if request.only_looks {
@@ -76,7 +84,8 @@ pub(crate) fn integrate_work(
         let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
         return Err(WorkspaceError::new_refusal(message));
     }
-    if let Some(stopped) = stop_at_changed_checks(&repository, request)? {
+    let inspection = WorkInspection { repository: &repository, workspace, request, masker };
+    if let Some(stopped) = stop_questionable_work(&inspection)? {
         return Ok(stopped);
     }
     let Some(checkout) = checkout else {
@@ -123,11 +132,13 @@ fn move_checkout(
     move_files(repository, checkout, expected, commit, MoveMode::Move)
 }
 
-/// Returns the outcome for work that changes what a check runs.
-fn stop_at_changed_checks(
-    repository: &UserRepository,
-    request: &Integrate,
-) -> Result<Option<IntegrateOutcome>, WorkspaceError> {
+/// Returns the outcome for work that must not land without a further look: it changes what a check runs, or is questionable.
+fn stop_questionable_work(inspection: &WorkInspection<'_>) -> Result<Option<IntegrateOutcome>, WorkspaceError> {
+    let WorkInspection { repository, request, .. } = *inspection;
+    let concerns = inspection.find_concerns()?;
+    if !concerns.is_empty() {
+        return Ok(Some(IntegrateOutcome::Questionable { concerns }));
+    }
     if request.unchanged_checks.is_empty() {
         return Ok(None);
     }
@@ -136,15 +147,12 @@ fn stop_at_changed_checks(
     Ok(if scripts.is_empty() { None } else { Some(IntegrateOutcome::ChecksChanged { scripts }) })
 }
 
-fn create_branch(
-    repository: &UserRepository,
-    request: &Integrate,
-    branch_ref: &str,
-) -> Result<IntegrateOutcome, WorkspaceError> {
+fn create_branch(inspection: &WorkInspection<'_>, branch_ref: &str) -> Result<IntegrateOutcome, WorkspaceError> {
+    let WorkInspection { repository, request, .. } = *inspection;
     if request.branch.created_at.is_none() {
         return Err(refuse_gone_branch(request));
     }
-    if let Some(stopped) = stop_at_changed_checks(repository, request)? {
+    if let Some(stopped) = stop_questionable_work(inspection)? {
         return Ok(stopped);
     }
     if repository.move_ref(branch_ref, &request.commit, None)? {

@@ -19,7 +19,9 @@
 
 pub(crate) mod agent_commits;
 mod changed_scripts;
+mod check_traces;
 pub(crate) mod commits;
+mod concerns;
 mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
@@ -61,6 +63,8 @@ use crate::{
     git::GitError,
     project::{Project, atomic_files},
 };
+pub(crate) use check_traces::{CheckTraces, WorkSnapshot};
+use contents::BrokenSeal;
 use control_git::ControlGit;
 pub(crate) use guarded_files::GuardedFiles;
 pub(crate) use parking::move_parked_work;

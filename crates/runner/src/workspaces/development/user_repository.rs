@@ -200,6 +200,11 @@ impl UserRepository {
         Ok(split_paths(&run_checked(command, None)?))
     }
 
+    /// Returns a command that reads objects.
+    pub fn object_command(&self) -> Command {
+        git_command(&self.project_root)
+    }
+
     /// Runs a query in the user's checkout.
     pub fn query<const N: usize>(&self, arguments: [&str; N]) -> Result<Vec<u8>, WorkspaceError> {
         let mut command = git_command(&self.project_root);

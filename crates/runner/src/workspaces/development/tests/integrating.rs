@@ -104,11 +104,12 @@ fn a_branch_that_is_not_checked_out_moves_alone_and_a_new_one_is_created() {
         expected: base,
         commit: commit.clone(),
         unchanged_checks: vec![],
+        gate: LandingGate::open(),
         mergeable: vec![],
         only_looks: false,
     };
     for _ in 0..2 {
-        let outcome = integrate_work(&workspace, &request).unwrap();
+        let outcome = integrate_work(&workspace, &request, &Masker::new([])).unwrap();
         assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: false });
         assert_eq!(project.tip("new/branch"), commit);
     }
@@ -134,6 +135,7 @@ fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
         expected: base.clone(),
         commit,
         unchanged_checks: vec![],
+        gate: LandingGate::open(),
         mergeable: vec![],
         only_looks: false,
     };
@@ -142,7 +144,7 @@ fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
     {
         let file = project.root().join(".git").join(path);
         write_file(&file, base.as_str());
-        let refusal = integrate_work(&workspace, &request).unwrap_err();
+        let refusal = integrate_work(&workspace, &request, &Masker::new([])).unwrap_err();
         let is_waiting = matches!(refusal, WorkspaceError::CheckoutNotReady { .. });
         assert_eq!(is_waiting, path != "index.lock", "the run waits for what the user has begun");
         let refusal = refusal.to_string();
@@ -153,7 +155,12 @@ fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
     // A rebase of the branch detaches HEAD, and would move the branch at its end.
     project.git(&["checkout", "-q", "--detach"]);
     write_file(&project.root().join(".git/rebase-merge/head-name"), "refs/heads/main\n");
-    assert!(integrate_work(&workspace, &request).unwrap_err().to_string().contains("a rebase is in progress"));
+    assert!(
+        integrate_work(&workspace, &request, &Masker::new([]))
+            .unwrap_err()
+            .to_string()
+            .contains("a rebase is in progress")
+    );
     assert_eq!(project.tip("main"), base);
 }
 
@@ -235,10 +242,11 @@ fn staged_files_are_in_the_way_only_if_the_work_does_not_have_them() {
         expected: base.clone(),
         commit: commit.clone(),
         unchanged_checks: Vec::new(),
+        gate: LandingGate::open(),
         mergeable: Vec::new(),
         only_looks: false,
     };
-    let refusal = integrate_work(&workspace, &request).unwrap_err();
+    let refusal = integrate_work(&workspace, &request, &Masker::new([])).unwrap_err();
     let expected_text = "files are staged in your checkout (b.txt); commit them, or unstage them with `git reset`";
     assert!(refusal.to_string().starts_with(expected_text), "{refusal}");
     assert_eq!(Fault::from(refusal).kind, FaultKind::CheckoutNotReady);
@@ -269,8 +277,9 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
             expected,
             commit,
             unchanged_checks,
+            gate: LandingGate::open(),
         };
-        integrate_work(&workspace, &request).unwrap()
+        integrate_work(&workspace, &request, &Masker::new([])).unwrap()
     };
     workspace.write("check.sh", "exit 0\n");
     workspace.write("web/package.json", &package("true", "1"));

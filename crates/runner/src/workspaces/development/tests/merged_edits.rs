@@ -128,6 +128,7 @@ fn the_board_goes_back_to_the_version_of_the_user_if_the_branch_does_not_move() 
             expected: base.clone(),
             commit: commit.clone(),
             unchanged_checks: vec![],
+            gate: LandingGate::open(),
             mergeable: MERGEABLE.map(String::from).to_vec(),
             only_looks: false,
         };

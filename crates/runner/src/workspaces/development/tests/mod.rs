@@ -1,7 +1,9 @@
 //! Workspaces for development of repositories in every state that git knows, with the real git.
 
 mod agent_commits;
+mod check_traces;
 mod committing;
+mod concerns;
 mod hostile_agents;
 mod integrating;
 mod merged_edits;
@@ -22,6 +24,7 @@ use tribunal_core::{
         check_scripts::ChangedScript,
         checks::CommandLine,
         commits::{CommittedWork, Integrate, IntegrateOutcome},
+        concerns::{LandingConcern, LandingGate},
         workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
     },
     engine::ids::{CommitId, RunId},
@@ -149,6 +152,12 @@ impl UserProject {
         self.create(DevelopmentPlace::InPlace, &main_branch()).unwrap().mark_complete().unwrap()
     }
 
+    /// Opens a new workspace in place of the last one.
+    fn open_again(&self) -> DevelopmentWorkspace {
+        super::close_workspace(&self.home(), &run_id(), "dev").unwrap();
+        self.open()
+    }
+
     fn reopen(&self) -> DevelopmentWorkspace {
         self.home().find_workspace(&run_id(), "dev").unwrap().unwrap()
     }
@@ -160,10 +169,11 @@ impl UserProject {
             expected: expected.clone(),
             commit: commit.clone(),
             unchanged_checks: Vec::new(),
+            gate: LandingGate::open(),
             mergeable: MERGEABLE.map(String::from).to_vec(),
             only_looks: false,
         };
-        integrate_work(workspace, &request).unwrap()
+        integrate_work(workspace, &request, &Masker::new([])).unwrap()
     }
 }
 

@@ -1,9 +1,7 @@
 //! `tribunal verify STORY`: makes the check that a run makes after a story was developed: from files and git, and with the checks.
 
-use std::io::Write;
+mod document;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tribunal_bmad::{keys::BoardKey, project_files::ProjectFiles, story};
 use tribunal_core::{
     development::{
@@ -23,7 +21,6 @@ use tribunal_core::{
     },
     text::truncate_chars,
 };
-use tribunal_report::escape_line;
 use tribunal_runner::{
     InspectedStory, Project, Runner, StoryInspection,
     git::heads,
@@ -41,12 +38,14 @@ use crate::{
     },
     runs::engine::RunEngine,
     settings::{ResolvedSettings, RunInputs, resolve_check_settings},
-    terminal::wrapped_output::wrapped_stdout,
     trust::{
         self,
         trust_item::{CommandPurpose, TrustItem},
     },
 };
+
+pub(crate) use document::VerifyDocument;
+use document::{VerifyCheck, describe_failed_base_check, describe_new_scripts, print_document};
 
 /// The most files that a reason names.
 const MAX_NAMED_FILES: usize = 5;
@@ -64,59 +63,6 @@ pub(crate) struct VerifyArguments {
     /// Leave the checks out: only files and git are looked at
     #[arg(long)]
     skip_checks: bool,
-}
-
-/// The document of `tribunal verify`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct VerifyDocument {
-    schema: &'static str,
-    story: String,
-    /// Whether files and git show that the story was developed.
-    verified: bool,
-    /// The state on the board, as it is written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sprint_status: Option<String>,
-    /// The status in the story's file, as it is written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    story_file_status: Option<String>,
-    /// Whether it is verified, and the board says done; without a board, the story's file.
-    done: bool,
-    /// What speaks against it, one line each.
-    reasons: Vec<String>,
-    /// What does not, but should be known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    remarks: Vec<String>,
-    /// The checks that ran on the work.
-    checks: Vec<VerifyCheck>,
-    /// The commit with which the work began.
-    base: String,
-    /// The commit of the story, if it has landed; otherwise the workspace of its run or the checkout was looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<String>,
-    /// The workspace that was looked at, if a run waits with the work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    workspace: Option<String>,
-}
-
-/// A check that ran on the work.
-#[derive(Debug, Serialize, JsonSchema)]
-struct VerifyCheck {
-    command: String,
-    passed: bool,
-    /// How it ended, with the last line that it printed if it failed.
-    detail: String,
-    elapsed_ms: u64,
-}
-
-impl From<&CheckResult> for VerifyCheck {
-    fn from(result: &CheckResult) -> VerifyCheck {
-        VerifyCheck {
-            command: result.command.to_string(),
-            passed: result.status.is_passed(),
-            detail: result.describe(),
-            elapsed_ms: result.elapsed_ms,
-        }
-    }
 }
 
 /// Where the work on a story is, and where it began.
@@ -177,8 +123,14 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
     let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());
     let said_stage = if name.board.is_some() { board_stage } else { file_status.and_then(|fact| fact.stage) };
     let failed_checks = inspected.checks.counting_failures().map(CheckResult::describe);
+    let failed_base_checks = inspected.base_checks.iter().filter_map(describe_failed_base_check);
     let problems = verdict.problems.iter().map(StoryProblem::describe);
-    let reasons: Vec<String> = problems.chain(range.critical_findings).chain(gone_files).chain(failed_checks).collect();
+    let reasons: Vec<String> = problems
+        .chain(range.critical_findings)
+        .chain(gone_files)
+        .chain(failed_checks)
+        .chain(failed_base_checks)
+        .collect();
     let is_verified = reasons.is_empty();
     let warned_checks = inspected.checks.list_warnings().map(CheckResult::describe);
     let waiting = range
@@ -199,19 +151,19 @@ pub(crate) fn run(arguments: &VerifyArguments, context: &CommandContext) -> Resu
             .remarks
             .into_iter()
             .chain(warned_checks)
+            .chain(inspected.base_checks.iter().filter_map(describe_new_scripts))
             .chain(check_remarks)
             .chain(unchecked)
             .chain(waiting)
             .collect(),
-        checks: inspected.checks.results.iter().map(VerifyCheck::from).collect(),
+        checks: VerifyCheck::list_checks(&inspected.checks, &inspected.base_checks),
         base: range.base,
         commit: range.commit,
         workspace: range.workspace.map(|workspace| workspace.path),
     };
-    if context.wants_json {
-        json_documents::print_document(&document)?;
-    } else {
-        print_document(&document)?;
+    match context.wants_json {
+        true => json_documents::print_document(&document)?,
+        false => print_document(&document)?,
     }
     Ok(if document.verified { 0 } else { EXIT_NEGATIVE })
 }
@@ -256,7 +208,10 @@ fn inspect_work(
         context.print_note(&format!("running {} in {place}", list_commands(&checks)))?;
     }
     let run_id = range.workspace.as_ref().map(|workspace| workspace.run_id.clone());
-    let inspection = StoryInspection { plan, run_id, checks };
+    let changed = heads::list_changes(project.root(), &range.base, range.commit.as_deref())?;
+    let changed_paths = changed.into_iter().map(|change| change.path).collect();
+    let base = CommitId::new(range.base.as_str());
+    let inspection = StoryInspection { plan, run_id, checks, base, changed_paths };
     let inspected = RunEngine::new(context, share)?
         .block_on_all(async |run_engine| run_engine.inspect_story(context, project.clone(), inspection).await)?;
     inspected.ok_or_else(|| {
@@ -430,36 +385,4 @@ fn read_facts(project: &Project, name: &StoryName, range: &StoryRange) -> Result
     let read_base = |path: &str| heads::read_file_at(project.root(), &range.base, path);
     let observed = ObservedTree { root: project.root(), work, read_base: &read_base, check_commands: &[] };
     Ok(story_facts::read_facts(name, observed))
-}
-
-fn print_document(document: &VerifyDocument) -> Result<(), UserError> {
-    let mut output = wrapped_stdout();
-    let verdict_text = match (document.done, document.verified) {
-        (true, _) => "verified, and done",
-        (false, true) => "verified",
-        (false, false) => "not verified",
-    };
-    writeln!(output, "{}: {verdict_text}", escape_line(&document.story))?;
-    let board_text = document.sprint_status.as_deref().unwrap_or("not on it");
-    writeln!(output, "  board       {}", escape_line(board_text))?;
-    let status_text = document.story_file_status.as_deref().unwrap_or("no status");
-    writeln!(output, "  story file  {}", escape_line(status_text))?;
-    let short = |commit: &str| commit.chars().take(8).collect::<String>();
-    match &document.commit {
-        Some(commit) => writeln!(output, "  changes     {}..{}", short(&document.base), short(commit))?,
-        None => {
-            let place = document.workspace.as_deref().unwrap_or("your checkout");
-            writeln!(output, "  changes     since {}, in {}", short(&document.base), escape_line(place))?;
-        }
-    }
-    for check in document.checks.iter().filter(|check| check.passed) {
-        writeln!(output, "  ✓ {}", escape_line(&check.detail))?;
-    }
-    for reason in &document.reasons {
-        writeln!(output, "  ✗ {}", escape_line(reason))?;
-    }
-    for remark in &document.remarks {
-        writeln!(output, "  ! {}", escape_line(remark))?;
-    }
-    Ok(())
 }

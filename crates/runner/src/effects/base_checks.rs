@@ -1,0 +1,143 @@
+//! Runs checks on the work with the scripts that it began with. Work that replaces the script of a check decides itself whether the check
+//! passes; what the old script says about the same work, it cannot decide.
+
+use std::{fs, io, sync::Arc};
+
+use serde_json::Value;
+use tribunal_core::{
+    development::checks::{CheckResult, CheckSpec},
+    engine::ids::{CommitId, Key},
+    story::order::WORKSPACE_NAME,
+    tasks::fault::Fault,
+};
+
+use super::{
+    EffectContext,
+    commands::{CommandFailure, run_check_command},
+    environment_fault,
+    land::run_file_work,
+};
+use crate::{
+    git::heads,
+    project::subject::{find_link_on_path, is_plain_path},
+    workspaces::{TaskWorkspace, WorkspaceSource},
+};
+
+/// A check that ran on the work with the scripts of the commit with which the work began.
+#[derive(Debug)]
+pub struct BaseCheck {
+    /// The scripts that the work has changed.
+    pub scripts: Vec<String>,
+    /// `None` if the base has none of them.
+    pub result: Option<CheckResult>,
+}
+
+/// A check whose own scripts the work has changed.
+#[derive(Debug)]
+pub(crate) struct ReplacedCheck {
+    pub check: CheckSpec,
+    pub scripts: Vec<String>,
+}
+
+/// Runs each check in a copy of the work that has the scripts of the base. Returns `None` if the user ended one of them.
+pub(crate) async fn run_checks_of_base(
+    context: &Arc<EffectContext>,
+    has_workspace: bool,
+    base: &CommitId,
+    replaced_checks: Vec<ReplacedCheck>,
+) -> Option<Result<Vec<BaseCheck>, Fault>> {
+    let mut base_checks = Vec::new();
+    for (number, ReplacedCheck { check, scripts }) in replaced_checks.into_iter().enumerate() {
+        let effect_key = Key::new(format!("verify/base-{}", number + 1));
+        let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
+        let (copy_context, copy, copied_scripts, base) =
+            (context.clone(), workspace.clone(), scripts.clone(), base.clone());
+        let prepared = run_file_work(move || {
+            create_copy(&copy_context, &copy, has_workspace)?;
+            put_base_scripts(&copy_context, &copy, &base, &copied_scripts)
+        });
+        let has_base_scripts = match prepared.await {
+            Ok(has_base_scripts) => has_base_scripts,
+            Err(cause) => {
+                let detail = format!("could not prepare a copy for `{}`: {cause}", check.command);
+                return Some(Err(environment_fault(detail)));
+            }
+        };
+        let mut result = None;
+        if has_base_scripts {
+            let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
+            match run_check_command(context, &check.command, workspace.tree_dir(), timeout_ms).await {
+                Ok(finished) => result = Some(finished.into_check_result(check.command.clone(), check.on_failure).0),
+                Err(CommandFailure::Stopped) => return None,
+                Err(CommandFailure::Lost(cause)) => {
+                    return Some(Err(environment_fault(format!("could not run `{}`: {cause}", check.command))));
+                }
+            }
+        }
+        base_checks.push(BaseCheck { scripts, result });
+        // Whether the cleanup succeeds does not matter: `gc` removes what is left.
+        let _ = run_file_work(move || workspace.remove()).await;
+    }
+    Some(Ok(base_checks))
+}
+
+/// Copies the work: that of the workspace, or the user's checkout.
+fn create_copy(context: &EffectContext, copy: &TaskWorkspace, has_workspace: bool) -> io::Result<()> {
+    let tree_root = match has_workspace {
+        true => {
+            let found = context.find_development_workspace(WORKSPACE_NAME);
+            let workspace = found.map_err(|fault| io::Error::other(fault.detail))?;
+            // Git is about to look at the tree.
+            workspace.distrust_agent_files().map_err(io::Error::other)?;
+            workspace.agent_dir()
+        }
+        false => context.project.root().to_path_buf(),
+    };
+    let source = WorkspaceSource {
+        project_root: &tree_root,
+        subject_files: &[],
+        stored_tree: None,
+        seed_paths: &context.seed_paths(),
+    };
+    copy.create(&source).map(drop)
+}
+
+/// Writes the scripts as the base has them. Returns whether it has one at all.
+fn put_base_scripts(
+    context: &EffectContext,
+    copy: &TaskWorkspace,
+    base: &CommitId,
+    scripts: &[String],
+) -> io::Result<bool> {
+    let tree_dir = copy.tree_dir();
+    let mut has_base_scripts = false;
+    for script in scripts {
+        // A link would lead out of the copy.
+        if !is_plain_path(script) || find_link_on_path(&tree_dir, script).is_some() {
+            continue;
+        }
+        let Some(base_bytes) = heads::read_file_at(context.project.root(), base.as_str(), script) else { continue };
+        let script_path = tree_dir.join(script);
+        let is_package = script == "package.json" || script.ends_with("/package.json");
+        let bytes = match is_package {
+            true => put_package_scripts(&base_bytes, fs::read(&script_path).ok()).unwrap_or(base_bytes),
+            false => base_bytes,
+        };
+        if let Some(directory) = script_path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        // The mode stays that of the file which is there.
+        fs::write(&script_path, bytes)?;
+        has_base_scripts = true;
+    }
+    Ok(has_base_scripts)
+}
+
+/// Puts the `scripts` of the base into the package of the work, whose dependencies the work needs.
+fn put_package_scripts(base_bytes: &[u8], work_bytes: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let base: Value = serde_json::from_slice(base_bytes).ok()?;
+    let mut work: Value = serde_json::from_slice(&work_bytes?).ok()?;
+    let scripts = base.get("scripts").cloned().unwrap_or_default();
+    work.as_object_mut()?.insert("scripts".to_string(), scripts);
+    serde_json::to_vec_pretty(&work).ok()
+}

@@ -1,0 +1,303 @@
+//! Keeps checks from changing the work. A check runs code that agents have written, after the rules and reviewers have looked at the
+//! files: what it changes would land without anyone having seen it.
+//!
+//! Before checks run, the content is staged in an index of its own. After each check every file is compared with that index, and what
+//! differs is put back. A file counts as unchanged only if its inode, size and time of change are the same, which a program cannot forge;
+//! all others are read. The index stays on the disk while checks run: a process that ends in between leaves it, and the next checks in
+//! the workspace begin with what it says.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::engine::ids::CommitId;
+
+use super::{
+    BrokenSeal, DevelopmentWorkspace, WithPath, WorkspaceError,
+    contents::is_own_content,
+    control_git::ControlGit,
+    create_private_dir,
+    special_files::tree_path,
+    tree_files::has_real_parents,
+    user_repository::{join_with_nul, split_paths},
+};
+use crate::{
+    landing::parked_files::move_to_parked,
+    project::{Project, atomic_files},
+    workspaces::file_stamps::{CLOCK_STEP_NS, FileStamp},
+};
+
+/// The file that says for which work the index of the checks is.
+const MARK_FILE: &str = "checks.json";
+/// The directory beside a clone with files that were there after interrupted checks.
+const KEPT_DIR: &str = "after-checks";
+
+/// The work for which an index of checks was made. After a rebase or a commit the index means nothing.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct CheckMark {
+    base: CommitId,
+    tip: CommitId,
+}
+
+/// The content of a workspace before checks run.
+#[derive(Debug)]
+pub(crate) struct WorkSnapshot {
+    workspace: DevelopmentWorkspace,
+    files: Vec<SnapshotFile>,
+    broken_seals: Vec<BrokenSeal>,
+    /// When the content was staged.
+    taken_at_ns: i64,
+    /// Files that checks have made so far. They are removed at the end: a later check may need what an earlier one has built.
+    made_paths: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct SnapshotFile {
+    path: Vec<u8>,
+    /// Mode and object, as git lists them.
+    index_entry: Vec<u8>,
+    stamp: Option<FileStamp>,
+}
+
+/// What one check has left in the work.
+#[derive(Debug, Default)]
+pub(crate) struct CheckTraces {
+    /// Files of the work that it changed or deleted. They are as they were before.
+    pub changed: Vec<String>,
+    /// Files that it made where git would commit them.
+    pub made: Vec<String>,
+    /// Where versions of the user's checkout are that were replaced.
+    pub parked: Vec<String>,
+}
+
+impl DevelopmentWorkspace {
+    /// Stages the content before checks run. What checks of an earlier process had changed is put back first; the files are returned.
+    pub fn begin_checks(self) -> Result<(WorkSnapshot, CheckTraces), WorkspaceError> {
+        let left = self.undo_interrupted_checks()?;
+        let check_git = self.control_git().with_check_index();
+        let mark = self.check_mark()?;
+        self.control_git().create_check_index()?;
+        self.update_index(&check_git)?;
+        let mark_path = self.directory.join(MARK_FILE);
+        let mark_text = serde_json::to_vec(&mark).map_err(io::Error::other).at_path(&mark_path)?;
+        atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)?;
+        let snapshot = WorkSnapshot {
+            broken_seals: self.find_broken_seals(),
+            files: read_index(&check_git)?,
+            taken_at_ns: current_time_ns(),
+            made_paths: Vec::new(),
+            workspace: self,
+        };
+        Ok((snapshot, left))
+    }
+
+    fn check_mark(&self) -> Result<CheckMark, WorkspaceError> {
+        Ok(CheckMark { base: self.record.base.clone(), tip: self.control_git().read_tip()? })
+    }
+
+    /// Puts the files back that checks had changed when their process ended.
+    fn undo_interrupted_checks(&self) -> Result<CheckTraces, WorkspaceError> {
+        let mark_path = self.directory.join(MARK_FILE);
+        let Ok(mark_text) = fs::read(&mark_path) else { return Ok(CheckTraces::default()) };
+        let is_same_work = serde_json::from_slice::<CheckMark>(&mark_text).ok() == Some(self.check_mark()?);
+        let check_git = self.control_git().with_check_index();
+        if !is_same_work || !check_git.index_file().is_file() {
+            return Ok(CheckTraces::default());
+        }
+        check_git.remove_index_lock();
+        let files = read_index(&check_git)?;
+        let broken_seals = self.find_broken_seals();
+        let mut snapshot = WorkSnapshot {
+            workspace: self.clone(),
+            files,
+            broken_seals,
+            taken_at_ns: i64::MIN,
+            made_paths: Vec::new(),
+        };
+        // Nothing of these files may get lost: the user may have worked here meanwhile.
+        let mut traces = snapshot.take_traces(KeepReplaced::Always)?;
+        traces.parked.extend(snapshot.remove_made(KeepReplaced::Always)?);
+        Ok(traces)
+    }
+}
+
+/// Whether a version that is replaced is kept in the user's project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeepReplaced {
+    Always,
+    /// Only in the user's checkout, where the user may have edited a file while the check ran.
+    InCheckout,
+}
+
+impl WorkSnapshot {
+    /// Compares the work with what it was, and puts back what a check has changed.
+    pub fn restore_changes(&mut self) -> Result<CheckTraces, WorkspaceError> {
+        self.take_traces(KeepReplaced::InCheckout)
+    }
+
+    /// Removes the files that checks have made, after the last one. Returns where they are kept, if they are.
+    pub fn finish(mut self) -> Result<Vec<String>, WorkspaceError> {
+        let parked = self.remove_made(KeepReplaced::InCheckout)?;
+        let mark_path = self.workspace.directory.join(MARK_FILE);
+        fs::remove_file(&mark_path).at_path(&mark_path)?;
+        Ok(parked)
+    }
+
+    fn take_traces(&mut self, keep: KeepReplaced) -> Result<CheckTraces, WorkspaceError> {
+        let check_git = self.workspace.control_git().with_check_index();
+        self.forget_stamps(&check_git)?;
+        let mut traces = CheckTraces::default();
+        let mut changed_paths = Vec::new();
+        for entry in self.workspace.read_status(&check_git)? {
+            if entry.is_tracked() && entry.is_unstaged() {
+                changed_paths.push(entry.path);
+            } else if !entry.is_tracked() && !self.made_paths.contains(&entry.path) {
+                traces.made.push(self.workspace.shown_path(&entry.path));
+                self.made_paths.push(entry.path);
+            }
+        }
+        traces.parked.extend(self.clear_parents(&changed_paths, keep)?);
+        for path in &changed_paths {
+            traces.parked.extend(self.clear_place(path, keep)?);
+        }
+        if !changed_paths.is_empty() {
+            let arguments = ["checkout-index", "-f", "-q", "-z", "--stdin"];
+            check_git.run_with_input(arguments, Some(join_with_nul(&changed_paths)))?;
+            self.require_restored(&check_git)?;
+        }
+        traces.changed = changed_paths.iter().map(|path| self.workspace.shown_path(path)).collect();
+        traces.changed.extend(self.list_newly_broken_seals());
+        Ok(traces)
+    }
+
+    /// Has git read every file again that may have changed since the content was staged.
+    fn forget_stamps(&mut self, check_git: &ControlGit) -> Result<(), WorkspaceError> {
+        let settled_ns = self.taken_at_ns.saturating_sub(CLOCK_STEP_NS);
+        let tree = &self.workspace.record.tree;
+        let is_unsettled = |file: &&SnapshotFile| {
+            let stamp = read_stamp(tree, &file.path);
+            stamp != file.stamp || !stamp.is_some_and(|stamp| stamp.is_older_than(settled_ns))
+        };
+        let unsettled: Vec<&SnapshotFile> = self.files.iter().filter(is_unsettled).collect();
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        // An entry that is written in this way knows nothing of the file, so that git has to compare the contents.
+        let entries: Vec<Vec<u8>> =
+            unsettled.iter().map(|file| [file.index_entry.as_slice(), b"\t", &file.path].concat()).collect();
+        check_git.run_with_input(["update-index", "-z", "--index-info"], Some(join_with_nul(&entries))).map(drop)
+    }
+
+    /// Puts aside what a check made where a directory of the work was. Returns where it is kept, if it is.
+    fn clear_parents(&mut self, paths: &[Vec<u8>], keep: KeepReplaced) -> Result<Vec<String>, WorkspaceError> {
+        let is_parent = |made: &Vec<u8>| {
+            paths.iter().any(|path| path.strip_prefix(made.as_slice()).is_some_and(|rest| rest.starts_with(b"/")))
+        };
+        let (parents, others) = std::mem::take(&mut self.made_paths).into_iter().partition(is_parent);
+        self.made_paths = parents;
+        let parked = self.remove_made(keep);
+        self.made_paths = others;
+        parked
+    }
+
+    /// Makes room for a file that is put back. Returns where the version that is there now is kept, if it is.
+    fn clear_place(&self, path: &[u8], keep: KeepReplaced) -> Result<Option<String>, WorkspaceError> {
+        let tree = &self.workspace.record.tree;
+        let full_path = tree_path(tree, path);
+        // What lies behind a link is not part of the work; git removes the link.
+        if !has_real_parents(tree, path) || fs::symlink_metadata(&full_path).is_err() {
+            return Ok(None);
+        }
+        self.put_aside(&full_path, path, keep)
+    }
+
+    fn remove_made(&mut self, keep: KeepReplaced) -> Result<Vec<String>, WorkspaceError> {
+        let mut parked = Vec::new();
+        for path in std::mem::take(&mut self.made_paths) {
+            let tree = &self.workspace.record.tree;
+            let plain_path = path.strip_suffix(b"/").unwrap_or(&path);
+            let full_path = tree_path(tree, plain_path);
+            // A later check may have removed it again, or it is where a file was put back.
+            if has_real_parents(tree, plain_path) && fs::symlink_metadata(&full_path).is_ok() {
+                parked.extend(self.put_aside(&full_path, plain_path, keep)?);
+            }
+        }
+        Ok(parked)
+    }
+
+    /// Moves what is at a path to where the user finds it, or removes it.
+    fn put_aside(&self, full_path: &Path, path: &[u8], keep: KeepReplaced) -> Result<Option<String>, WorkspaceError> {
+        let record = &self.workspace.record;
+        if self.workspace.is_in_place() {
+            let project = Project::from_root(&record.project_root);
+            let parked = move_to_parked(&project, &record.run, &self.workspace.shown_path(path)).at_path(full_path)?;
+            return Ok(Some(parked.display().to_string()));
+        }
+        if keep == KeepReplaced::Always {
+            let kept_path = self.choose_kept_path(full_path)?;
+            fs::rename(full_path, &kept_path).at_path(full_path)?;
+            return Ok(Some(kept_path.display().to_string()));
+        }
+        let is_directory = fs::symlink_metadata(full_path).at_path(full_path)?.is_dir();
+        if is_directory { fs::remove_dir_all(full_path) } else { fs::remove_file(full_path) }.at_path(full_path)?;
+        Ok(None)
+    }
+
+    /// Returns a path beside the clone that nothing has yet. Other directories may be on another disk.
+    fn choose_kept_path(&self, full_path: &Path) -> Result<PathBuf, WorkspaceError> {
+        let kept_dir = self.workspace.directory.join(KEPT_DIR);
+        create_private_dir(&kept_dir)?;
+        let file_name = full_path.file_name().unwrap_or_default().to_string_lossy();
+        let candidates = (1_u64..).map(|number| kept_dir.join(format!("{number}-{file_name}")));
+        let free = candidates.into_iter().find(|path| fs::symlink_metadata(path).is_err());
+        Ok(free.unwrap_or_else(|| kept_dir.join("last")))
+    }
+
+    /// Refuses to go on if a file is not what it was: what would land is not known.
+    fn require_restored(&mut self, check_git: &ControlGit) -> Result<(), WorkspaceError> {
+        self.forget_stamps(check_git)?;
+        let entries = self.workspace.read_status(check_git)?;
+        match entries.iter().find(|entry| entry.is_tracked() && entry.is_unstaged()) {
+            None => Ok(()),
+            Some(entry) => Err(WorkspaceError::new_refusal(format!(
+                "a check changed {}, which could not be put back",
+                self.workspace.shown_path(&entry.path)
+            ))),
+        }
+    }
+
+    /// Lists sealed files that were changed since. Git cannot put them back, and a commit refuses them.
+    fn list_newly_broken_seals(&self) -> Vec<String> {
+        let broken_now = self.workspace.find_broken_seals().into_iter();
+        let is_new = |seal: &BrokenSeal| !self.broken_seals.contains(seal);
+        broken_now.filter(is_new).map(|seal| self.workspace.shown_path(&seal.path)).collect()
+    }
+}
+
+/// Lists the files of an index, with their stamps.
+fn read_index(check_git: &ControlGit) -> Result<Vec<SnapshotFile>, WorkspaceError> {
+    let listing = split_paths(&check_git.run(["ls-files", "-s", "-z"])?);
+    let files = listing.into_iter().filter_map(|line| {
+        // The form is: MODE OBJECT STAGE<tab>PATH
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        let path = line[tab + 1..].to_vec();
+        let stamp = read_stamp(&check_git.work_tree, &path);
+        Some(SnapshotFile { index_entry: line[..tab].to_vec(), stamp, path })
+    });
+    Ok(files.collect())
+}
+
+fn read_stamp(tree: &Path, path: &[u8]) -> Option<FileStamp> {
+    if !is_own_content(tree, path) {
+        return None;
+    }
+    fs::symlink_metadata(tree_path(tree, path)).ok().map(|metadata| FileStamp::from_metadata(&metadata))
+}
+
+fn current_time_ns() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
+}

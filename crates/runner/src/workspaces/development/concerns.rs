@@ -1,0 +1,285 @@
+//! Finds what is questionable about work that is about to land, from the commits alone: lost files, added secrets, deleted tests, and
+//! what its story has lost. [`tribunal_core::development::concerns`] says what follows from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use tribunal_bmad::story::{self, Story, StoryTask};
+use tribunal_core::{
+    development::{
+        commits::Integrate,
+        concerns::{LandingConcern, find_removed, names_path},
+        workspace::PathChange,
+    },
+    engine::ids::CommitId,
+};
+
+use super::{
+    DevelopmentWorkspace, WorkspaceError,
+    contents::TreeDifference,
+    integrate::list_changes,
+    user_repository::{UserRepository, run_checked, split_paths},
+};
+use crate::{
+    masking::Masker,
+    project::{story_facts::is_test_name, subject::is_plain_path},
+};
+
+/// Longer files are not searched for secrets: they are data.
+const MAX_SEARCHED_BYTES: u64 = 1 << 20;
+/// So many bytes are read at once.
+const MAX_BATCH_BYTES: u64 = 16 << 20;
+/// The longest story or plan that is read.
+const MAX_NAMING_BYTES: u64 = 4 << 20;
+/// What git writes as the mode of a file: other modes are links and submodules.
+const FILE_MODES: [&str; 2] = ["100644", "100755"];
+
+/// Work that is about to land.
+pub(super) struct WorkInspection<'a> {
+    pub repository: &'a UserRepository,
+    pub workspace: &'a DevelopmentWorkspace,
+    pub request: &'a Integrate,
+    pub masker: &'a Masker,
+}
+
+impl WorkInspection<'_> {
+    /// Lists what is questionable and was not accepted.
+    pub fn find_concerns(&self) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let Integrate { gate, expected, commit, .. } = self.request;
+        if gate.is_open {
+            return Ok(Vec::new());
+        }
+        let changes = list_changes(self.repository, expected, commit)?;
+        let base_story = gate.story.as_deref().and_then(|path| self.read_base_story(path));
+        let mut concerns = self.find_lost_files(&changes, base_story.as_deref())?;
+        concerns.extend(self.find_secrets(&changes)?);
+        if let (Some(path), Some(base_text)) = (gate.story.as_deref(), base_story.as_deref()) {
+            concerns.extend(self.find_story_losses(path, base_text));
+        }
+        concerns.retain(|concern| !gate.accepted.contains(concern));
+        Ok(concerns)
+    }
+
+    /// Finds deleted files. One whose content is elsewhere now has moved.
+    fn find_lost_files(
+        &self,
+        changes: &[TreeDifference],
+        base_story: Option<&str>,
+    ) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let is_deleted = |change: &&TreeDifference| {
+            change.change == PathChange::Deleted && !self.workspace.record.is_own_file(&change.path)
+        };
+        let deleted: Vec<&TreeDifference> = changes.iter().filter(is_deleted).collect();
+        if deleted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let moved = self.list_moved_files()?;
+        let gate = &self.request.gate;
+        let mut naming_texts = vec![gate.naming_text.clone()];
+        naming_texts.extend(base_story.map(String::from));
+        naming_texts.extend(gate.naming_files.iter().filter_map(|path| self.read_base_story(path)));
+        let lost = deleted.into_iter().filter(|change| !moved.contains(&change.path)).filter_map(|change| {
+            let path = self.workspace.shown_path(&change.path);
+            let is_named = naming_texts.iter().any(|text| names_path(text, &path));
+            match (is_named, is_test_name(&path)) {
+                (false, _) => Some(LandingConcern::LostFile { path }),
+                (true, true) => Some(LandingConcern::DeletedTest { path }),
+                (true, false) => None,
+            }
+        });
+        Ok(lost.collect())
+    }
+
+    /// Lists the old paths of files that the work has renamed.
+    fn list_moved_files(&self) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+        let Integrate { expected, commit, .. } = self.request;
+        let (old, new) = (expected.as_str(), commit.as_str());
+        let arguments = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", old, new];
+        let output = self.repository.query(arguments)?;
+        // The form is: R087<nul>old path<nul>new path<nul>
+        let words = split_paths(&output);
+        Ok(words.chunks_exact(3).map(|words| words[1].clone()).collect())
+    }
+
+    /// Finds secrets in changed files, and in what earlier commits of the work have of them.
+    fn find_secrets(&self, changes: &[TreeDifference]) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let is_file = |mode: &str| FILE_MODES.contains(&mode);
+        let mut new_objects: BTreeMap<String, SearchedFile> = BTreeMap::new();
+        for change in changes.iter().filter(|change| is_file(&change.file_mode)) {
+            let path = self.workspace.shown_path(&change.path);
+            new_objects.insert(change.object_id.clone(), SearchedFile { path, is_past: false });
+        }
+        for (object_id, path) in self.list_past_objects()? {
+            let path = self.workspace.shown_path(&path);
+            new_objects.entry(object_id).or_insert(SearchedFile { path, is_past: true });
+        }
+        let old_objects: BTreeSet<String> = changes
+            .iter()
+            .filter(|change| is_file(&change.old_mode))
+            .map(|change| change.old_object_id.clone())
+            .collect();
+        new_objects.retain(|object_id, _| !old_objects.contains(object_id));
+        let mut suspicious = Vec::new();
+        self.read_texts(new_objects.keys(), &mut |object_id, text| {
+            // Most files have none; only then the old texts are worth reading.
+            if !self.masker.find_added_kinds(std::iter::empty(), text).is_empty() {
+                suspicious.push((object_id.to_string(), text.to_string()));
+            }
+        })?;
+        if suspicious.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut old_texts = Vec::new();
+        self.read_texts(old_objects.iter(), &mut |_, text| old_texts.push(text.to_string()))?;
+        let mut concerns = Vec::new();
+        for (object_id, text) in suspicious {
+            let Some(file) = new_objects.get(&object_id) else { continue };
+            for kind in self.masker.find_added_kinds(old_texts.iter().map(String::as_str), &text) {
+                let (path, kind) = (file.path.clone(), kind.to_string());
+                concerns.push(LandingConcern::AddedSecret { path, kind, only_in_history: file.is_past });
+            }
+        }
+        Ok(concerns)
+    }
+
+    /// Lists the files that commits of the work have, besides those of the last one.
+    fn list_past_objects(&self) -> Result<Vec<(String, Vec<u8>)>, WorkspaceError> {
+        let Integrate { expected, commit, .. } = self.request;
+        let range = format!("{expected}..{commit}");
+        let commit_count = self.repository.query_text(["rev-list", "--count", &range])?;
+        if commit_count == "1" {
+            return Ok(Vec::new());
+        }
+        let commits = self.repository.query_text(["rev-list", &range])?;
+        let mut objects = Vec::new();
+        for past_commit in commits.lines().map(CommitId::new).filter(|past_commit| past_commit != commit) {
+            let changes = list_changes(self.repository, expected, &past_commit)?;
+            let files = changes.into_iter().filter(|change| FILE_MODES.contains(&change.file_mode.as_str()));
+            objects.extend(files.map(|change| (change.object_id, change.path)));
+        }
+        Ok(objects)
+    }
+
+    /// Reads the texts of objects. What is long or no text is left out.
+    fn read_texts<'o>(
+        &self,
+        object_ids: impl Iterator<Item = &'o String>,
+        take_text: &mut dyn FnMut(&str, &str),
+    ) -> Result<(), WorkspaceError> {
+        let listed: String = object_ids.map(|object_id| format!("{object_id}\n")).collect();
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let mut sizes_command = self.repository.object_command();
+        sizes_command.args(["cat-file", "--batch-check=%(objectname) %(objectsize)"]);
+        let sizes = run_checked(sizes_command, Some(listed.into_bytes()))?;
+        let sizes_text = String::from_utf8_lossy(&sizes).into_owned();
+        let short_objects = sizes_text.lines().filter_map(|line| {
+            let (object_id, size) = line.split_once(' ')?;
+            let size = size.parse::<u64>().ok().filter(|size| *size <= MAX_SEARCHED_BYTES)?;
+            Some((object_id, size))
+        });
+        let (mut batch, mut batch_bytes) = (String::new(), 0);
+        for (object_id, size) in short_objects {
+            if batch_bytes + size > MAX_BATCH_BYTES {
+                self.read_batch(std::mem::take(&mut batch), take_text)?;
+                batch_bytes = 0;
+            }
+            batch.push_str(&format!("{object_id}\n"));
+            batch_bytes += size;
+        }
+        self.read_batch(batch, take_text)
+    }
+
+    fn read_batch(&self, listed: String, take_text: &mut dyn FnMut(&str, &str)) -> Result<(), WorkspaceError> {
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let mut command = self.repository.object_command();
+        command.args(["cat-file", "--batch=%(objectname) %(objectsize)"]);
+        let output = run_checked(command, Some(listed.into_bytes()))?;
+        let mut rest = output.as_slice();
+        // The form is: OBJECT SIZE<newline>CONTENT<newline>
+        while let Some(line_end) = rest.iter().position(|byte| *byte == b'\n') {
+            let header = String::from_utf8_lossy(&rest[..line_end]).into_owned();
+            let Some((object_id, size)) = header.split_once(' ') else { break };
+            let Some(size) = size.parse::<usize>().ok().filter(|size| line_end + 1 + size <= rest.len()) else { break };
+            let content = &rest[line_end + 1..line_end + 1 + size];
+            if let Some(text) = std::str::from_utf8(content).ok().filter(|_| !content.contains(&0)) {
+                take_text(object_id, text);
+            }
+            rest = rest.get(line_end + 1 + size + 1..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Finds the criteria and tasks that the story had on the branch and does not have in the work.
+    fn find_story_losses(&self, path: &str, base_text: &str) -> Vec<LandingConcern> {
+        // A file that is gone is a lost file.
+        let Some(work_text) = self.read_work_story(path) else { return Vec::new() };
+        let (base, work) = (story::read_story(path, base_text), story::read_story(path, &work_text));
+        let criteria =
+            |story: &Story| -> Vec<String> { story.criteria.iter().map(|criterion| criterion.text.clone()).collect() };
+        let tasks = |story: &Story| {
+            let mut texts = Vec::new();
+            collect_texts(&story.tasks, &mut texts);
+            texts
+        };
+        let removed_criteria = find_removed_texts(&criteria(&base), &criteria(&work)).into_iter();
+        let removed_tasks = find_removed_texts(&tasks(&base), &tasks(&work)).into_iter();
+        removed_criteria
+            .map(|text| LandingConcern::RemovedCriterion { text: self.masker.mask(&text).into_owned() })
+            .chain(removed_tasks.map(|text| LandingConcern::RemovedTask { text: self.masker.mask(&text).into_owned() }))
+            .collect()
+    }
+
+    /// Reads a file of the project as the branch has it. One that git ignores is read in the user's checkout, where no agent writes.
+    fn read_base_story(&self, path: &str) -> Option<String> {
+        self.read_blob(&self.request.expected, path).or_else(|| match self.workspace.is_in_place() {
+            true => None,
+            false => read_plain_file(&self.workspace.record.project_root, path),
+        })
+    }
+
+    fn read_work_story(&self, path: &str) -> Option<String> {
+        let read_ignored = || read_plain_file(&self.workspace.agent_dir(), path);
+        self.read_blob(&self.request.commit, path).or_else(read_ignored)
+    }
+
+    fn read_blob(&self, commit: &CommitId, path: &str) -> Option<String> {
+        let object_name = format!("{commit}:{}{path}", self.workspace.record.prefix);
+        let bytes = self.repository.query(["cat-file", "blob", &object_name]).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+/// A file in which secrets are searched.
+struct SearchedFile {
+    path: String,
+    /// Whether only an earlier commit of the work has this content.
+    is_past: bool,
+}
+
+fn find_removed_texts(before: &[String], after: &[String]) -> Vec<String> {
+    let after: Vec<&str> = after.iter().map(String::as_str).collect();
+    find_removed(before.iter().map(String::as_str), &after)
+}
+
+fn collect_texts(tasks: &[StoryTask], texts: &mut Vec<String>) {
+    for task in tasks {
+        texts.push(task.text.clone());
+        collect_texts(&task.subtasks, texts);
+    }
+}
+
+fn read_plain_file(directory: &std::path::Path, path: &str) -> Option<String> {
+    if !is_plain_path(path) {
+        return None;
+    }
+    let file_path = directory.join(path);
+    let is_short = |metadata: &fs::Metadata| metadata.is_file() && metadata.len() <= MAX_NAMING_BYTES;
+    fs::symlink_metadata(&file_path).ok().filter(is_short)?;
+    fs::read_to_string(&file_path).ok()
+}

@@ -1,0 +1,101 @@
+//! What checks change in the work is named and put back, however they hide it.
+
+use super::*;
+use crate::workspaces::development::{CheckTraces, WorkSnapshot};
+
+fn begin(workspace: &DevelopmentWorkspace) -> WorkSnapshot {
+    let (snapshot, left) = workspace.clone().begin_checks().unwrap();
+    assert!(left.changed.is_empty() && left.made.is_empty(), "{left:?}");
+    snapshot
+}
+
+/// Runs a line for a shell in the workspace, as a check does, and returns what it left.
+fn check(workspace: &DevelopmentWorkspace, snapshot: &mut WorkSnapshot, shell_line: &str) -> CheckTraces {
+    let status = Command::new("sh").args(["-c", shell_line]).current_dir(workspace.agent_dir()).status().unwrap();
+    assert!(status.success(), "{shell_line}");
+    snapshot.restore_changes().unwrap()
+}
+
+fn project_with_work() -> (UserProject, DevelopmentWorkspace) {
+    let project =
+        UserProject::with_files(&[("src/a.sh", "echo a\n"), ("tests/a.sh", "true\n"), (".gitignore", "out/\n")]);
+    let workspace = project.open();
+    workspace.write("src/a.sh", "echo b\n");
+    workspace.write("src/new.sh", "echo new\n");
+    (project, workspace)
+}
+
+#[test]
+fn every_change_of_the_work_is_put_back() {
+    let (_project, workspace) = project_with_work();
+    let state = workspace.state();
+    for (shell_line, expected) in [
+        ("echo evil > src/a.sh", vec!["src/a.sh"]),
+        ("echo evil >> src/new.sh; rm tests/a.sh", vec!["src/new.sh", "tests/a.sh"]),
+        ("chmod +x src/a.sh", vec!["src/a.sh"]),
+        ("rm -r src; echo evil > src", vec!["src/a.sh", "src/new.sh"]),
+        ("rm src/a.sh; mkdir src/a.sh; echo evil > src/a.sh/x", vec!["src/a.sh"]),
+        ("mv src elsewhere; ln -s elsewhere src", vec!["src/a.sh", "src/new.sh"]),
+        ("rm src/a.sh; ln -s /etc/passwd src/a.sh", vec!["src/a.sh"]),
+        ("echo 'src/' > .gitignore; rm src/new.sh", vec![".gitignore", "src/new.sh"]),
+        // The same size, the same name, the old time.
+        ("cp -p src/a.sh keep; printf 'echo c\\n' > src/a.sh; touch -r keep src/a.sh; rm keep", vec!["src/a.sh"]),
+    ] {
+        let mut snapshot = begin(&workspace);
+        let traces = check(&workspace, &mut snapshot, shell_line);
+        assert_eq!(traces.changed, expected, "{shell_line}");
+        snapshot.finish().unwrap();
+        assert_eq!(workspace.state(), state, "{shell_line}");
+        assert_eq!(workspace.read("src/a.sh"), "echo b\n", "{shell_line}");
+    }
+}
+
+#[test]
+fn what_checks_make_stays_until_the_last_one_and_ignored_files_stay_for_good() {
+    let (_project, workspace) = project_with_work();
+    let mut snapshot = begin(&workspace);
+    let traces =
+        check(&workspace, &mut snapshot, "mkdir -p out cov; echo x > out/cache; echo y > cov/report; echo z > x.log");
+    assert_eq!((traces.changed.len(), traces.made), (0, vec!["cov/report".to_string(), "x.log".to_string()]));
+    let traces = check(&workspace, &mut snapshot, "test -f cov/report && echo more > y.log");
+    assert_eq!(traces.made, ["y.log"]);
+    assert_eq!(snapshot.finish().unwrap(), Vec::<String>::new());
+    let left: Vec<bool> =
+        ["cov/report", "x.log", "y.log", "out/cache"].map(|path| workspace.agent_dir().join(path).exists()).to_vec();
+    assert_eq!(left, [false, false, false, true]);
+}
+
+#[test]
+fn a_process_that_ends_during_checks_leaves_nothing_of_them_in_the_work() {
+    let (project, workspace) = project_with_work();
+    let state = workspace.state();
+    let snapshot = begin(&workspace);
+    workspace.write("src/a.sh", "echo evil\n");
+    workspace.write("made.txt", "x\n");
+    // The process is killed here.
+    drop(snapshot);
+    let (snapshot, left) = project.reopen().begin_checks().unwrap();
+    assert_eq!((left.changed, left.made), (vec!["src/a.sh".to_string()], vec!["made.txt".to_string()]));
+    assert_eq!(left.parked.len(), 2, "nothing gets lost: {:?}", left.parked);
+    assert_eq!(fs::read_to_string(&left.parked[0]).unwrap(), "echo evil\n");
+    snapshot.finish().unwrap();
+    assert_eq!(workspace.state(), state);
+    // After checks that ended, the work may go on.
+    workspace.write("src/a.sh", "echo c\n");
+    begin(&workspace).finish().unwrap();
+    assert_eq!(workspace.read("src/a.sh"), "echo c\n");
+}
+
+#[test]
+fn in_the_checkout_what_is_replaced_is_kept() {
+    let project = UserProject::with_files(&[("a.txt", "one\n")]);
+    let workspace = project.open_in_place();
+    workspace.write("a.txt", "two\n");
+    let mut snapshot = begin(&workspace);
+    let traces = check(&workspace, &mut snapshot, "echo three > a.txt; echo mine > notes.txt");
+    assert_eq!((traces.changed, traces.made), (vec!["a.txt".to_string()], vec!["notes.txt".to_string()]));
+    assert_eq!(project.read(&traces.parked[0]), "three\n");
+    let parked = snapshot.finish().unwrap();
+    assert_eq!((project.read(&parked[0]).as_str(), project.read("a.txt").as_str()), ("mine\n", "two\n"));
+    assert!(!project.root().join("notes.txt").exists());
+}
