@@ -8,6 +8,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -27,13 +28,18 @@ use super::{
 use crate::{
     landing::parked_files::move_to_parked,
     project::{Project, atomic_files},
-    workspaces::file_stamps::{CLOCK_STEP_NS, FileStamp},
+    workspaces::{
+        TaskWorkspace,
+        file_stamps::{CLOCK_STEP_NS, FileStamp},
+    },
 };
 
 /// The file that says for which work the index of the checks is.
 const MARK_FILE: &str = "checks.json";
 /// The directory beside a clone with files that were there after interrupted checks.
 const KEPT_DIR: &str = "after-checks";
+/// The mode of a directory that its owner can list, enter and change.
+const OWNER_ACCESS: u32 = 0o700;
 
 /// The work for which an index of checks was made. After a rebase or a commit the index means nothing.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +154,9 @@ impl WorkSnapshot {
 
     fn take_traces(&mut self, keep: KeepReplaced) -> Result<CheckTraces, WorkspaceError> {
         let check_git = self.workspace.control_git().with_check_index();
+        // Neither git nor we could look into a directory that is closed, or write there.
+        let tree = &self.workspace.record.tree;
+        self.files.iter().for_each(|file| open_parents(tree, &file.path));
         self.forget_stamps(&check_git)?;
         let mut traces = CheckTraces::default();
         let mut changed_paths = Vec::new();
@@ -231,6 +240,7 @@ impl WorkSnapshot {
     /// Moves what is at a path to where the user finds it, or removes it.
     fn put_aside(&self, full_path: &Path, path: &[u8], keep: KeepReplaced) -> Result<Option<String>, WorkspaceError> {
         let record = &self.workspace.record;
+        open_parents(&record.tree, path);
         if self.workspace.is_in_place() {
             let project = Project::from_root(&record.project_root);
             let parked = move_to_parked(&project, &record.run, &self.workspace.shown_path(path)).at_path(full_path)?;
@@ -242,8 +252,11 @@ impl WorkSnapshot {
             return Ok(Some(kept_path.display().to_string()));
         }
         let is_directory = fs::symlink_metadata(full_path).at_path(full_path)?.is_dir();
-        if is_directory { fs::remove_dir_all(full_path) } else { fs::remove_file(full_path) }.at_path(full_path)?;
-        Ok(None)
+        let removed = match is_directory {
+            true => TaskWorkspace::from_directory(full_path.to_path_buf()).remove(),
+            false => fs::remove_file(full_path),
+        };
+        removed.at_path(full_path).map(|()| None)
     }
 
     /// Returns a path beside the clone that nothing has yet. Other directories may be on another disk.
@@ -274,6 +287,23 @@ impl WorkSnapshot {
         let broken_now = self.workspace.find_broken_seals().into_iter();
         let is_new = |seal: &BrokenSeal| !self.broken_seals.contains(seal);
         broken_now.filter(is_new).map(|seal| self.workspace.shown_path(&seal.path)).collect()
+    }
+}
+
+/// Makes the directories above a path accessible for their owner. What lies behind a link stays as it is, and so does a directory that
+/// is the property of another user: what then fails says so.
+fn open_parents(tree: &Path, path: &[u8]) {
+    let full_path = tree_path(tree, path);
+    let parents: Vec<&Path> = full_path.ancestors().skip(1).take_while(|directory| *directory != tree).collect();
+    for directory in parents.into_iter().rev() {
+        let Ok(metadata) = fs::symlink_metadata(directory) else { return };
+        if !metadata.is_dir() {
+            return;
+        }
+        let mode = metadata.permissions().mode();
+        if mode & OWNER_ACCESS != OWNER_ACCESS {
+            let _ = fs::set_permissions(directory, fs::Permissions::from_mode(mode | OWNER_ACCESS));
+        }
     }
 }
 

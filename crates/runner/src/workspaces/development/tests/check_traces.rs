@@ -37,6 +37,8 @@ fn every_change_of_the_work_is_put_back() {
         ("rm src/a.sh; mkdir src/a.sh; echo evil > src/a.sh/x", vec!["src/a.sh"]),
         ("mv src elsewhere; ln -s elsewhere src", vec!["src/a.sh", "src/new.sh"]),
         ("rm src/a.sh; ln -s /etc/passwd src/a.sh", vec!["src/a.sh"]),
+        ("mkdir -p shut; echo evil > shut/x; echo evil > src/a.sh; chmod 0500 shut src", vec!["src/a.sh"]),
+        ("echo evil > src/a.sh; chmod 0 src/a.sh; chmod 0 src", vec!["src/a.sh"]),
         ("echo 'src/' > .gitignore; rm src/new.sh", vec![".gitignore", "src/new.sh"]),
         // The same size, the same name, the old time.
         ("cp -p src/a.sh keep; printf 'echo c\\n' > src/a.sh; touch -r keep src/a.sh; rm keep", vec!["src/a.sh"]),
