@@ -254,6 +254,35 @@ fn deleted_tests_and_criteria_are_a_question_and_a_line_in_the_report() {
 }
 
 #[test]
+fn verify_runs_a_check_that_became_a_link_as_it_was() {
+    let sandbox = story_sandbox(
+        "develop\necho broken >> src/sift.sh\necho true > src/ok.sh\nrm check.sh\nln -s src/ok.sh check.sh\n",
+    );
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]), 3);
+    let verified = sandbox.run_tribunal(&["verify", "1-2"]);
+    assert_exit(&verified, 3);
+    let said = join_lines(&verified.stdout);
+    assert!(said.contains("src/sift.sh") && said.contains("(with check.sh as before the work)"), "{said}");
+    assert!(!said.contains("src/ok.sh:"), "the old script is not written through the link: {said}");
+}
+
+/// A directory that a check has closed hides neither what it rewrote nor what the work has.
+#[test]
+fn a_check_that_closes_a_directory_hides_nothing() {
+    let closing_test = "printf '# AC1, AC2\\necho evil > src/sift.sh; chmod 0 src\\n' > tests/sift_test.sh\n";
+    let sandbox = story_sandbox(&format!("develop\n{closing_test}"));
+    sandbox.write_file("check.sh", TEST_RUNNER);
+    commit_all(&sandbox, "Run all tests");
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    assert!(
+        join_lines(&output.stderr).contains("changed files of the work: src/sift.sh (put back)"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
 fn verify_runs_a_replaced_check_as_it_was_and_says_both() {
     let sandbox = story_sandbox("develop\necho 'broken' >> src/sift.sh\necho true > check.sh\n");
     let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]);

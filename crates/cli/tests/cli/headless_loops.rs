@@ -309,6 +309,7 @@ fn the_run_that_advised_to_reset_the_breaker_goes_on_after_that() {
     assert_exit(&sandbox.run_tribunal(&["breaker", "reset"]), 0);
     assert_eq!(read_entries(&sandbox, &run_id).len(), entry_count, "nothing is written into its journal");
     assert_exit(&sandbox.run_tribunal(&["resume", &run_id]), 0);
+    assert_eq!(sandbox.run_json(&["decisions"])["decisions"].as_array().unwrap().len(), 0, "the question is withdrawn");
     open_breaker();
     assert_exit(&answer_and_resume(&sandbox, "more"), 0);
     open_breaker();

@@ -199,14 +199,27 @@ pub fn names_path(text: &str, path: &str) -> bool {
     })
 }
 
-/// Finds the texts of the first list that the second one does not have. What was added to a text, and how it is formatted, makes no
-/// difference.
-pub fn find_removed<'t>(before: impl Iterator<Item = &'t str>, after: &[&str]) -> Vec<String> {
+/// Whether a text stays the same if something is added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Additions {
+    /// Agents write notes behind tasks.
+    Accepted,
+    /// "Not required: …" turns a criterion into its opposite.
+    Refused,
+}
+
+/// Finds the texts of the first list that the second one does not have. How a text is formatted makes no difference, unless it is struck
+/// out.
+pub fn find_removed<'t>(before: impl Iterator<Item = &'t str>, after: &[&str], additions: Additions) -> Vec<String> {
     let after: Vec<String> = after.iter().map(|text| normalize_text(text)).collect();
     before
         .filter(|text| {
             let normalized = normalize_text(text);
-            !normalized.is_empty() && !after.iter().any(|later| later.contains(normalized.as_str()))
+            let is_kept = |later: &String| match additions {
+                Additions::Accepted => later.contains(normalized.as_str()),
+                Additions::Refused => *later == normalized,
+            };
+            !normalized.is_empty() && !after.iter().any(is_kept)
         })
         .map(String::from)
         .collect()
@@ -214,7 +227,8 @@ pub fn find_removed<'t>(before: impl Iterator<Item = &'t str>, after: &[&str]) -
 
 /// Leaves only the words of a text.
 fn normalize_text(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let marked = text.replace("~~", " struck ");
+    let plain: String = marked.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     plain.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -251,9 +265,18 @@ mod tests {
 
     #[test]
     fn a_text_stays_if_it_is_ticked_reformatted_or_extended() {
-        let after = ["**Bran** is removed.", "Flour is kept (see notes)"];
-        assert_eq!(find_removed(["Bran is removed", "Flour is kept."].into_iter(), &after), Vec::<String>::new());
-        assert_eq!(find_removed(["Flour is kept dry"].into_iter(), &after), vec!["Flour is kept dry"]);
+        let after = ["**Bran** is removed.", "Flour is kept (see notes)", "~~Sacks are tied.~~"];
+        let find = |text: &'static str, additions| find_removed([text].into_iter(), &after, additions);
+        assert_eq!(find("Bran is removed", Additions::Refused), Vec::<String>::new());
+        assert_eq!(find("Flour is kept.", Additions::Accepted), Vec::<String>::new());
+        for (text, additions) in [
+            ("Flour is kept.", Additions::Refused),
+            ("Flour is kept dry", Additions::Accepted),
+            ("Sacks are tied.", Additions::Refused),
+            ("Sacks are tied today", Additions::Accepted),
+        ] {
+            assert_eq!(find(text, additions), vec![text]);
+        }
     }
 
     #[test]

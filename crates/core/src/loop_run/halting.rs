@@ -60,7 +60,7 @@ pub(super) async fn halt_loop(
     Ok(())
 }
 
-fn is_about_halt(topic: &DecisionTopic) -> bool {
+pub(super) fn is_about_halt(topic: &DecisionTopic) -> bool {
     matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopHalted)))
 }
 

@@ -10,7 +10,7 @@ use crate::{
         breaker_gate::{note_breaker, pass_breaker},
         completion::{CompletionClaim, find_claim},
         event::{IterationReport, LoopEvent},
-        landing,
+        halting, landing,
         loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
         prompt, review_pass,
         state::{LoopStage, LoopState},
@@ -41,6 +41,8 @@ pub(super) async fn run_iteration(
     if let Some(ending) = pass_breaker(host, state, stage_key).await? {
         return Ok(StageEnd::Halted(ending));
     }
+    // The limit was raised, or the breaker was reset: the loop continues without an answer.
+    state.dialog.withdraw_decisions(host.host, "the loop could continue without an answer", halting::is_about_halt);
     let outcome = ask_agent(host, state, stage_key).await?;
     let report = match outcome.last_content() {
         Some(AnswerContent::Turn(report)) => Some((**report).clone()),

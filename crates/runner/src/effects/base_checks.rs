@@ -1,7 +1,7 @@
 //! Runs checks on the work with the scripts that it began with. Work that replaces the script of a check decides itself whether the check
 //! passes; what the old script says about the same work, it cannot decide.
 
-use std::{fs, io, sync::Arc};
+use std::{fs, io, os::unix::fs::PermissionsExt, sync::Arc};
 
 use serde_json::Value;
 use tribunal_core::{
@@ -50,11 +50,11 @@ pub(crate) async fn run_checks_of_base(
     for (number, ReplacedCheck { check, scripts }) in replaced_checks.into_iter().enumerate() {
         let effect_key = Key::new(format!("verify/base-{}", number + 1));
         let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
-        let (copy_context, copy, copied_scripts, base) =
-            (context.clone(), workspace.clone(), scripts.clone(), base.clone());
+        let (copy_context, copy, base) = (context.clone(), workspace.clone(), base.clone());
+        let replaced = ReplacedCheck { check: check.clone(), scripts: scripts.clone() };
         let prepared = run_file_work(move || {
             create_copy(&copy_context, &copy, has_workspace)?;
-            put_base_scripts(&copy_context, &copy, &base, &copied_scripts)
+            put_base_scripts(&copy_context, &copy, &base, &replaced)
         });
         let has_base_scripts = match prepared.await {
             Ok(has_base_scripts) => has_base_scripts,
@@ -102,35 +102,44 @@ fn create_copy(context: &EffectContext, copy: &TaskWorkspace, has_workspace: boo
     copy.create(&source).map(drop)
 }
 
-/// Writes the scripts as the base has them. Returns whether it has one at all.
+/// Writes the scripts as the base has them, and removes those that it does not have: one of them may take the place of another that the
+/// tool would use. Returns whether the check has a script to run.
 fn put_base_scripts(
     context: &EffectContext,
     copy: &TaskWorkspace,
     base: &CommitId,
-    scripts: &[String],
+    replaced: &ReplacedCheck,
 ) -> io::Result<bool> {
     let tree_dir = copy.tree_dir();
-    let mut has_base_scripts = false;
-    for script in scripts {
+    for script in &replaced.scripts {
+        let directory = script.rsplit_once('/').map_or("", |(directory, _)| directory);
         // A link would lead out of the copy.
-        if !is_plain_path(script) || find_link_on_path(&tree_dir, script).is_some() {
+        if !is_plain_path(script) || find_link_on_path(&tree_dir, directory).is_some() {
             continue;
         }
-        let Some(base_bytes) = heads::read_file_at(context.project.root(), base.as_str(), script) else { continue };
         let script_path = tree_dir.join(script);
+        let base_bytes = heads::read_file_at(context.project.root(), base.as_str(), script);
+        let work_bytes = fs::read(&script_path).ok();
+        match fs::remove_file(&script_path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            _ => {}
+        }
+        let Some(base_bytes) = base_bytes else { continue };
         let is_package = script == "package.json" || script.ends_with("/package.json");
         let bytes = match is_package {
-            true => put_package_scripts(&base_bytes, fs::read(&script_path).ok()).unwrap_or(base_bytes),
+            true => put_package_scripts(&base_bytes, work_bytes).unwrap_or(base_bytes),
             false => base_bytes,
         };
         if let Some(directory) = script_path.parent() {
             fs::create_dir_all(directory)?;
         }
-        // The mode stays that of the file which is there.
         fs::write(&script_path, bytes)?;
-        has_base_scripts = true;
+        // A script that is run by its path has to be executable, and any other one may be.
+        fs::set_permissions(&script_path, fs::Permissions::from_mode(0o755))?;
     }
-    Ok(has_base_scripts)
+    let candidates = replaced.check.command.list_scripts();
+    Ok(candidates.iter().any(|script| tree_dir.join(&script.path_end).is_file())
+        || replaced.scripts.iter().any(|script| tree_dir.join(script).is_file()))
 }
 
 /// Puts the `scripts` of the base into the package of the work, whose dependencies the work needs.

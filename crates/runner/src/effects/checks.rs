@@ -129,7 +129,8 @@ impl WorkGuard {
         }
         let paths: Vec<String> = left.changed.into_iter().chain(left.made).collect();
         self.remarks.push(format!(
-            "checks were interrupted and had changed {}; the work is as it was before them, and what was there is kept: {}",
+            "checks were interrupted, and these files have changed since they began: {}; they are as before, and what was there is \
+             kept: {}",
             name_files(&paths),
             name_files(&left.parked)
         ));
@@ -144,13 +145,17 @@ impl WorkGuard {
         if traces.changed.is_empty() {
             return Ok(());
         }
+        let changed = format!("{} (put back)\n", name_files(&traces.changed));
         if result.status.is_passed() {
             result.status = CheckStatus::ChangedWork;
+            if !result.output.is_empty() && !result.output.ends_with('\n') {
+                result.output.push('\n');
+            }
+            result.output.push_str(&changed);
+        } else {
+            // Its own last line says why it failed.
+            result.output = format!("it also changed files of the work: {changed}{}", result.output);
         }
-        if !result.output.is_empty() && !result.output.ends_with('\n') {
-            result.output.push('\n');
-        }
-        result.output.push_str(&format!("{} (put back)\n", name_files(&traces.changed)));
         if !traces.parked.is_empty() {
             let remark = "what was there after the check is kept, in case the changes were yours";
             self.remarks.push(format!("{}: {remark}: {}", result.describe(), name_files(&traces.parked)));

@@ -7,8 +7,10 @@
 //! the workspace begin with what it says.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -18,12 +20,14 @@ use tribunal_core::engine::ids::CommitId;
 
 use super::{
     BrokenSeal, DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::is_own_content,
+    contents::{StatusEntry, is_own_content},
     control_git::ControlGit,
     create_private_dir,
+    ignore_rules::{IGNORE_FILE, is_ignore_file},
+    integrate::list_changes,
     special_files::tree_path,
     tree_files::has_real_parents,
-    user_repository::{join_with_nul, split_paths},
+    user_repository::{UserRepository, join_with_nul, run_checked, split_paths},
 };
 use crate::{
     landing::parked_files::move_to_parked,
@@ -58,6 +62,11 @@ pub(crate) struct WorkSnapshot {
     taken_at_ns: i64,
     /// Files that checks have made so far. They are removed at the end: a later check may need what an earlier one has built.
     made_paths: Vec<Vec<u8>>,
+    /// Repositories of their own in the work, which are never part of it.
+    nested_repositories: Vec<Vec<u8>>,
+    /// The ignore files in directories of the work that git itself ignores, with their contents: no index has them, and they decide
+    /// what is committed.
+    ignore_files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -86,15 +95,18 @@ impl DevelopmentWorkspace {
         let check_git = self.control_git().with_check_index();
         let mark = self.check_mark()?;
         self.control_git().create_check_index()?;
-        self.update_index(&check_git)?;
+        let nested_repositories = self.update_index(&check_git)?;
         let mark_path = self.directory.join(MARK_FILE);
         let mark_text = serde_json::to_vec(&mark).map_err(io::Error::other).at_path(&mark_path)?;
         atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)?;
+        let files = read_index(&check_git)?;
         let snapshot = WorkSnapshot {
             broken_seals: self.find_broken_seals(),
-            files: read_index(&check_git)?,
+            ignore_files: read_ignore_files(&self.record.tree, &files),
+            files,
             taken_at_ns: current_time_ns(),
             made_paths: Vec::new(),
+            nested_repositories,
             workspace: self,
         };
         Ok((snapshot, left))
@@ -115,13 +127,15 @@ impl DevelopmentWorkspace {
         }
         check_git.remove_index_lock();
         let files = read_index(&check_git)?;
-        let broken_seals = self.find_broken_seals();
         let mut snapshot = WorkSnapshot {
             workspace: self.clone(),
+            broken_seals: self.find_broken_seals(),
+            // Which of them were there before is not known any more.
+            ignore_files: read_ignore_files(&self.record.tree, &files),
             files,
-            broken_seals,
             taken_at_ns: i64::MIN,
             made_paths: Vec::new(),
+            nested_repositories: Vec::new(),
         };
         // Nothing of these files may get lost: the user may have worked here meanwhile.
         let mut traces = snapshot.take_traces(KeepReplaced::Always)?;
@@ -158,12 +172,17 @@ impl WorkSnapshot {
         let tree = &self.workspace.record.tree;
         self.files.iter().for_each(|file| open_parents(tree, &file.path));
         self.forget_stamps(&check_git)?;
-        let mut traces = CheckTraces::default();
+        let mut traces = CheckTraces { made: self.restore_ignore_files()?, ..CheckTraces::default() };
+        let users_paths = self.list_paths_of_user()?;
         let mut changed_paths = Vec::new();
         for entry in self.workspace.read_status(&check_git)? {
+            let is_known = self.made_paths.contains(&entry.path) || self.nested_repositories.contains(&entry.path);
+            if users_paths.contains(&entry.path) {
+                continue;
+            }
             if entry.is_tracked() && entry.is_unstaged() {
                 changed_paths.push(entry.path);
-            } else if !entry.is_tracked() && !self.made_paths.contains(&entry.path) {
+            } else if !entry.is_tracked() && !is_known {
                 traces.made.push(self.workspace.shown_path(&entry.path));
                 self.made_paths.push(entry.path);
             }
@@ -180,6 +199,47 @@ impl WorkSnapshot {
         traces.changed = changed_paths.iter().map(|path| self.workspace.shown_path(path)).collect();
         traces.changed.extend(self.list_newly_broken_seals());
         Ok(traces)
+    }
+
+    /// Lists the files that the user has committed in the checkout since the work began and that are as in that commit. They are the
+    /// user's, and the work is rebased onto them later.
+    fn list_paths_of_user(&self) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+        let record = &self.workspace.record;
+        if !self.workspace.is_in_place() {
+            return Ok(BTreeSet::new());
+        }
+        let repository = UserRepository::open_around(&record.project_root)?;
+        let Some(head) = repository.find_commit("HEAD")?.filter(|head| *head != record.base) else {
+            return Ok(BTreeSet::new());
+        };
+        let mut paths: BTreeSet<Vec<u8>> =
+            list_changes(&repository, &record.base, &head)?.into_iter().map(|change| change.path).collect();
+        let mut differing = repository.checkout_command(&repository.layout.work_tree_top);
+        differing.args(["diff-index", "--name-only", "-z", "HEAD"]);
+        for path in split_paths(&run_checked(differing, None)?) {
+            paths.remove(&path);
+        }
+        Ok(paths)
+    }
+
+    /// Puts ignore files back that no index has, and removes new ones: a file that ignores itself would hide what a check makes, and what
+    /// is new in the work. Returns those that were changed or removed.
+    fn restore_ignore_files(&self) -> Result<Vec<String>, WorkspaceError> {
+        let tree = &self.workspace.record.tree;
+        let mut restored = Vec::new();
+        for (path, bytes) in read_ignore_files(tree, &self.files) {
+            match self.ignore_files.get(&path) {
+                Some(old_bytes) if *old_bytes == bytes => continue,
+                Some(old_bytes) => fs::write(&path, old_bytes).at_path(&path)?,
+                None => fs::remove_file(&path).at_path(&path)?,
+            }
+            let relative_path = path.strip_prefix(tree).unwrap_or(&path);
+            restored.push(self.workspace.shown_path(relative_path.as_os_str().as_bytes()));
+        }
+        for (path, old_bytes) in self.ignore_files.iter().filter(|(path, _)| fs::symlink_metadata(path).is_err()) {
+            fs::write(path, old_bytes).at_path(path)?;
+        }
+        Ok(restored)
     }
 
     /// Has git read every file again that may have changed since the content was staged.
@@ -273,7 +333,10 @@ impl WorkSnapshot {
     fn require_restored(&mut self, check_git: &ControlGit) -> Result<(), WorkspaceError> {
         self.forget_stamps(check_git)?;
         let entries = self.workspace.read_status(check_git)?;
-        match entries.iter().find(|entry| entry.is_tracked() && entry.is_unstaged()) {
+        let users_paths = self.list_paths_of_user()?;
+        let is_changed =
+            |entry: &&StatusEntry| entry.is_tracked() && entry.is_unstaged() && !users_paths.contains(&entry.path);
+        match entries.iter().find(is_changed) {
             None => Ok(()),
             Some(entry) => Err(WorkspaceError::new_refusal(format!(
                 "a check changed {}, which could not be put back",
@@ -288,6 +351,33 @@ impl WorkSnapshot {
         let is_new = |seal: &BrokenSeal| !self.broken_seals.contains(seal);
         broken_now.filter(is_new).map(|seal| self.workspace.shown_path(&seal.path)).collect()
     }
+}
+
+/// Reads the ignore files in the directories of these files that are not among them.
+fn read_ignore_files(tree: &Path, files: &[SnapshotFile]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut directories = BTreeSet::from([tree.to_path_buf()]);
+    let mut staged_files = BTreeSet::new();
+    for file in files {
+        let full_path = tree_path(tree, &file.path);
+        let parents = full_path.ancestors().skip(1).take_while(|directory| *directory != tree);
+        for directory in parents {
+            // All directories above it are there as well.
+            if !directories.insert(directory.to_path_buf()) {
+                break;
+            }
+        }
+        if is_ignore_file(&file.path) {
+            staged_files.insert(full_path);
+        }
+    }
+    let candidates = directories.into_iter().map(|directory| directory.join(OsStr::from_bytes(IGNORE_FILE)));
+    // Git follows no link here either, and what lies behind one is not part of the work.
+    let is_own_file = |path: &PathBuf| {
+        let relative_path = path.strip_prefix(tree).unwrap_or(path).as_os_str().as_bytes();
+        is_own_content(tree, relative_path) && !path.is_symlink()
+    };
+    let others = candidates.filter(|path| !staged_files.contains(path)).filter(is_own_file);
+    others.filter_map(|path| fs::read(&path).ok().map(|bytes| (path, bytes))).collect()
 }
 
 /// Makes the directories above a path accessible for their owner. What lies behind a link stays as it is, and so does a directory that

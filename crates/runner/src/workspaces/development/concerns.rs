@@ -10,7 +10,7 @@ use tribunal_bmad::story::{self, Story, StoryTask};
 use tribunal_core::{
     development::{
         commits::Integrate,
-        concerns::{LandingConcern, find_removed, names_path},
+        concerns::{Additions, LandingConcern, find_removed, names_path},
         workspace::PathChange,
     },
     engine::ids::CommitId,
@@ -33,8 +33,8 @@ const MAX_SEARCHED_BYTES: u64 = 1 << 20;
 const MAX_BATCH_BYTES: u64 = 16 << 20;
 /// The longest story or plan that is read.
 const MAX_NAMING_BYTES: u64 = 4 << 20;
-/// What git writes as the mode of a file: other modes are links and submodules.
-const FILE_MODES: [&str; 2] = ["100644", "100755"];
+/// What git writes as the mode of a file or a link, whose content is its target; other modes are submodules.
+const FILE_MODES: [&str; 3] = ["100644", "100755", "120000"];
 
 /// Work that is about to land.
 pub(super) struct WorkInspection<'a> {
@@ -80,8 +80,13 @@ impl WorkInspection<'_> {
         let mut naming_texts = vec![gate.naming_text.clone()];
         naming_texts.extend(base_story.map(String::from));
         naming_texts.extend(gate.naming_files.iter().filter_map(|path| self.read_base_story(path)));
-        let lost = deleted.into_iter().filter(|change| !moved.contains(&change.path)).filter_map(|change| {
+        let lost = deleted.into_iter().filter_map(|change| {
             let path = self.workspace.shown_path(&change.path);
+            if let Some(new_path) = moved.get(&change.path) {
+                // A test that no runner finds any more is gone.
+                let is_hidden = is_test_name(&path) && !is_test_name(&self.workspace.shown_path(new_path));
+                return is_hidden.then_some(LandingConcern::DeletedTest { path });
+            }
             let is_named = naming_texts.iter().any(|text| names_path(text, &path));
             match (is_named, is_test_name(&path)) {
                 (false, _) => Some(LandingConcern::LostFile { path }),
@@ -92,15 +97,15 @@ impl WorkInspection<'_> {
         Ok(lost.collect())
     }
 
-    /// Lists the old paths of files that the work has renamed.
-    fn list_moved_files(&self) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    /// Lists the files that the work has renamed, with their new paths.
+    fn list_moved_files(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, WorkspaceError> {
         let Integrate { expected, commit, .. } = self.request;
         let (old, new) = (expected.as_str(), commit.as_str());
         let arguments = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", old, new];
         let output = self.repository.query(arguments)?;
         // The form is: R087<nul>old path<nul>new path<nul>
         let words = split_paths(&output);
-        Ok(words.chunks_exact(3).map(|words| words[1].clone()).collect())
+        Ok(words.chunks_exact(3).map(|words| (words[1].clone(), words[2].clone())).collect())
     }
 
     /// Finds secrets in changed files, and in what earlier commits of the work have of them.
@@ -121,6 +126,7 @@ impl WorkInspection<'_> {
             .map(|change| change.old_object_id.clone())
             .collect();
         new_objects.retain(|object_id, _| !old_objects.contains(object_id));
+        let mut concerns = self.find_secret_names(changes);
         let mut suspicious = Vec::new();
         self.read_texts(new_objects.keys(), &mut |object_id, text| {
             // Most files have none; only then the old texts are worth reading.
@@ -129,11 +135,10 @@ impl WorkInspection<'_> {
             }
         })?;
         if suspicious.is_empty() {
-            return Ok(Vec::new());
+            return Ok(concerns);
         }
         let mut old_texts = Vec::new();
         self.read_texts(old_objects.iter(), &mut |_, text| old_texts.push(text.to_string()))?;
-        let mut concerns = Vec::new();
         for (object_id, text) in suspicious {
             let Some(file) = new_objects.get(&object_id) else { continue };
             for kind in self.masker.find_added_kinds(old_texts.iter().map(String::as_str), &text) {
@@ -142,6 +147,18 @@ impl WorkInspection<'_> {
             }
         }
         Ok(concerns)
+    }
+
+    /// Finds secrets in the names of new files.
+    fn find_secret_names(&self, changes: &[TreeDifference]) -> Vec<LandingConcern> {
+        let new_files = changes.iter().filter(|change| change.change == PathChange::Added);
+        let named = new_files.flat_map(|change| {
+            let path = self.workspace.shown_path(&change.path);
+            let kinds = self.masker.find_added_kinds(std::iter::empty(), &path);
+            let shown_path = self.masker.mask(&path).into_owned();
+            kinds.into_iter().map(move |kind| (shown_path.clone(), kind.to_string()))
+        });
+        named.map(|(path, kind)| LandingConcern::AddedSecret { path, kind, only_in_history: false }).collect()
     }
 
     /// Lists the files that commits of the work have, besides those of the last one.
@@ -207,8 +224,9 @@ impl WorkInspection<'_> {
             let Some((object_id, size)) = header.split_once(' ') else { break };
             let Some(size) = size.parse::<usize>().ok().filter(|size| line_end + 1 + size <= rest.len()) else { break };
             let content = &rest[line_end + 1..line_end + 1 + size];
-            if let Some(text) = std::str::from_utf8(content).ok().filter(|_| !content.contains(&0)) {
-                take_text(object_id, text);
+            // A token is ASCII, however the rest of a text is encoded.
+            if !content.contains(&0) {
+                take_text(object_id, &String::from_utf8_lossy(content));
             }
             rest = rest.get(line_end + 1 + size + 1..).unwrap_or_default();
         }
@@ -227,8 +245,8 @@ impl WorkInspection<'_> {
             collect_texts(&story.tasks, &mut texts);
             texts
         };
-        let removed_criteria = find_removed_texts(&criteria(&base), &criteria(&work)).into_iter();
-        let removed_tasks = find_removed_texts(&tasks(&base), &tasks(&work)).into_iter();
+        let removed_criteria = find_removed_texts(&criteria(&base), &criteria(&work), Additions::Refused).into_iter();
+        let removed_tasks = find_removed_texts(&tasks(&base), &tasks(&work), Additions::Accepted).into_iter();
         removed_criteria
             .map(|text| LandingConcern::RemovedCriterion { text: self.masker.mask(&text).into_owned() })
             .chain(removed_tasks.map(|text| LandingConcern::RemovedTask { text: self.masker.mask(&text).into_owned() }))
@@ -262,9 +280,9 @@ struct SearchedFile {
     is_past: bool,
 }
 
-fn find_removed_texts(before: &[String], after: &[String]) -> Vec<String> {
+fn find_removed_texts(before: &[String], after: &[String], additions: Additions) -> Vec<String> {
     let after: Vec<&str> = after.iter().map(String::as_str).collect();
-    find_removed(before.iter().map(String::as_str), &after)
+    find_removed(before.iter().map(String::as_str), &after, additions)
 }
 
 fn collect_texts(tasks: &[StoryTask], texts: &mut Vec<String>) {

@@ -311,14 +311,17 @@ impl DevelopmentWorkspace {
 
     /// Puts the content of the work tree into the index of the next commit. Files that a hook added to that index stay in it.
     pub(super) fn update_commit_index(&self) -> Result<(), WorkspaceError> {
-        self.update_index(&self.control_git().with_commit_index())
+        self.update_index(&self.control_git().with_commit_index()).map(drop)
     }
 
-    /// Puts the content of the work tree into an index.
-    pub(super) fn update_index(&self, index_git: &ControlGit) -> Result<(), WorkspaceError> {
+    /// Puts the content of the work tree into an index. Returns the repositories of their own that were left out.
+    pub(super) fn update_index(&self, index_git: &ControlGit) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+        let mut nested_repositories = Vec::new();
         let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
         for entry in self.read_status(index_git)? {
-            if entry.is_unstaged && !entry.is_nested_repository() {
+            if entry.is_nested_repository() {
+                nested_repositories.push(entry.path);
+            } else if entry.is_unstaged {
                 let is_written = is_own_content(&self.record.tree, &entry.path);
                 if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
             }
@@ -332,7 +335,7 @@ impl DevelopmentWorkspace {
             let arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
             index_git.run_with_input(arguments, Some(join_with_nul(&written_paths)))?;
         }
-        Ok(())
+        Ok(nested_repositories)
     }
 
     /// Lists the sealed files that were changed.

@@ -53,6 +53,52 @@ fn every_change_of_the_work_is_put_back() {
 }
 
 #[test]
+fn an_ignore_file_that_hides_itself_hides_nothing_of_the_work() {
+    let (_project, workspace) = project_with_work();
+    let state = workspace.state();
+    let mut snapshot = begin(&workspace);
+    let hide = "printf 'new.sh\\nevil.sh\\n.gitignore\\n' > src/.gitignore; echo evil > src/evil.sh";
+    let traces = check(&workspace, &mut snapshot, hide);
+    assert_eq!((traces.changed.len(), traces.made), (0, vec!["src/.gitignore".to_string(), "src/evil.sh".to_string()]));
+    snapshot.finish().unwrap();
+    assert_eq!(workspace.state(), state);
+}
+
+#[test]
+fn a_commit_of_the_user_during_a_check_in_the_checkout_stays() {
+    let project = UserProject::with_files(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let workspace = project.open_in_place();
+    workspace.write("a.txt", "two\n");
+    let mut snapshot = begin(&workspace);
+    project.write("b.txt", "hotfix\n");
+    project.write("c.txt", "new\n");
+    project.git(&["add", "b.txt", "c.txt"]);
+    project.git(&["commit", "-q", "-m", "Hotfix"]);
+    let traces = snapshot.restore_changes().unwrap();
+    assert_eq!((traces.changed.len(), traces.made.len(), traces.parked.len()), (0, 0, 0), "{traces:?}");
+    // The process is killed here, and the user goes on.
+    drop(snapshot);
+    let (snapshot, left) = project.reopen().begin_checks().unwrap();
+    assert!(left.changed.is_empty() && left.made.is_empty(), "{left:?}");
+    snapshot.finish().unwrap();
+    assert_eq!(
+        (project.read("a.txt"), project.read("b.txt"), project.read("c.txt")),
+        ("two\n".into(), "hotfix\n".into(), "new\n".into())
+    );
+}
+
+#[test]
+fn a_repository_that_an_agent_made_in_its_clone_is_not_blamed_on_a_check() {
+    let (_project, workspace) = project_with_work();
+    workspace.write("vendor/x.txt", "x\n");
+    Command::new("git").args(["init", "-q"]).current_dir(workspace.agent_dir().join("vendor")).status().unwrap();
+    let mut snapshot = begin(&workspace);
+    assert_eq!(check(&workspace, &mut snapshot, "true").made, Vec::<String>::new());
+    snapshot.finish().unwrap();
+    assert_eq!(workspace.read("vendor/x.txt"), "x\n");
+}
+
+#[test]
 fn what_checks_make_stays_until_the_last_one_and_ignored_files_stay_for_good() {
     let (_project, workspace) = project_with_work();
     let mut snapshot = begin(&workspace);

@@ -48,14 +48,17 @@ fn files_that_the_work_loses_are_named_unless_its_story_names_them() {
         ("tests/old_test.sh", "old test\n"),
         ("src/users.sh", "of the user\n"),
         ("src/moved.sh", "a\nb\nc\nd\n"),
+        ("tests/kept_test.sh", "kept\ntest\n"),
     ]);
     let workspace = project.open();
     for path in ["src/old.sh", "tests/old_test.sh", "src/users.sh", "src/moved.sh"] {
         fs::remove_file(workspace.agent_dir().join(path)).unwrap();
     }
     workspace.write("lib/moved.sh", "a\nb\nc\ne\n");
+    fs::rename(workspace.agent_dir().join("tests/kept_test.sh"), workspace.agent_dir().join("src/unused.bak")).unwrap();
     let concerns = find_concerns(&project, &workspace, story_gate());
-    assert_eq!(concerns, [lost("src/users.sh"), LandingConcern::DeletedTest { path: "tests/old_test.sh".into() }]);
+    let deleted_test = |path: &str| LandingConcern::DeletedTest { path: path.into() };
+    assert_eq!(concerns, [lost("src/users.sh"), deleted_test("tests/kept_test.sh"), deleted_test("tests/old_test.sh")]);
     workspace.write("src/more.sh", "more\n");
     let accepted = LandingGate { accepted: concerns, ..story_gate() };
     assert_eq!(find_concerns(&project, &workspace, accepted), []);
@@ -93,6 +96,26 @@ fn a_secret_does_not_land_and_is_found_in_earlier_commits_too() {
     assert_eq!(find_concerns(&project, &workspace, LandingGate::default()), [secret(false)]);
     workspace.write("b/config.txt", "use the environment\n");
     assert_eq!(find_concerns(&project, &workspace, LandingGate::default()), [secret(true)]);
+}
+
+#[test]
+fn a_secret_is_found_in_any_encoding_in_links_and_in_names() {
+    let project = UserProject::with_files(&[("a.txt", "a\n")]);
+    let workspace = project.open();
+    write_file(&workspace.agent_dir().join("latin.txt"), [b"h\xe4lt ".as_slice(), token().as_bytes(), b"\n"].concat());
+    std::os::unix::fs::symlink(format!("../{}", token()), workspace.agent_dir().join("link")).unwrap();
+    workspace.write(&format!("{}.txt", token()), "x\n");
+    let concerns = find_concerns(&project, &workspace, LandingGate::default());
+    let mut paths: Vec<&str> = concerns
+        .iter()
+        .filter_map(|concern| match concern {
+            LandingConcern::AddedSecret { path, .. } => Some(path.as_str()),
+            _ => None,
+        })
+        .collect();
+    paths.sort_unstable();
+    assert_eq!((paths.len(), paths[1], paths[2]), (3, "latin.txt", "link"), "{concerns:?}");
+    assert!(!format!("{concerns:?}").contains(&token()));
 }
 
 #[test]
