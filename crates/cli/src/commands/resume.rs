@@ -102,7 +102,8 @@ pub(crate) fn run(arguments: &ResumeArguments, context: &CommandContext) -> Resu
     let effective = gather_settings(project.root(), &SettingSources::from_environment())
         .unwrap_or_else(|_| EffectiveSettings::from_defaults());
     let typed_settings = effective.to_typed();
-    let share = typed_settings.share.with_jobs_capped_at(prepared_runs.len());
+    let plans: Vec<RunPlan> = prepared_runs.iter().filter_map(PreparedResume::plan_to_start).collect();
+    let share = typed_settings.share.with_limits_of(&plans).with_jobs_capped_at(prepared_runs.len());
     if arguments.detach {
         let run_count = prepared_runs.len() - 1;
         return detach_command(context, &project, RemainingRuns { run_count, max_concurrent: share.jobs.get() });

@@ -608,3 +608,14 @@ fn the_directory_for_clones_is_absolute_and_may_begin_with_the_home_directory() 
         assert!(message.contains("which is not an absolute path"), "{message}");
     }
 }
+
+#[test]
+fn runs_are_resumed_with_the_fewest_calls_per_hour_that_they_are_pinned_to() {
+    let plan_with = |calls: u32| {
+        let setting = format!("{AGENT_YAML}limits: {{calls_per_hour: {calls}}}\n");
+        resolved_plan(&[(SETTINGS_FILE, &setting)]).into_run()
+    };
+    let calls_of = |plans: &[RunPlan]| super::typed::ThroughputLimits::default().with_limits_of(plans).calls.get();
+    assert_eq!(calls_of(&[]), 1_000);
+    assert_eq!(calls_of(&[plan_with(50), plan_with(7), plan_with(2_000)]), 7);
+}

@@ -11,6 +11,7 @@ use tribunal_core::{
     development::{checks::CommandLine, workspace::TargetBranch},
     engine::{
         limits::{LimitShare, RunLimits},
+        plan::RunPlan,
         settings::Settings,
     },
     loop_run::order::LoopOrder,
@@ -138,6 +139,12 @@ impl ThroughputLimits {
     /// The same with another number of calls per hour.
     pub fn with_call_limit(self, calls_per_hour: u32) -> ThroughputLimits {
         ThroughputLimits { calls: NonZeroUsize::new(calls_per_hour as usize).unwrap_or(self.calls), ..self }
+    }
+
+    /// The same with the calls per hour of these runs, the fewest of them: runs are resumed with the limits that they are pinned to.
+    pub fn with_limits_of(self, plans: &[RunPlan]) -> ThroughputLimits {
+        let fewest_calls = plans.iter().map(|plan| plan.settings.limits.calls_per_hour).min();
+        fewest_calls.map_or(self, |calls_per_hour| self.with_call_limit(calls_per_hour))
     }
 
     /// The smaller limit of each kind, for runs of several projects.
