@@ -26,8 +26,20 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "core",
         package: "tribunal-core",
+        allowed_crates: &["json"],
+        reason: "core decides, and of ours uses JSON alone",
+    },
+    CrateRule {
+        directory: "json",
+        package: "tribunal-json",
+        allowed_crates: &["json-derive"],
+        reason: "json knows none of the types that it writes and reads",
+    },
+    CrateRule {
+        directory: "json-derive",
+        package: "tribunal-json-derive",
         allowed_crates: &[],
-        reason: "core decides, and depends on nothing of ours",
+        reason: "json-derive makes code, and runs only in the compiler",
     },
     CrateRule {
         directory: "guard",
@@ -101,6 +113,7 @@ const PURE_CRATES: &[PureCrate] = &[
         directory: "core",
         allowed_packages: &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"],
     },
+    PureCrate { directory: "json", allowed_packages: &["serde", "serde_json", "thiserror"] },
     PureCrate { directory: "guard", allowed_packages: &[] },
 ];
 

@@ -4,7 +4,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{development::parking::name_files, text::truncate_chars};
 

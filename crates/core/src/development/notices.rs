@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use crate::development::{check_scripts::split_shell_line, checks::CommandLine};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::tasks::fault::Fault;
 

@@ -3,7 +3,7 @@
 use core::{fmt, ops::AddAssign};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{FromJson, JsonError, Node, ToJson};
 
 /// Money in millionths, so that sums are exact; a plain number in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
@@ -38,14 +38,16 @@ impl fmt::Display for Cost {
     }
 }
 
-impl Serialize for Cost {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.amount())
+impl ToJson for Cost {
+    fn to_node(&self) -> Node<'_> {
+        Node::Real(self.amount())
     }
 }
 
-impl<'de> Deserialize<'de> for Cost {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        f64::deserialize(deserializer).map(Cost::from_amount)
+impl FromJson for Cost {
+    fn from_value(value: serde_json::Value) -> Result<Cost, JsonError> {
+        f64::from_value(value).map(Cost::from_amount)
     }
 }
+
+tribunal_json::serde_by_json!(Cost);

@@ -13,7 +13,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     decisions::decision::Decision,

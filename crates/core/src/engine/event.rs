@@ -8,7 +8,7 @@ use alloc::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
 
 use crate::{
     decisions::decision::{Decision, DecisionAnswer},
@@ -50,7 +50,7 @@ pub struct EntryDraft {
     pub event: RunEvent,
 }
 
-/// Makes the enum of events, and the part of it that serde reads by itself.
+/// Makes the enum of events, and the part of it that a derive reads.
 macro_rules! run_events {
     ($($common_events:tt)*) => {
         /// Something that happened in a run.
@@ -67,6 +67,7 @@ macro_rules! run_events {
         }
 
         /// Reads the events that every run has.
+        #[expect(dead_code, reason = "only what its derive makes is used")]
         #[derive(Deserialize)]
         #[serde(remote = "RunEvent", tag = "kind", rename_all = "snake_case")]
         enum CommonEvent {
@@ -146,22 +147,27 @@ run_events! {
         Session(SessionEvent),
 }
 
-impl<'de> Deserialize<'de> for RunEvent {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<RunEvent, D::Error> {
-        let json = serde_json::Value::deserialize(deserializer)?;
-        let text_of = |name: &str| json.get(name).and_then(serde_json::Value::as_str).unwrap_or_default().to_string();
+impl FromJson for RunEvent {
+    fn from_value(value: serde_json::Value) -> Result<RunEvent, JsonError> {
+        let text_of = |name: &str| value.get(name).and_then(serde_json::Value::as_str).unwrap_or_default().to_string();
         let (kind, workflow) = (text_of("kind"), text_of("workflow"));
         let is_unknown_workflow = !workflow.is_empty() && !RunOrder::kind_names().contains(&workflow.as_str());
         if WorkflowEvent::has_kind_name(&kind) {
-            return WorkflowEvent::from_json(&kind, json).map(RunEvent::Workflow).map_err(serde::de::Error::custom);
+            return WorkflowEvent::from_json(&kind, value).map(RunEvent::Workflow);
         }
         if kind.is_empty() {
-            return Err(serde::de::Error::missing_field("kind"));
+            return Err(JsonError::missing_field("kind"));
         }
         if !COMMON_KIND_NAMES.contains(&kind.as_str()) || is_unknown_workflow {
             return Ok(RunEvent::Unknown(UnknownEvent { kind, workflow }));
         }
-        CommonEvent::deserialize(json).map_err(serde::de::Error::custom)
+        CommonEvent::from_value(value)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunEvent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<RunEvent, D::Error> {
+        tribunal_json::read_json(deserializer)
     }
 }
 

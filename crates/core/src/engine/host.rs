@@ -10,7 +10,7 @@
 use alloc::{boxed::Box, string::ToString};
 use core::{future::Future, pin::Pin};
 
-use serde::Serialize;
+use tribunal_json::Serialize;
 
 use crate::engine::{
     effect::{Effect, Reply, TypedEffect},

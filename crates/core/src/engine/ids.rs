@@ -10,7 +10,7 @@ use alloc::{
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Node, Serialize, ToJson};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -134,17 +134,18 @@ impl fmt::Display for FindingId {
     }
 }
 
-impl Serialize for FindingId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl ToJson for FindingId {
+    fn to_node(&self) -> Node<'_> {
+        Node::Text(self.to_string().into())
     }
 }
 
-impl<'de> Deserialize<'de> for FindingId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let id_text = String::deserialize(deserializer)?;
-        FindingId::parse(&id_text).ok_or_else(|| {
-            serde::de::Error::custom(format!("`{id_text}` is not a finding id (expected something like F3)"))
-        })
+impl FromJson for FindingId {
+    fn from_value(value: serde_json::Value) -> Result<FindingId, JsonError> {
+        let id_text = String::from_value(value)?;
+        FindingId::parse(&id_text)
+            .ok_or_else(|| JsonError::new(format!("`{id_text}` is not a finding id (expected something like F3)")))
     }
 }
+
+tribunal_json::serde_by_json!(FindingId);

@@ -6,14 +6,10 @@
 //!
 //! To add a kind: its directory in `core`, with [`RunKind`] implemented for its order; a row here; its reporter in `report`.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
 
 use crate::{
     development::workspace::DevelopmentPlace,
@@ -123,15 +119,14 @@ macro_rules! run_kinds {
             }
 
             /// Reads an event by its `kind`.
-            pub(crate) fn from_json(kind_name: &str, json: serde_json::Value) -> Result<WorkflowEvent, String> {
+            pub(crate) fn from_json(kind_name: &str, json: serde_json::Value) -> Result<WorkflowEvent, JsonError> {
                 $(
                     $(#[$attribute])*
                     if <$order as RunKind>::Event::KIND_NAMES.contains(&kind_name) {
-                        let event = serde_json::from_value(json).map_err(|cause| cause.to_string())?;
-                        return Ok(WorkflowEvent::$kind(event));
+                        return FromJson::from_value(json).map(WorkflowEvent::$kind);
                     }
                 )*
-                Err(format!("no kind of run has the event `{kind_name}`"))
+                Err(JsonError::new(format!("no kind of run has the event `{kind_name}`")))
             }
 
             pub(crate) fn all_kind_names() -> Vec<&'static str> {

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, format, string::String};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 pub use crate::engine::cost::Cost;
 use crate::engine::{

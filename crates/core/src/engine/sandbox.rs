@@ -8,7 +8,7 @@ use alloc::{
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::text::word_table::words;
 

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
 
 /// 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -27,11 +27,17 @@ impl Default for ProcessTier {
     }
 }
 
+impl FromJson for ProcessTier {
+    fn from_value(value: serde_json::Value) -> Result<ProcessTier, JsonError> {
+        let tier_number = u8::from_value(value)?;
+        ProcessTier::new(tier_number)
+            .ok_or_else(|| JsonError::new(alloc::format!("unknown tier {tier_number} (expected 0 to 4)")))
+    }
+}
+
 impl<'de> Deserialize<'de> for ProcessTier {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let tier_number = u8::deserialize(deserializer)?;
-        ProcessTier::new(tier_number)
-            .ok_or_else(|| serde::de::Error::custom(alloc::format!("unknown tier {tier_number} (expected 0 to 4)")))
+        tribunal_json::read_json(deserializer)
     }
 }
 

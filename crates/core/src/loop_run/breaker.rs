@@ -15,7 +15,7 @@ use alloc::{format, string::String};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     development::checks::CheckResult,

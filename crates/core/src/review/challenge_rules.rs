@@ -24,7 +24,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::{ids::AgentName, settings::Settings},

@@ -20,7 +20,7 @@ use alloc::{
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{engine::tier::ProcessTier, text::word_table::words};
 

@@ -1,7 +1,7 @@
 //! Findings counted by status and severity.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::review::finding::{Finding, FindingStatus, Severity};
 

@@ -8,7 +8,7 @@
 use alloc::{format, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     decisions::user_request::{FindingChange, reason_note},

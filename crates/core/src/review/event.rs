@@ -7,7 +7,7 @@ use alloc::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     development::checks::ChecksReport,

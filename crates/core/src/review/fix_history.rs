@@ -8,7 +8,7 @@
 use alloc::{string::String, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::ids::{AgentName, FindingId, Hash},

@@ -6,7 +6,7 @@ use alloc::{vec, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::tier::ProcessTier,

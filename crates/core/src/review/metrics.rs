@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{engine::limits::Cost, review::counts::FindingCounts};
 

@@ -1,7 +1,7 @@
 //! The files that a review writes for users.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 /// A file that Tribunal owns; its name is chosen by the runner's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

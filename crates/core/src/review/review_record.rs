@@ -1,7 +1,7 @@
 //! What the project remembers of the last review of a subject. [`super::confidence_records`] reads and writes it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::ids::{Hash, RecordKey, RunId},

@@ -10,7 +10,7 @@ use alloc::{
 use core::{cmp::Reverse, fmt};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{review::level::AgentRole, text::word_table::words};
 

@@ -5,7 +5,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     decisions::dialog::UserDialog,

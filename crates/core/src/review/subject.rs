@@ -9,7 +9,7 @@ use alloc::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::engine::ids::Hash;
 

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::{ids::RunId, tier::ProcessTier},

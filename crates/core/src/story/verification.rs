@@ -11,7 +11,7 @@ use alloc::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     story::facts::{StoryFacts, StoryFileFacts, StoryName, StoryStage},

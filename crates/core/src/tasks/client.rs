@@ -6,7 +6,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{engine::ids::ClientId, review::level::AgentRole, text::word_table::words};
 

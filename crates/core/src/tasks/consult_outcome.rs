@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     development::workspace::WorkspaceState,

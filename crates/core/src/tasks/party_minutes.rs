@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::review::finding::Severity;
 

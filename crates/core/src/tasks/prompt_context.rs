@@ -18,7 +18,7 @@ use alloc::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::text::{sanitize_to_line, truncate_chars};
 

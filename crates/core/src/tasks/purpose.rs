@@ -1,7 +1,7 @@
 //! What a task is for, and which answer it expects.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::tasks::client::JobKind;
 

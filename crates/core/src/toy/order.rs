@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     engine::{kinds::RunOrder, run_kind::RunKind},

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     decisions::dialog::UserDialog,

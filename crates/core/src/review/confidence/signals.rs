@@ -6,7 +6,7 @@ use alloc::{format, string::String};
 use core::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{tasks::party_minutes::PartyMinutes, text::word_table::words};
 
