@@ -26,7 +26,7 @@ use tribunal_core::{
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
 
-use crate::common::{Sandbox, scripted_agent_path};
+use crate::common::{Sandbox, hide_times, scripted_agent_path};
 
 /// One reviewer raises what it finds in both documents; the finding about the speed is fixed, the one about the owner blocked.
 pub(crate) const SCRIPT: &str = "tasks:
@@ -186,18 +186,7 @@ fn runs_and_status_draw_the_tree() {
     sandbox.run_tribunal(&["resume", ROOT]);
     let ids = ["fast", "law", "lost"].map(|name| (name, id_of(&sandbox, name)));
     let normalize = |text: String| {
-        let named = ids.iter().fold(text, |text, (name, id)| text.replace(id.as_str(), &format!("{name}-xxxx")));
-        let times = named.lines().map(|line| {
-            let words =
-                line.split(' ').map(|word| if word.starts_with("20") && word.contains('-') { "DATE" } else { word });
-            words
-                .filter(|word| {
-                    !(word.len() == 5 && word.contains(':') && word.starts_with(|first: char| first.is_ascii_digit()))
-                })
-                .collect::<Vec<_>>()
-                .join(" ")
-        });
-        times.collect::<Vec<_>>().join("\n")
+        hide_times(&ids.iter().fold(text, |text, (name, id)| text.replace(id.as_str(), &format!("{name}-xxxx"))))
     };
     insta::assert_snapshot!(normalize(sandbox.run_tribunal(&["runs"]).stdout));
     insta::assert_snapshot!(normalize(sandbox.run_tribunal(&["status"]).stdout));

@@ -6,8 +6,10 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::LazyLock,
 };
 
+use regex::Regex;
 use serde_json::Value;
 use tribunal_core::engine::ids::Hash;
 
@@ -197,9 +199,9 @@ impl Sandbox {
         self.run_tribunal(&[args, &["--json"]].concat()).parse_events()
     }
 
-    /// Replaces what differs from run to run: the project's path and the run ids.
+    /// Replaces what differs from run to run: the project's path, the run ids and the times.
     pub fn normalize_output(&self, normalized: &str) -> String {
-        let mut normalized = normalized.replace(&self.root_dir().display().to_string(), "[project]");
+        let mut normalized = hide_times(&normalized.replace(&self.root_dir().display().to_string(), "[project]"));
         for run_id in self.run_ids() {
             normalized = normalized.replace(&run_id, "[run]");
         }
@@ -248,6 +250,36 @@ impl CommandOutput {
             |line: &str| serde_json::from_str(line).unwrap_or_else(|parse_error| panic!("{parse_error}: {line}"));
         self.stdout.lines().map(parse_event).collect()
     }
+}
+
+/// Elapsed times and clocks (`0:07`, `1:02:03`, `0:07.123`), what is left of a time limit (`3 h 59 min`), and dates. A place in a
+/// file like `plan.md:5:10` is none of them.
+static TIMES: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
+    [
+        (Regex::new(r"(?m)(^|[ (])\d{1,2}:\d\d(:\d\d)?(\.\d{3})?\b").unwrap(), "${1}[time]"),
+        (Regex::new(r"(?m)(^|[ (])\d+ h \d+ min\b").unwrap(), "${1}[time]"),
+        (Regex::new(r"(?m)(^|[ (])\d{4}-\d\d-\d\d\b").unwrap(), "${1}[date]"),
+    ]
+});
+
+/// Replaces times, because how long something takes must not decide a test: the machine may be busy. The tests of
+/// `crates/report` prove with given times that they are drawn right.
+pub fn hide_times(text: &str) -> String {
+    let hide_pattern = |text: String, (pattern, placeholder): &(Regex, &str)| {
+        let hidden_text = pattern.replace_all(&text, *placeholder);
+        hidden_text.into_owned()
+    };
+    TIMES.iter().fold(text.to_string(), hide_pattern)
+}
+
+#[test]
+fn times_are_hidden_and_places_in_files_are_not() {
+    let times =
+        "night · 0:07\n  (1 check, 12:34), 1:02:03 of 2:00:00\n3 h 59 min, $10.00\n2026-11-15 03:57  done\n0:00.016 x";
+    let hidden = "night · [time]\n  (1 check, [time]), [time] of [time]\n[time], $10.00\n[date] [time]  done\n[time] x";
+    assert_eq!(hide_times(times), hidden);
+    let others = "plan.md:5:10: `a` (line 5), 240 min, 1:1: no value, epic-1-retro-2026-01-02.md, run plan-12:30";
+    assert_eq!(hide_times(others), others);
 }
 
 /// Writes an executable program. Another process writes the file: a test that is just starting a process would share our

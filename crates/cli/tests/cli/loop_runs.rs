@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    common::Sandbox,
-    sessions::{
-        DONE_PROMISE, STATE_FILE, hide_loop_time, hook_answer, new_project, start_loop, stop_input, stop_refusal,
-    },
+    common::{Sandbox, hide_times},
+    sessions::{DONE_PROMISE, STATE_FILE, hook_answer, new_project, start_loop, stop_input, stop_refusal},
 };
 
 const BLOCKED_MESSAGE: &str = "<review-blocked>there is no key</review-blocked>";
@@ -97,7 +95,7 @@ fn a_loop_waits_for_an_answer_and_continues_with_more() {
     assert_eq!(open_questions(&sandbox), [format!("{loop_id}.D1")]);
     assert!(run_ok(&sandbox, &["runs", "--waiting"]).contains(&loop_id));
     let status_text = run_ok(&sandbox, &["status", &loop_id]);
-    insta::assert_snapshot!(hide_loop_time(&status_text).replace(&loop_id, "[loop]"), @"
+    insta::assert_snapshot!(hide_times(&status_text).replace(&loop_id, "[loop]"), @"
     [loop] waiting · Make it work
       your decision is needed; it says that only you can continue (there is no key)
       sent back 0 times, 0 tools used · [time]

@@ -4,7 +4,7 @@ use std::{io::Write, process::Stdio};
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandOutput, Sandbox};
+use crate::common::{CommandOutput, Sandbox, hide_times};
 
 pub const STATE_FILE: &str = ".claude/review-loop-state.yaml";
 const RALPH_STATE_FILE: &str = ".claude/ralph-loop.local.md";
@@ -43,13 +43,6 @@ pub fn new_project() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write_file("tribunal.yaml", "tier: 1\n");
     sandbox
-}
-
-/// Replaces the time that a loop took, which is less than a minute in a test.
-pub fn hide_loop_time(output_text: &str) -> String {
-    (0..60).fold(output_text.to_string(), |shown_text, seconds| {
-        shown_text.replace(&format!("used · 0:{seconds:02}\n"), "used · [time]\n")
-    })
 }
 
 /// Starts a loop and returns its id.
@@ -142,12 +135,7 @@ fn the_log_of_a_loop_shows_its_session_events() {
     );
     for log_args in [&["log", &loop_id][..], &["log", &loop_id, "--follow"]] {
         let output = sandbox.run_tribunal(log_args);
-        assert_eq!(
-            (output.exit_code, hide_loop_time(&output.stdout)),
-            (Some(0), log_lines.clone()),
-            "{}",
-            output.stderr
-        );
+        assert_eq!((output.exit_code, hide_times(&output.stdout)), (Some(0), log_lines.clone()), "{}", output.stderr);
     }
     let entries = sandbox.run_events(&["log", &loop_id]);
     let entry_kinds: Vec<&str> = entries.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
