@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, ChildStderr, Stdio},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +19,7 @@ const SIX_FILES: [&str; 6] = ["one.md", "two.md", "three.md", "four.md", "five.m
 /// A project with these documents and a shell script as the agent. A task that waits in vain times out.
 pub fn sandbox_with_documents(files: &[&str], agent_script: &str) -> Sandbox {
     let sandbox = Sandbox::with_shell_agent(agent_script);
-    let settings = sandbox.read_file("tribunal.yaml").replace("tasks: {", "tasks: {reviewer_timeout: 60, ");
+    let settings = sandbox.read_file("tribunal.yaml").replace("tasks: {", "tasks: {reviewer_timeout: 600, ");
     sandbox.write_file("tribunal.yaml", &settings);
     for file in files {
         sandbox.write_file(file, &format!("# {file}\n\nIt shall be fast.\n"));
@@ -70,7 +70,25 @@ pub fn spawn_tribunal(sandbox: &Sandbox, args: &[&str]) -> Child {
 }
 
 pub fn send_interrupt(child: &Child) {
-    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    send_signal(child, Signal::INT);
+}
+
+pub fn send_signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+}
+
+/// Reads what is printed until so many runs have said that they stop after their agents, and returns the beginnings of their
+/// names, sorted. Before that an agent may still answer and its run may end as if there had been no interrupt.
+pub fn read_stopping_runs(stderr_reader: &mut BufReader<ChildStderr>, run_count: usize) -> Vec<String> {
+    let (mut line, mut stopping_runs) = (String::new(), Vec::new());
+    while stopping_runs.len() < run_count {
+        line.clear();
+        assert!(stderr_reader.read_line(&mut line).unwrap() > 0, "it ended early");
+        stopping_runs
+            .extend(line.split_once("waiting for 1 agent to finish").map(|(run_label, _)| run_label[..3].to_string()));
+    }
+    stopping_runs.sort();
+    stopping_runs
 }
 
 pub fn run_states(sandbox: &Sandbox) -> Vec<String> {
@@ -173,15 +191,7 @@ fn an_interrupt_lets_all_agents_finish_and_no_further_run_starts() {
     arrived.read_lines(2);
     send_interrupt(&child);
     let mut stderr_reader = BufReader::new(child.stderr.take().unwrap());
-    let (mut line, mut stopping_runs) = (String::new(), Vec::new());
-    while stopping_runs.len() < 2 {
-        line.clear();
-        assert!(stderr_reader.read_line(&mut line).unwrap() > 0, "it ended early");
-        stopping_runs
-            .extend(line.split_once("waiting for 1 agent to finish").map(|(run_label, _)| run_label[..3].to_string()));
-    }
-    stopping_runs.sort();
-    assert_eq!(stopping_runs, ["one", "two"]);
+    assert_eq!(read_stopping_runs(&mut stderr_reader, 2), ["one", "two"]);
     release.release_agents(2);
     let mut remaining_output = String::new();
     stderr_reader.read_to_string(&mut remaining_output).unwrap();

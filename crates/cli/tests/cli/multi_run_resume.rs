@@ -1,21 +1,27 @@
 //! Runs that one command started are resumed together.
 #![cfg(target_os = "linux")]
 
+use std::io::{BufReader, Read};
+
 use crate::{
     common::Sandbox,
-    multi_run::{ANSWER_NOTHING, run_states, sandbox_with_waiting_agents, send_interrupt, spawn_tribunal},
+    multi_run::{
+        ANSWER_NOTHING, read_stopping_runs, run_states, sandbox_with_waiting_agents, send_interrupt, spawn_tribunal,
+    },
 };
 
 /// A project in which one command was interrupted while it reviewed `one.md` and `two.md`.
 fn sandbox_with_stopped_runs() -> Sandbox {
     let (sandbox, arrived, mut release) = sandbox_with_waiting_agents(&["one.md", "two.md", "three.md"]);
-    let child = spawn_tribunal(&sandbox, &["review", "one.md", "two.md"]);
+    let mut child = spawn_tribunal(&sandbox, &["review", "one.md", "two.md"]);
     arrived.read_lines(2);
     send_interrupt(&child);
+    let mut stderr_reader = BufReader::new(child.stderr.take().unwrap());
+    read_stopping_runs(&mut stderr_reader, 2);
     release.release_agents(2);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut stderr_text = String::new();
+    stderr_reader.read_to_string(&mut stderr_text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{stderr_text}");
     assert!(stderr_text.ends_with("  next: tribunal resume  (all 2 stopped runs)\n"), "{stderr_text}");
     assert_eq!(run_states(&sandbox), ["stopped", "stopped"]);
     sandbox.write_file("agent.sh", ANSWER_NOTHING);
