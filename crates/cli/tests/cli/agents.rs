@@ -568,15 +568,16 @@ fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
         &format!("{settings_text}verify: [[sh, -c, 'echo started; sleep 1000']]\nbaseline: false\n"),
     );
     assert_eq!(sandbox.run_tribunal(&["trust", "--yes"]).exit_code, Some(0));
-    let output = sandbox.run_tribunal(&[
-        "review",
-        "plan.md",
-        "--set",
-        "tasks.check_timeout=1",
-        "--set",
-        "limits.max_fix_iterations=1",
-    ]);
-    assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
-    assert!(output.stderr.contains("timed out after 1 s (`tasks.check_timeout`) started"), "{}", output.stderr);
-    assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
+    let shows_output_after = |seconds: u32| {
+        let time_limit = format!("tasks.check_timeout={seconds}");
+        let output =
+            sandbox.run_tribunal(&["review", "plan.md", "--set", &time_limit, "--set", "limits.max_fix_iterations=1"]);
+        assert_eq!(output.exit_code, Some(4), "{}", output.stderr);
+        assert!(sandbox.read_file("plan.md").contains("It shall be fast."));
+        let message = format!("timed out after {seconds} s (`tasks.check_timeout`)");
+        assert!(output.stderr.contains(&message), "{}", output.stderr);
+        output.stderr.contains(&format!("{message} started"))
+    };
+    // On a busy machine the check may not get to print its line in time; then it gets more time.
+    assert!([1, 4, 16, 64].into_iter().any(shows_output_after));
 }

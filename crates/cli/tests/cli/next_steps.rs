@@ -52,9 +52,15 @@ fn a_timeout_leads_to_its_setting() {
     let output = sandbox.run_tribunal(&["review", "plan.md", "--set", "tasks.reviewer_timeout=1"]);
     assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
     assert!(output.stderr.contains("--reload --set tasks.reviewer_timeout=2"), "{}", output.stderr);
-    // In the meantime the agent has become quicker.
+    // In the meantime the agent has become quicker. On a busy machine two seconds may be too few all the same; then the
+    // suggestion doubles them.
     sandbox.write_file("agent.sh", "cat >/dev/null; echo 'findings: []'\n");
-    let output = run_suggested(&sandbox, "give mine more time");
+    let mut output = run_suggested(&sandbox, "give mine more time");
+    for _ in 0..6 {
+        if output.stderr.contains("timed out after") {
+            output = run_suggested(&sandbox, "give mine more time");
+        }
+    }
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let settings = sandbox.run_events(&["log", &sandbox.last_run_id(), "--kind", "settings_changed"]);
     assert_eq!(settings[0]["order"]["panel"]["reviewer_timeout_ms"], 2000);
