@@ -20,6 +20,8 @@ const START_DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; while :; do sl
 /// A named pipe that is closed when the last process that holds it has ended.
 struct LifetimePipe {
     path: PathBuf,
+    /// Keeps the pipe from being closed before the test waits for that, even if no process ever opens it.
+    own_handle: fs::File,
     end_receiver: Receiver<String>,
 }
 
@@ -27,16 +29,21 @@ impl LifetimePipe {
     fn new(sandbox: &Sandbox) -> LifetimePipe {
         let pipe_path = sandbox.path_of("held");
         assert!(std::process::Command::new("mkfifo").arg(&pipe_path).status().unwrap().success());
-        let reader_path = pipe_path.clone();
+        // This handle is open for both directions, so that neither waits for the other side.
+        let own_handle = fs::OpenOptions::new().read(true).write(true).open(&pipe_path).unwrap();
+        let mut reader = fs::File::open(&pipe_path).unwrap();
         let (sender, end_receiver) = channel();
-        std::thread::spawn(move || sender.send(fs::read_to_string(reader_path).unwrap()));
-        LifetimePipe { end_receiver, path: pipe_path }
+        std::thread::spawn(move || {
+            let mut written_text = String::new();
+            reader.read_to_string(&mut written_text).unwrap();
+            sender.send(written_text)
+        });
+        LifetimePipe { path: pipe_path, own_handle, end_receiver }
     }
 
     fn wait_until_closed(self) -> String {
-        // If no process ever opened the pipe for writing, the reader thread still waits for one.
-        drop(fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
-        self.end_receiver.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("a process is still there"))
+        drop(self.own_handle);
+        self.end_receiver.recv_timeout(Duration::from_secs(600)).unwrap_or_else(|_| panic!("a process is still there"))
     }
 }
 
@@ -98,7 +105,8 @@ fn a_killed_tribunal_leaves_no_process_and_a_quick_resume_waits_for_the_end() {
         assert!(resume_stderr.read_line(&mut line).unwrap() > 0, "it did not wait");
     }
     for keeper in keepers {
-        kill_process(keeper, Signal::CONT).unwrap();
+        // The resume ends keepers that it has waited for in vain, so on a busy machine one may be gone already.
+        let _ = kill_process(keeper, Signal::CONT);
     }
     let mut remaining_output = String::new();
     resume_stderr.read_to_string(&mut remaining_output).unwrap();
@@ -203,7 +211,7 @@ fn a_silent_agent_is_reported_as_silent() {
     let faults_after_output = |seconds: u32| {
         Some(faults_after_idle(seconds, "echo now; sleep 1000\n")).filter(|seat_fault| seat_fault != &["never_active"])
     };
-    assert_eq!([1, 4, 16].into_iter().find_map(faults_after_output).unwrap(), ["silent"]);
+    assert_eq!([1, 4, 16, 64].into_iter().find_map(faults_after_output).unwrap(), ["silent"]);
 }
 
 #[test]

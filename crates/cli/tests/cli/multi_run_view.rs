@@ -1,7 +1,10 @@
 //! The live view of several runs, on a terminal that tmux provides.
 #![cfg(target_os = "linux")]
 
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use crate::{
     common::{Sandbox, TRIBUNAL},
@@ -9,10 +12,14 @@ use crate::{
     progress_display::TmuxServer,
 };
 
+/// How long a screen is waited for. Only a screen that never comes takes so long.
+const MAX_SCREEN_WAIT: Duration = Duration::from_secs(600);
+
 /// Captures the screen until it shows all of `expected_texts`.
 fn wait_for_screen(tmux: &TmuxServer, expected_texts: &[&str]) -> String {
     let mut screen_text = String::new();
-    for _ in 0..2_000 {
+    let started_at = Instant::now();
+    while started_at.elapsed() < MAX_SCREEN_WAIT {
         let mut command = Command::new("tmux");
         command.args(["-L", &tmux.0, "capture-pane", "-p", "-S", "-"]).env_remove("TMUX");
         screen_text = String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned();

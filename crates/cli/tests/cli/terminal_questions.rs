@@ -42,7 +42,7 @@ impl TerminalSession {
         let command_line = format!("stty cols 150 rows 40; exec {TRIBUNAL} {arguments}");
         let mut child = sandbox
             .isolated_command("timeout")
-            .args(["--foreground", "120", "script", "-qec", &command_line, "/dev/null"])
+            .args(["--foreground", "600", "script", "-qec", &command_line, "/dev/null"])
             .env("TERM", "xterm-256color")
             .env("NO_COLOR", "1")
             .stdin(Stdio::piped())

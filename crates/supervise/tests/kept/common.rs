@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
+    io::Read as _,
     path::PathBuf,
     sync::mpsc::{Receiver, channel},
     time::Duration,
@@ -42,6 +44,8 @@ pub fn run_to_end(command: ProcessCommand) -> Result<ProcessOutcome, StartError>
 pub struct HeldPipe {
     _folder: tempfile::TempDir,
     pipe_path: PathBuf,
+    /// Keeps the pipe from being closed before the test waits for that, even if no process ever opens it.
+    own_handle: File,
     content: Receiver<String>,
 }
 
@@ -50,10 +54,16 @@ impl HeldPipe {
         let directory = tempfile::tempdir().unwrap();
         let pipe_path = directory.path().join("held");
         assert!(std::process::Command::new("mkfifo").arg(&pipe_path).status().unwrap().success());
-        let reader_path = pipe_path.clone();
+        // This handle is open for both directions, so that neither waits for the other side.
+        let own_handle = File::options().read(true).write(true).open(&pipe_path).unwrap();
+        let mut reader = File::open(&pipe_path).unwrap();
         let (sender, content) = channel();
-        std::thread::spawn(move || sender.send(std::fs::read_to_string(reader_path).unwrap()));
-        HeldPipe { _folder: directory, pipe_path, content }
+        std::thread::spawn(move || {
+            let mut written_text = String::new();
+            reader.read_to_string(&mut written_text).unwrap();
+            sender.send(written_text)
+        });
+        HeldPipe { _folder: directory, pipe_path, own_handle, content }
     }
 
     /// Returns the script with the pipe open in it and in everything it starts.
@@ -63,8 +73,7 @@ impl HeldPipe {
 
     /// Waits until the last process that holds the pipe is gone, and returns what was written to it.
     pub fn wait_until_closed(self) -> String {
-        // If no process ever opened the pipe, the reader still waits for a first writer.
-        drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.pipe_path).unwrap());
-        self.content.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("a process is still there"))
+        drop(self.own_handle);
+        self.content.recv_timeout(Duration::from_secs(600)).unwrap_or_else(|_| panic!("a process is still there"))
     }
 }

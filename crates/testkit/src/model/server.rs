@@ -21,7 +21,7 @@ use super::{
 };
 
 /// The longest wait of a test; what has not come by then will not come.
-const MAX_WAIT: Duration = Duration::from_secs(120);
+const MAX_WAIT: Duration = Duration::from_secs(600);
 
 /// The requests so far.
 #[derive(Clone, Debug, Default)]
