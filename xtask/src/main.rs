@@ -13,6 +13,7 @@ mod memory_dir;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -35,7 +36,7 @@ struct XtaskCommand {
 const COMMANDS: &[XtaskCommand] = &[
     XtaskCommand {
         name: "test",
-        about: "tidy, format, lints and all tests; further arguments go to `cargo test`",
+        about: "tidy, format, lints and all tests; with --busy only the tests, three times under load; others go to `cargo test`",
         run: run_tests,
     },
     XtaskCommand { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: run_tidy },
@@ -169,6 +170,11 @@ fn print_style(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn run_tests(arguments: &[OsString]) -> Result<u8> {
+    if let [flag, arguments @ ..] = arguments
+        && flag == "--busy"
+    {
+        return run_tests_under_load(arguments);
+    }
     // The fast checks come first: a formatting error should not have to wait for the tests.
     let mut exit_code = run_step("tidy", || run_tidy(&[]))?;
     if exit_code == 0 {
@@ -178,13 +184,44 @@ fn run_tests(arguments: &[OsString]) -> Result<u8> {
         exit_code = run_tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }
     if exit_code == 0 {
-        // The directory in memory must live until the tests have ended; dropping it removes it.
-        let fixed_args = ["test", "--workspace", "--locked"].map(OsString::from);
-        let scratch_dir = memory_dir::create_memory_dir();
-        exit_code =
-            run_command_step(&[&fixed_args, arguments].concat(), &mut test_cargo_command(scratch_dir.as_ref()))?;
+        exit_code = run_workspace_tests(arguments)?;
     }
     Ok(exit_code)
+}
+
+fn run_workspace_tests(arguments: &[OsString]) -> Result<u8> {
+    // The directory in memory must live until the tests have ended; dropping it removes it.
+    let fixed_args = ["test", "--workspace", "--locked"].map(OsString::from);
+    let scratch_dir = memory_dir::create_memory_dir();
+    run_command_step(&[&fixed_args, arguments].concat(), &mut test_cargo_command(scratch_dir.as_ref()))
+}
+
+/// How often the tests run under load, and how many threads make it.
+const LOADED_ROUNDS: usize = 3;
+const LOAD_THREADS: usize = 4;
+
+/// Runs all tests several times beside threads that keep the processors busy. A test that depends on how long something takes, or on
+/// the order in which parallel processes get on, fails here sooner than elsewhere.
+fn run_tests_under_load(arguments: &[OsString]) -> Result<u8> {
+    // The build needs no load.
+    let exit_code = run_workspace_tests(&[OsString::from("--no-run")])?;
+    if exit_code != 0 {
+        return Ok(exit_code);
+    }
+    let tests_have_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..LOAD_THREADS {
+            scope.spawn(|| {
+                while !tests_have_ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let mut rounds = (0..LOADED_ROUNDS).map(|_| run_workspace_tests(arguments));
+        let failed_round = rounds.find(|outcome| !matches!(outcome, Ok(0)));
+        tests_have_ended.store(true, Ordering::Relaxed);
+        failed_round.unwrap_or(Ok(0))
+    })
 }
 
 /// Runs the crash tests that take too long for every change. The programs of the test kit are built first: the tests start them.
