@@ -9,6 +9,7 @@ use tribunal_core::review::subject::{ChangedPath, CodeChange};
 
 use super::EffectContext;
 use crate::{
+    git::GitError,
     landing::merging::render_unified_diff,
     workspaces::{TaskWorkspace, contents, find_blob_ids},
 };
@@ -62,7 +63,7 @@ fn read_base_texts(project_root: &Path, change: &CodeChange) -> io::Result<BTree
     }
     let old_path = |changed_file: &ChangedPath| changed_file.from.as_ref().unwrap_or(&changed_file.path).clone();
     let old_paths: Vec<String> = change.files.iter().map(old_path).collect();
-    let git_error = |reason: String| io::Error::other(format!("could not read the base revision from git: {reason}"));
+    let git_error = |cause: GitError| io::Error::other(format!("could not read the base revision from git: {cause}"));
     let objects = find_blob_ids(project_root, &change.base, &old_paths).map_err(git_error)?;
     let known_files: Vec<(&ChangedPath, &String)> = change
         .files

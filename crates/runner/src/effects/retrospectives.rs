@@ -46,7 +46,7 @@ fn try_finish(context: &EffectContext, request: &FinishRetrospective) -> Result<
     let bmad = BmadProject::read_project(&context.project);
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
     if let Some(board_path) = &board_path {
-        stories::restore_base_board(&workspace, board_path)?;
+        stories::restore_base_board(context, &workspace, board_path)?;
     }
     let StateReading { state, .. } = workspace.read_state(&[], &context.masker)?;
     let changed: Vec<String> = state.changed.into_iter().map(|change| change.path).collect();

@@ -63,7 +63,12 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
     }
     let tree = workspace.agent_dir();
     let base = workspace.base_commit();
-    let read_base = |path: &str| context.memory.base_files.read_file(base, path, || workspace.read_base_file(path));
+    // The board will be put back to what it was before the work lands.
+    let board_path = request.story.board.as_deref();
+    let read_base = |path: &str| {
+        let read_files = |paths: &[&str]| workspace.read_base_files(paths);
+        context.memory.base_files.read_file(base, path, board_path, read_files)
+    };
     let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
     let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
     let mut facts = StoryFacts { remarks, merged_into, ..story_facts::read_facts(&request.story, observed) };
@@ -106,7 +111,7 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
             discard_lock(&workspace, request.story.board.as_deref());
             // Agents may have moved any line of the board; only that of the story is moved, by us.
             if let Some(board_path) = &request.story.board {
-                restore_base_board(&workspace, board_path)?;
+                restore_base_board(context, &workspace, board_path)?;
             }
             let writer = StoryWriter::new(Project::from_root(workspace.agent_dir()), request);
             discard_lock(&workspace, writer.find_story_file().as_deref());
@@ -132,7 +137,7 @@ pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreB
     run_blocking(move || {
         let restored =
             context.find_development_workspace(&request.workspace).and_then(|workspace| match &request.story.board {
-                Some(board_path) => restore_base_board(&workspace, board_path),
+                Some(board_path) => restore_base_board(&context, &workspace, board_path),
                 None => Ok(()),
             });
         match restored {
@@ -152,9 +157,14 @@ fn discard_lock(workspace: &DevelopmentWorkspace, path: Option<&str>) {
 }
 
 /// Puts the board back to what it was when the work began. A board that git ignores is not in the commit, and stays.
-pub(super) fn restore_base_board(workspace: &DevelopmentWorkspace, board_path: &str) -> Result<(), Fault> {
-    let base_text = workspace.read_base_file(board_path).and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(base_text) = base_text else { return Ok(()) };
+pub(super) fn restore_base_board(
+    context: &EffectContext,
+    workspace: &DevelopmentWorkspace,
+    board_path: &str,
+) -> Result<(), Fault> {
+    let read_files = |paths: &[&str]| workspace.read_base_files(paths);
+    let base_bytes = context.memory.base_files.read_file(workspace.base_commit(), board_path, None, read_files);
+    let Some(base_text) = base_bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else { return Ok(()) };
     let project = Project::from_root(workspace.agent_dir());
     edit_or_create_file(&project, board_path, |_| Ok::<_, String>((base_text.clone(), ())))
         .map_err(|cause| write_fault(&cause))
@@ -220,13 +230,16 @@ impl<'r> StoryWriter<'r> {
         let own_file = self.find_story_file();
         let folder = config::read_config(&self.shelf).folders.implementation;
         for change in state.changed {
-            let Some(base_bytes) = workspace.read_base_file(&change.path) else { continue };
-            let Ok(base_text) = String::from_utf8(base_bytes) else { continue };
             let is_ledger = change.path.ends_with(deferred_work::LEDGER_FILE);
             let is_inside = change.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
             let is_other_story = is_inside
                 && Some(&change.path) != own_file.as_ref()
                 && story::key_from_path(&change.path).is_some_and(|key| !self.is_own_key(&key));
+            if !is_other_story && !is_ledger {
+                continue;
+            }
+            let Some(base_bytes) = workspace.read_base_file(&change.path) else { continue };
+            let Ok(base_text) = String::from_utf8(base_bytes) else { continue };
             let new_text = self.shelf.read_file(&change.path).ok().flatten().unwrap_or_default();
             if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {
                 continue;

@@ -1,6 +1,6 @@
 //! Branches and HEAD of the user's repository.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use tribunal_core::{
     development::{
@@ -10,7 +10,10 @@ use tribunal_core::{
     engine::ids::CommitId,
 };
 
-use super::{GitError, GitRepository, find_ignored, to_trimmed_text, user_command};
+use super::{
+    GitError, GitRepository, WORK_TIMEOUT, find_ignored, layout::HeadState, plain_files::PlainRepository, run_git,
+    to_trimmed_text, user_command,
+};
 
 /// What HEAD is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +32,26 @@ pub enum CurrentHead {
     },
 }
 
+impl CurrentHead {
+    /// Returns `None` for a branch with a name that git alone can shorten.
+    fn from_state(head_state: HeadState) -> Option<CurrentHead> {
+        let short_name = |ref_name: String| ref_name.strip_prefix("refs/heads/").map(str::to_string);
+        Some(match head_state {
+            HeadState::Branch { ref_name, commit_id } => {
+                CurrentHead::Branch { name: short_name(ref_name)?, commit: CommitId::new(commit_id) }
+            }
+            HeadState::Detached { commit_id } => CurrentHead::Detached { commit: CommitId::new(commit_id) },
+            HeadState::Unborn { ref_name } => CurrentHead::Unborn { name: short_name(ref_name)? },
+        })
+    }
+}
+
 /// Reads HEAD.
 pub fn read_head(project_root: &Path) -> Result<CurrentHead, GitError> {
+    let from_files = PlainRepository::find_at(project_root).and_then(|files| files.read_head());
+    if let Some(head) = from_files.and_then(CurrentHead::from_state) {
+        return Ok(head);
+    }
     let repository = GitRepository::open_at(project_root)?;
     let branch = query_text(&repository, &["symbolic-ref", "-q", "--short", "HEAD"])?;
     let commit = query_text(&repository, &["rev-parse", "-q", "--verify", "HEAD^{commit}"])?.map(CommitId::new);
@@ -44,9 +65,13 @@ pub fn read_head(project_root: &Path) -> Result<CurrentHead, GitError> {
 
 /// Returns the commit of a branch; `None` if there is no such branch.
 pub fn find_branch(project_root: &Path, branch_name: &str) -> Result<Option<CommitId>, GitError> {
+    let branch_ref = format!("refs/heads/{branch_name}");
+    if let Some(commit) = PlainRepository::find_at(project_root).and_then(|files| files.read_ref(&branch_ref)) {
+        return Ok(Some(CommitId::new(commit)));
+    }
     let repository = GitRepository::for_history(project_root);
-    let branch_ref = format!("refs/heads/{branch_name}^{{commit}}");
-    Ok(query_text(&repository, &["rev-parse", "-q", "--verify", &branch_ref])?.map(CommitId::new))
+    let revision = format!("{branch_ref}^{{commit}}");
+    Ok(query_text(&repository, &["rev-parse", "-q", "--verify", &revision])?.map(CommitId::new))
 }
 
 /// Whether git accepts the name for a branch.
@@ -63,10 +88,11 @@ pub fn commit_files(project_root: &Path, relative_paths: &[String], message: &st
         let mut command = user_command(project_root);
         command.arg("--literal-pathspecs").args(arguments).arg("--").args(relative_paths);
         let what = arguments.first().copied().unwrap_or_default().to_string();
-        let output = command.output().map_err(|cause| GitError::CannotRun { what: what.clone(), cause })?;
-        match output.status.success() {
+        let output = run_git(command, None, WORK_TIMEOUT)?;
+        match output.succeeded {
             true => Ok(()),
-            false => Err(GitError::CommandFailed { what, said: to_trimmed_text(&output.stderr) }),
+            // The user's hooks may have said more than one line.
+            false => Err(GitError::CommandFailed { what, said: output.stderr.trim().to_string() }),
         }
     };
     // Files that git does not know yet cannot be committed by their name alone.
@@ -77,6 +103,34 @@ pub fn commit_files(project_root: &Path, relative_paths: &[String], message: &st
 /// Lists the files below some folders that git neither tracks nor ignores.
 pub fn list_untracked(project_root: &Path, folders: &[String]) -> Result<Vec<String>, GitError> {
     list_other_files(project_root, &[], folders)
+}
+
+/// Files that git tracks, and files that it would track.
+#[derive(Clone, Debug, Default)]
+pub struct ListedFiles {
+    pub tracked: BTreeSet<String>,
+    pub untracked: BTreeSet<String>,
+}
+
+/// Lists the files among some paths, and below those that are folders, that git does not ignore.
+pub fn list_files(project_root: &Path, paths: &[String]) -> Result<ListedFiles, GitError> {
+    let mut listed_files = ListedFiles::default();
+    // Without a path git would list everything.
+    if paths.is_empty() {
+        return Ok(listed_files);
+    }
+    let repository = GitRepository::open_at(project_root)?;
+    let mut command = repository.new_command();
+    command.args(["ls-files", "-t", "--cached", "--others", "--exclude-standard", "-z", "--"]).args(paths);
+    let listed = repository.run_checked(command, None)?;
+    for record in listed.split(|byte| *byte == 0).filter_map(|record| std::str::from_utf8(record).ok()) {
+        match record.split_once(' ') {
+            Some(("?", path)) => listed_files.untracked.insert(path.to_string()),
+            Some((_, path)) => listed_files.tracked.insert(path.to_string()),
+            None => false,
+        };
+    }
+    Ok(listed_files)
 }
 
 /// Lists the files among some paths, and below those that are folders, that git ignores and does not track.
@@ -158,16 +212,23 @@ pub fn count_changed_lines(project_root: &Path, base: &str, end: &str) -> Result
 
 /// Reads how much a commit changes compared with its first parent, or all of it if it has none. `None` if there is no such commit.
 pub fn read_change_size(project_root: &Path, commit: &CommitId) -> Option<ChangeSize> {
-    let commit = find_commit(project_root, commit.as_str()).ok()??;
-    let changed_lines = match find_commit(project_root, &format!("{commit}^1")).ok()? {
-        Some(parent) => count_changed_lines(project_root, parent.as_str(), commit.as_str()).ok()?,
-        None => {
-            let repository = GitRepository::for_history(project_root);
-            let arguments =
-                ["diff-tree", "--root", "-r", "--no-commit-id", "--numstat", "-z", "--relative", commit.as_str(), "--"];
-            parse_line_counts(&repository.query(arguments).ok()?)
-        }
-    };
+    let repository = GitRepository::for_history(project_root);
+    // A name that starts with a dash would be an option.
+    let revision = Some(commit.as_str()).filter(|name| !name.starts_with('-'))?;
+    let mut command = repository.new_command();
+    // The user's settings could hide the first commit, or compare a merge with another parent.
+    command.args(["-c", "log.showRoot=true", "-c", "log.diffMerges=separate", "log", "-1", "--first-parent", "-m"]);
+    command.args([
+        "--format=",
+        "--no-show-signature",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--relative",
+    ]);
+    command.args([revision, "--"]);
+    let changed_lines = parse_line_counts(&repository.run_checked(command, None).ok()?);
     let mut change_size = ChangeSize::default();
     for lines in changed_lines {
         change_size.files += 1;
@@ -316,5 +377,8 @@ mod tests {
         let paths = ["tracked.txt", "new.txt", "out", "missing"].map(String::from);
         assert_eq!(list_ignored(root, &paths).unwrap(), ["out/a.md"]);
         assert_eq!(list_untracked(root, &paths).unwrap(), ["new.txt"]);
+        let listed_files = list_files(root, &paths).unwrap();
+        assert_eq!(listed_files.tracked.into_iter().collect::<Vec<_>>(), ["tracked.txt"]);
+        assert_eq!(listed_files.untracked.into_iter().collect::<Vec<_>>(), ["new.txt"]);
     }
 }

@@ -13,7 +13,7 @@ use std::{
     io::{self, Seek, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::Command,
 };
 
 use tribunal_core::engine::{
@@ -24,6 +24,7 @@ use tribunal_core::engine::{
 use tribunal_store::Store;
 
 use crate::{
+    git::{self, GitError, WORK_TIMEOUT, git_command},
     landing::{
         checkpoints::{CheckpointChange, CheckpointKey, CheckpointStore},
         merging::quote_path,
@@ -105,7 +106,7 @@ pub(crate) fn delete_landings(project: &Project, run_ids: &[RunId]) -> io::Resul
         run_checked(landings_git(project)?.args(["update-ref", "-d", &format!("refs/heads/{branch_name}")]))?;
     }
     let remaining_branches = run_checked(landings_git(project)?.args(["for-each-ref", "--count=1"]))?;
-    if remaining_branches.stdout.is_empty() {
+    if remaining_branches.is_empty() {
         return fs::remove_dir_all(project.root().join(REPOSITORY_PATH));
     }
     // Objects of the last two weeks stay: another run may be recording a landing right now.
@@ -239,7 +240,7 @@ impl CommitChain {
         let mut command = landings_git(project)?;
         command.args(["cat-file", "--batch"]);
         let output = run_with_input(project, command, queries.as_bytes())?;
-        let mut remaining_output = output.stdout.as_slice();
+        let mut remaining_output = output.as_slice();
         let mut chain = CommitChain::default();
         // A missing reference answers the first query with "missing": the chain does not exist yet.
         let Some(commit_text) = next_object(&mut remaining_output) else { return Ok(chain) };
@@ -300,10 +301,12 @@ fn assigned_findings(project: &Project, run_id: &RunId, checkpoint_key: &Checkpo
 
 /// Whether the project is in a repository of the user's. Without one, nothing says which files are better kept out of git.
 fn is_in_repository(project: &Project) -> io::Result<bool> {
-    match git_with_stderr(project.root()).args(["rev-parse", "--is-inside-work-tree"]).output() {
-        Ok(output) => Ok(output.status.success()),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(cause) => Err(cause),
+    let mut command = git_command(project.root());
+    command.args(["rev-parse", "--is-inside-work-tree"]);
+    match git::run_git(command, None, WORK_TIMEOUT) {
+        Ok(output) => Ok(output.succeeded),
+        Err(GitError::NotInstalled) => Ok(false),
+        Err(cause) => Err(io::Error::other(cause)),
     }
 }
 
@@ -315,7 +318,7 @@ fn create_repository(project: &Project) -> io::Result<()> {
     }
     // The repository appears under its name only when it is complete: we may be killed, or another run may do the same.
     let unfinished = tempfile::Builder::new().prefix("landings-").tempdir_in(project.home_dir())?;
-    let mut command = git_with_stderr(project.root());
+    let mut command = git_command(project.root());
     command.args(["init", "--quiet", "--bare", "--template=", "--initial-branch=none"]).arg(unfinished.path());
     run_checked(&mut command)?;
     match fs::rename(unfinished.path(), &repository_path) {
@@ -342,7 +345,7 @@ fn landings_git(project: &Project) -> io::Result<Command> {
     if let Some(foreign_line) = config_text.lines().find(|line| !is_initial_setting(line)) {
         return Err(io::Error::other(format!("{REPOSITORY_PATH}/config has an unexpected setting: {foreign_line}")));
     }
-    let mut command = git_with_stderr(project.root());
+    let mut command = git_command(project.root());
     command.arg("--git-dir").arg(repository_path);
     Ok(command)
 }
@@ -361,15 +364,16 @@ fn is_initial_setting(config_line: &str) -> bool {
 
 /// Removes changes of files that git ignores.
 fn exclude_ignored(project: &Project, candidate_changes: &[CheckpointChange]) -> io::Result<Vec<CheckpointChange>> {
-    let mut command = git_with_stderr(project.root());
+    let mut command = git_command(project.root());
     command.args(["check-ignore", "--stdin", "-z"]);
     // The prefix makes sure that git takes the name literally, even if it starts with a colon.
     let query_name = |change: &CheckpointChange| format!("./{}", change.relative_path);
     let query_names: String = candidate_changes.iter().map(|change| query_name(change) + "\0").collect();
-    let output = run_with_stdin_file(project, command, query_names.as_bytes())?;
-    // Exit code 1 means that git ignores none of them.
-    if !matches!(output.status.code(), Some(0 | 1)) {
-        return Err(stderr_error(&output));
+    let command = add_stdin_file(project, &mut command, query_names.as_bytes())?;
+    let output = git::run_git(command, None, WORK_TIMEOUT).map_err(io::Error::other)?;
+    // It also fails if git ignores none of them.
+    if !output.succeeded && output.stderr.contains("fatal:") {
+        return Err(io::Error::other(output.to_error("check-ignore")));
     }
     let ignored_names: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
     Ok(candidate_changes
@@ -389,32 +393,20 @@ fn quote_for_import(relative_path: &str) -> String {
     }
 }
 
-fn git_with_stderr(project_root: &Path) -> Command {
-    let mut command = crate::git::git_command(project_root);
-    command.stderr(Stdio::piped());
-    command
+fn run_checked(command: &mut Command) -> io::Result<Vec<u8>> {
+    git::run_checked(command, None).map_err(io::Error::other)
 }
 
-fn run_checked(command: &mut Command) -> io::Result<Output> {
-    let output = command.output()?;
-    if output.status.success() { Ok(output) } else { Err(stderr_error(&output)) }
+fn run_with_input(project: &Project, mut command: Command, input_bytes: &[u8]) -> io::Result<Vec<u8>> {
+    run_checked(add_stdin_file(project, &mut command, input_bytes)?)
 }
 
-fn run_with_input(project: &Project, command: Command, input_bytes: &[u8]) -> io::Result<Output> {
-    let output = run_with_stdin_file(project, command, input_bytes)?;
-    if output.status.success() { Ok(output) } else { Err(stderr_error(&output)) }
-}
-
-/// Runs git with input from an unnamed file, so that neither side waits for the other.
-fn run_with_stdin_file(project: &Project, mut command: Command, input_bytes: &[u8]) -> io::Result<Output> {
+/// Gives a command its input from an unnamed file: it may be many texts.
+fn add_stdin_file<'c>(project: &Project, command: &'c mut Command, input_bytes: &[u8]) -> io::Result<&'c mut Command> {
     let mut input_file = tempfile::tempfile_in(project.home_dir())?;
     input_file.write_all(input_bytes)?;
     input_file.rewind()?;
-    command.stdin(input_file).output()
-}
-
-fn stderr_error(output: &Output) -> io::Error {
-    io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_string())
+    Ok(command.stdin(input_file))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use tribunal_store::Store;
 
 use crate::{
     engine::run_names,
-    git::heads::{self, FileTracking},
+    git::{find_ignored, heads},
     project::{Project, bmad_project::BmadProject},
 };
 
@@ -81,8 +81,6 @@ pub fn plan_story(
     let title = file_title.or_else(|| planned.as_ref().map(|planned| planned.title.clone()));
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
     let root = bmad.shelf.root_path().map(std::path::PathBuf::from).unwrap_or_default();
-    let is_ignored =
-        |path: &str| heads::find_tracking(&root, path).is_ok_and(|tracking| tracking == FileTracking::Ignored);
     let stories_path = story_file.clone().unwrap_or_else(|| bmad.new_story_path(story_key));
     let name = StoryName {
         key,
@@ -90,9 +88,10 @@ pub fn plan_story(
         board: board_path.clone(),
         bookkeeping: bmad.bookkeeping_folders(),
     };
+    let ignored_paths = find_ignored(&root, board_path.iter().chain([&stories_path]));
     let files = StoryFilePlan {
-        board_is_ignored: board_path.as_deref().is_some_and(is_ignored),
-        stories_are_ignored: is_ignored(&stories_path),
+        board_is_ignored: board_path.is_some_and(|board_path| ignored_paths.contains(&board_path)),
+        stories_are_ignored: ignored_paths.contains(&stories_path),
         ledger: Some(bmad.ledger_path()),
         begun_at: find_earlier_work(&root, board_entry, &name.key, baseline.as_deref()),
         story_file,

@@ -68,8 +68,7 @@ fn choose_entries(
     limits: CopyLimits,
     remarks: &mut OmissionRemarks,
 ) -> io::Result<BTreeMap<String, git_queries::LsTreeEntry>> {
-    let tree_entries = git_queries::list_tree(source.project_root, tree_name)
-        .map_err(|reason| io::Error::other(format!("git failed: {reason}")))?;
+    let tree_entries = git_queries::list_tree(source.project_root, tree_name).map_err(io::Error::other)?;
     let mut chosen_entries = BTreeMap::new();
     for mut entry in tree_entries {
         match String::from_utf8(std::mem::take(&mut entry.path_bytes)) {

@@ -10,7 +10,7 @@ use std::{fs, io, path::Path};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use super::git_queries::{HeadState, RepositoryLayout, read_repository_layout};
+use crate::git::layout::{HeadState, RepositoryLayout, read_layout};
 
 /// Settings of `[core]` that say how files are read. Their values are single words.
 const COPIED_SETTINGS: [&str; 6] = ["autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode"];
@@ -20,7 +20,7 @@ pub(super) fn create_workspace_git(project_root: &Path, tree_dir: &Path) {
     if fs::symlink_metadata(project_root.join(".git")).is_err() {
         return;
     }
-    let Some(layout) = read_repository_layout(project_root) else { return };
+    let Some(layout) = read_layout(project_root) else { return };
     let is_work_tree_top = fs::canonicalize(&layout.work_tree_top)
         .is_ok_and(|top| fs::canonicalize(project_root).is_ok_and(|project_root| project_root == top));
     let git_dir = tree_dir.join(".git");

@@ -138,16 +138,19 @@ pub(super) fn list_uncommitted(
             .any(|folder| path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/')))
     };
     let mut uncommitted = heads::list_uncommitted(project.root())?;
-    // Settings of clients that git does not know may be private.
-    let document_folders = bmad.document_folders();
-    if !document_folders.is_empty() {
-        uncommitted.extend(heads::list_untracked(project.root(), &document_folders)?);
-    }
-    uncommitted.retain(|path| is_bookkeeping(path) && !own_folders.contains_path(path) && !own_folders.is_report(path));
     let story_paths = chosen_stories.iter().filter_map(|chosen| bmad.find_story_file(&chosen.key));
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
-    for path in story_paths.chain(board_path) {
-        if heads::find_tracking(project.root(), &path)? == FileTracking::Untracked {
+    let named_paths: Vec<String> = story_paths.chain(board_path).collect();
+    // Settings of clients that git does not know may be private, so only folders of documents are looked through.
+    let searched_paths = [bmad.document_folders(), named_paths.clone()].concat();
+    let listed_files = heads::list_files(project.root(), &searched_paths)?;
+    uncommitted.extend(listed_files.untracked.iter().cloned());
+    uncommitted.retain(|path| is_bookkeeping(path) && !own_folders.contains_path(path) && !own_folders.is_report(path));
+    for path in named_paths.into_iter().filter(|path| !listed_files.tracked.contains(path)) {
+        // What is not listed is ignored, or lies where git does not look.
+        let is_untracked = listed_files.untracked.contains(&path)
+            || heads::find_tracking(project.root(), &path)? == FileTracking::Untracked;
+        if is_untracked {
             uncommitted.push(path);
         }
     }

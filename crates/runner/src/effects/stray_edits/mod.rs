@@ -22,7 +22,7 @@ use tribunal_core::engine::{
 use super::EffectContext;
 use crate::{
     engine::locks,
-    git::git_command,
+    git::{git_command, run_checked},
     landing::checkpoints::{CheckpointStore, OwnTexts},
     project::{
         atomic_files::TEMPORARY_PREFIX,
@@ -319,8 +319,7 @@ impl StrayFinder<'_> {
     }
 
     fn run_git_query(&self, arguments: &[&str]) -> Option<Vec<u8>> {
-        let output = git_command(self.context.project.root()).args(arguments).output().ok()?;
-        output.status.success().then_some(output.stdout)
+        run_checked(git_command(self.context.project.root()).args(arguments), None).ok()
     }
 
     /// Whether something can be put at a path: the user must not be offered what [`restore_stray`] would refuse.

@@ -15,12 +15,14 @@ use tribunal_core::{
 use super::{
     DevelopmentWorkspace, WorkspaceError,
     contents::{TreeDifference, parse_raw_diff},
-    control_git::GIT_TIMEOUT,
     file_component,
     integrate::list_changes,
-    user_repository::{UserRepository, run_checked},
+    user_repository::UserRepository,
 };
-use crate::{engine::kill_points, git::run_git, workspaces::git_queries::HeadState};
+use crate::{
+    engine::kill_points,
+    git::{WORK_TIMEOUT, layout::HeadState, run_checked, run_git},
+};
 
 /// The variable with which git processes of agents say who commits.
 pub(crate) const COMMITTER_VARIABLE: &str = "GIT_COMMITTER_EMAIL";
@@ -98,7 +100,7 @@ fn move_index_back(repository: &UserRepository, tip: &CommitId, target: &CommitI
     // Only saves time: files that are what the index says count as unchanged without being read again.
     let mut refresh_command = repository.checkout_command(checkout);
     refresh_command.args(["update-index", "-q", "--refresh"]);
-    let _ = run_git(refresh_command, None, GIT_TIMEOUT)?;
+    let _ = run_git(refresh_command, None, WORK_TIMEOUT)?;
     Ok(())
 }
 

@@ -27,9 +27,10 @@ use super::{
     integrate::list_changes,
     special_files::tree_path,
     tree_files::has_real_parents,
-    user_repository::{UserRepository, join_with_nul, run_checked, split_paths},
+    user_repository::{UserRepository, join_with_nul, split_paths},
 };
 use crate::{
+    git::run_checked,
     landing::parked_files::move_to_parked,
     project::{Project, atomic_files},
     workspaces::{

@@ -1,10 +1,6 @@
 //! Commits the content of a workspace, and stores the commits in the user's repository under a ref of Tribunal's own.
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    process::{Command, Stdio},
-};
+use std::{collections::BTreeSet, fs, io, process::Command};
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
@@ -12,11 +8,15 @@ use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     contents::parse_raw_diff,
-    control_git::{ControlGit, WORK_BRANCH},
+    control_git::{ControlGit, TipTrees},
     own_git_files::replace_agent_git,
-    user_repository::{CommitRole, UserRepository, run_checked},
+    user_repository::{CommitRole, UserRepository},
 };
-use crate::{git::to_trimmed_text, project::atomic_files, workspaces::TaskWorkspace};
+use crate::{
+    git::{run_checked, run_piped, to_trimmed_text},
+    project::atomic_files,
+    workspaces::TaskWorkspace,
+};
 use tribunal_core::development::workspace::DevelopmentPlace;
 
 /// The author of commits where git knows no name.
@@ -40,6 +40,7 @@ pub(crate) struct ReadyCommit {
     pub tree: String,
     pub parent: CommitId,
     pub parent_tree: String,
+    pub base_tree: String,
     /// The last commit of the workspace, which is the parent unless commits are squashed.
     pub tip: CommitId,
 }
@@ -64,9 +65,7 @@ struct CommitRecord {
 impl DevelopmentWorkspace {
     /// Stages the content. `request` tells one request to commit from another.
     pub fn prepare_commit(&self, request: &str, commit_form: CommitForm) -> Result<PreparedCommit, WorkspaceError> {
-        let control_git = self.control_git();
-        control_git.create_commit_index()?;
-        let ready = self.stage_commit()?;
+        let ready = self.stage_first()?;
         if ready.parent_tree != ready.tree {
             return self.in_form(ready, commit_form);
         }
@@ -91,8 +90,7 @@ impl DevelopmentWorkspace {
         if commit_form == CommitForm::Added {
             return Ok(PreparedCommit::Ready(ready));
         }
-        let base = self.record.base.clone();
-        let base_tree = self.control_git().query_text(["rev-parse", &format!("{base}^{{tree}}")])?;
+        let (base, base_tree) = (self.record.base.clone(), ready.base_tree.clone());
         // All work was taken back.
         if base_tree == ready.tree {
             return Ok(PreparedCommit::Unchanged(base));
@@ -100,8 +98,26 @@ impl DevelopmentWorkspace {
         Ok(PreparedCommit::Ready(ReadyCommit { parent: base, parent_tree: base_tree, ..ready }))
     }
 
+    /// Makes the index of the commit and stages the content in it. Returns what a commit of it would be.
+    fn stage_first(&self) -> Result<ReadyCommit, WorkspaceError> {
+        self.refuse_broken_seals()?;
+        let control_git = self.control_git();
+        control_git.remove_index_lock();
+        // The index of the base learns from this which files are unchanged. The new one begins as a copy, so it would answer the same.
+        let entries = self.read_status_and_remember(&control_git)?;
+        control_git.copy_commit_index()?;
+        self.stage_entries(&control_git.with_commit_index(), entries)?;
+        self.describe_staged()
+    }
+
     /// Stages the content in the index of the commit, and returns what a commit of it would be.
     pub fn stage_commit(&self) -> Result<ReadyCommit, WorkspaceError> {
+        self.refuse_broken_seals()?;
+        self.update_commit_index()?;
+        self.describe_staged()
+    }
+
+    fn refuse_broken_seals(&self) -> Result<(), WorkspaceError> {
         if let Some(broken_seal) = self.find_broken_seals().first() {
             let shown_path = self.shown_path(&broken_seal.path);
             return Err(WorkspaceError::new_refusal(format!(
@@ -109,11 +125,14 @@ impl DevelopmentWorkspace {
                  run; define the filter in your own configuration (`git config --global`), or leave the file as it is"
             )));
         }
-        self.update_commit_index()?;
+        Ok(())
+    }
+
+    fn describe_staged(&self) -> Result<ReadyCommit, WorkspaceError> {
         let control_git = self.control_git();
         let tree = control_git.with_commit_index().query_text(["write-tree"])?;
-        let (parent, parent_tree) = control_git.read_tip_with_tree()?;
-        Ok(ReadyCommit { tree, tip: parent.clone(), parent, parent_tree })
+        let TipTrees { tip, tree: parent_tree, base_tree } = control_git.read_tip_with_trees(&self.record.base)?;
+        Ok(ReadyCommit { tree, tip: tip.clone(), parent: tip, parent_tree, base_tree })
     }
 
     /// Returns the files that differ between two trees.
@@ -142,7 +161,7 @@ impl DevelopmentWorkspace {
         let record_path = self.commit_record_path();
         let record_text = serde_json::to_vec(&record).map_err(io::Error::other).at_path(&record_path)?;
         atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
-        control_git.run(["update-ref", WORK_BRANCH, record.commit.as_str(), ready.tip.as_str()])?;
+        control_git.move_tip(&ready.tip, &record.commit)?;
         self.publish_commit(&repository, &record.commit)?;
         Ok(CommittedWork { commit: record.commit, rewritten: record.rewritten })
     }
@@ -165,7 +184,7 @@ impl DevelopmentWorkspace {
         }
         let repository = UserRepository::open_around(&self.record.project_root)?;
         let control_git = self.control_git();
-        let (tip, _) = control_git.read_tip_with_tree()?;
+        let tip = control_git.read_tip()?;
         replace_agent_git(&repository, &control_git, &self.record, &tip)
     }
 
@@ -184,41 +203,19 @@ impl DevelopmentWorkspace {
         // What the ref has is there already. If the user removed the ref, everything since the base is copied again.
         let known_commit = repository.find_commit(&work_ref)?.unwrap_or_else(|| self.record.base.clone());
         if known_commit != *commit {
-            let mut producer_command = control_git.new_command();
-            producer_command.args(["pack-objects", "--revs", "--thin", "--stdout", "-q"]).stdout(Stdio::piped());
+            let mut packing = control_git.new_command();
+            packing.args(["pack-objects", "--revs", "--thin", "--stdout", "-q"]);
             let wanted = format!("{commit}\n^{known_commit}\n^{}\n", self.record.base);
-            copy_objects(producer_command, wanted, repository)?;
+            let mut unpacking = repository.checkout_command(repository.project_root());
+            unpacking.args(["unpack-objects", "-q"]);
+            // A pack can be larger than the memory.
+            run_piped(packing, wanted.as_bytes(), unpacking)?;
         }
         repository.set_own_ref(&work_ref, commit)?;
         if self.record.place == DevelopmentPlace::Clone {
             replace_agent_git(repository, &control_git, &self.record, commit)?;
         }
         Ok(())
-    }
-}
-
-/// Pipes a pack into the user's repository. A pack can be larger than the memory.
-fn copy_objects(mut producer: Command, wanted: String, repository: &UserRepository) -> Result<(), WorkspaceError> {
-    use std::io::Write;
-    let cannot_run =
-        |cause| WorkspaceError::Git(crate::git::GitError::CannotRun { what: "pack-objects".into(), cause });
-    let mut producer_process = producer.stdin(Stdio::piped()).spawn().map_err(cannot_run)?;
-    // The input is a few lines, which always fit into the pipe.
-    if let Some(mut stdin) = producer_process.stdin.take() {
-        stdin.write_all(wanted.as_bytes()).map_err(cannot_run)?;
-    }
-    let mut consumer = repository.checkout_command(repository.project_root());
-    consumer.args(["unpack-objects", "-q"]);
-    if let Some(stdout) = producer_process.stdout.take() {
-        consumer.stdin(Stdio::from(stdout));
-    }
-    let unpacked = run_checked(consumer, None);
-    let packed = producer_process.wait().map_err(cannot_run)?;
-    unpacked?;
-    if packed.success() {
-        Ok(())
-    } else {
-        Err(WorkspaceError::new_refusal("could not copy the commit into your repository: `git pack-objects` failed"))
     }
 }
 
@@ -250,5 +247,6 @@ pub(super) fn write_commit(
 ) -> Result<CommitId, WorkspaceError> {
     command.args(["-p", parent.as_str(), tree]);
     let message_bytes = format!("{}\n", message.trim_end()).into_bytes();
-    run_checked(command, Some(message_bytes)).map(|output| CommitId::new(to_trimmed_text(&output)))
+    let output = run_checked(command, Some(message_bytes))?;
+    Ok(CommitId::new(to_trimmed_text(&output)))
 }

@@ -2,6 +2,7 @@
 //! what its story has lost. [`tribunal_core::development::concerns`] says what follows from it.
 
 use std::{
+    cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet},
     fs,
 };
@@ -20,17 +21,19 @@ use super::{
     DevelopmentWorkspace, WorkspaceError,
     contents::TreeDifference,
     integrate::list_changes,
-    user_repository::{UserRepository, run_checked, split_paths},
+    user_repository::{UserRepository, split_paths},
 };
 use crate::{
+    git::object_reader::{ObjectKind, ObjectReader},
     masking::Masker,
     project::{story_facts::is_test_name, subject::is_plain_path},
 };
 
 /// Longer files are not searched for secrets: they are data.
 const MAX_SEARCHED_BYTES: u64 = 1 << 20;
-/// So many bytes are read at once.
-const MAX_BATCH_BYTES: u64 = 16 << 20;
+/// The longest commit that is read, and the longest story of a commit.
+const MAX_COMMIT_BYTES: u64 = 16 << 20;
+const MAX_STORED_STORY_BYTES: u64 = 64 << 20;
 /// The longest story or plan that is read.
 const MAX_NAMING_BYTES: u64 = 4 << 20;
 /// What git writes as the mode of a file or a link, whose content is its target; other modes are submodules.
@@ -42,19 +45,93 @@ pub(super) struct WorkInspection<'a> {
     pub workspace: &'a DevelopmentWorkspace,
     pub request: &'a Integrate,
     pub masker: &'a Masker,
+    objects: RefCell<ObjectReader<'a>>,
+    /// The commits of the work, once they are known.
+    commits: OnceCell<Vec<CommitId>>,
+    /// What they change, once that is known.
+    changes: OnceCell<Vec<TreeDifference>>,
 }
 
-impl WorkInspection<'_> {
+/// How work relates to a commit of its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorkStanding {
+    /// The branch has it.
+    Landed,
+    /// It follows the commit with which it began.
+    Follows,
+    Unrelated,
+}
+
+impl<'a> WorkInspection<'a> {
+    pub fn new(
+        repository: &'a UserRepository,
+        workspace: &'a DevelopmentWorkspace,
+        request: &'a Integrate,
+        masker: &'a Masker,
+    ) -> WorkInspection<'a> {
+        let objects = RefCell::new(repository.object_reader());
+        let (commits, changes) = (OnceCell::new(), OnceCell::new());
+        WorkInspection { repository, workspace, request, masker, objects, commits, changes }
+    }
+
+    /// Compares the work with where its branch is.
+    pub fn compare_with(&self, tip: &CommitId) -> Result<WorkStanding, WorkspaceError> {
+        let Integrate { expected, commit, .. } = self.request;
+        // The work of a story is a single commit, and then its own text says everything.
+        if tip == expected && self.read_parents(commit)? == [expected.clone()] {
+            let _ = self.commits.set(vec![commit.clone()]);
+            return Ok(WorkStanding::Follows);
+        }
+        let range = format!("{tip}..{commit}");
+        let listed = self.repository.query_text(["rev-list", "--parents", &range])?;
+        if listed.is_empty() {
+            return Ok(WorkStanding::Landed);
+        }
+        // A way from the work to where it began ends with a commit that has no other commit in between.
+        let follows = listed.lines().any(|line| line.split(' ').skip(1).any(|parent| parent == expected.as_str()));
+        if tip == expected {
+            let commits = listed.lines().filter_map(|line| line.split(' ').next()).map(CommitId::new);
+            let _ = self.commits.set(commits.collect());
+        }
+        Ok(if follows { WorkStanding::Follows } else { WorkStanding::Unrelated })
+    }
+
+    fn read_parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, WorkspaceError> {
+        let commit_bytes = self.objects.borrow_mut().read(ObjectKind::Commit, commit.as_str(), MAX_COMMIT_BYTES)?;
+        let commit_bytes = commit_bytes.unwrap_or_default();
+        let commit_text = String::from_utf8_lossy(&commit_bytes);
+        let headers = commit_text.lines().take_while(|line| !line.is_empty());
+        Ok(headers.filter_map(|line| line.strip_prefix("parent ")).map(CommitId::new).collect())
+    }
+
+    /// Lists what the work changes.
+    pub fn list_changes(&self) -> Result<&[TreeDifference], WorkspaceError> {
+        if let Some(changes) = self.changes.get() {
+            return Ok(changes);
+        }
+        let changes = list_changes(self.repository, &self.request.expected, &self.request.commit)?;
+        Ok(self.changes.get_or_init(|| changes))
+    }
+
+    fn list_commits(&self) -> Result<&[CommitId], WorkspaceError> {
+        if let Some(commits) = self.commits.get() {
+            return Ok(commits);
+        }
+        let range = format!("{}..{}", self.request.expected, self.request.commit);
+        let listed = self.repository.query_text(["rev-list", &range])?;
+        Ok(self.commits.get_or_init(|| listed.lines().map(CommitId::new).collect()))
+    }
+
     /// Lists what is questionable and was not accepted.
     pub fn find_concerns(&self) -> Result<Vec<LandingConcern>, WorkspaceError> {
-        let Integrate { gate, expected, commit, .. } = self.request;
+        let gate = &self.request.gate;
         if gate.is_open {
             return Ok(Vec::new());
         }
-        let changes = list_changes(self.repository, expected, commit)?;
+        let changes = self.list_changes()?;
         let base_story = gate.story.as_deref().and_then(|path| self.read_base_story(path));
-        let mut concerns = self.find_lost_files(&changes, base_story.as_deref())?;
-        concerns.extend(self.find_secrets(&changes)?);
+        let mut concerns = self.find_lost_files(changes, base_story.as_deref())?;
+        concerns.extend(self.find_secrets(changes)?);
         if let (Some(path), Some(base_text)) = (gate.story.as_deref(), base_story.as_deref()) {
             concerns.extend(self.find_story_losses(path, base_text));
         }
@@ -164,15 +241,9 @@ impl WorkInspection<'_> {
     /// Lists the files that commits of the work have, besides those of the last one.
     fn list_past_objects(&self) -> Result<Vec<(String, Vec<u8>)>, WorkspaceError> {
         let Integrate { expected, commit, .. } = self.request;
-        let range = format!("{expected}..{commit}");
-        let commit_count = self.repository.query_text(["rev-list", "--count", &range])?;
-        if commit_count == "1" {
-            return Ok(Vec::new());
-        }
-        let commits = self.repository.query_text(["rev-list", &range])?;
         let mut objects = Vec::new();
-        for past_commit in commits.lines().map(CommitId::new).filter(|past_commit| past_commit != commit) {
-            let changes = list_changes(self.repository, expected, &past_commit)?;
+        for past_commit in self.list_commits()?.iter().filter(|past_commit| *past_commit != commit) {
+            let changes = list_changes(self.repository, expected, past_commit)?;
             let files = changes.into_iter().filter(|change| FILE_MODES.contains(&change.file_mode.as_str()));
             objects.extend(files.map(|change| (change.object_id, change.path)));
         }
@@ -185,50 +256,13 @@ impl WorkInspection<'_> {
         object_ids: impl Iterator<Item = &'o String>,
         take_text: &mut dyn FnMut(&str, &str),
     ) -> Result<(), WorkspaceError> {
-        let listed: String = object_ids.map(|object_id| format!("{object_id}\n")).collect();
-        if listed.is_empty() {
-            return Ok(());
-        }
-        let mut sizes_command = self.repository.object_command();
-        sizes_command.args(["cat-file", "--batch-check=%(objectname) %(objectsize)"]);
-        let sizes = run_checked(sizes_command, Some(listed.into_bytes()))?;
-        let sizes_text = String::from_utf8_lossy(&sizes).into_owned();
-        let short_objects = sizes_text.lines().filter_map(|line| {
-            let (object_id, size) = line.split_once(' ')?;
-            let size = size.parse::<u64>().ok().filter(|size| *size <= MAX_SEARCHED_BYTES)?;
-            Some((object_id, size))
-        });
-        let (mut batch, mut batch_bytes) = (String::new(), 0);
-        for (object_id, size) in short_objects {
-            if batch_bytes + size > MAX_BATCH_BYTES {
-                self.read_batch(std::mem::take(&mut batch), take_text)?;
-                batch_bytes = 0;
-            }
-            batch.push_str(&format!("{object_id}\n"));
-            batch_bytes += size;
-        }
-        self.read_batch(batch, take_text)
-    }
-
-    fn read_batch(&self, listed: String, take_text: &mut dyn FnMut(&str, &str)) -> Result<(), WorkspaceError> {
-        if listed.is_empty() {
-            return Ok(());
-        }
-        let mut command = self.repository.object_command();
-        command.args(["cat-file", "--batch=%(objectname) %(objectsize)"]);
-        let output = run_checked(command, Some(listed.into_bytes()))?;
-        let mut rest = output.as_slice();
-        // The form is: OBJECT SIZE<newline>CONTENT<newline>
-        while let Some(line_end) = rest.iter().position(|byte| *byte == b'\n') {
-            let header = String::from_utf8_lossy(&rest[..line_end]).into_owned();
-            let Some((object_id, size)) = header.split_once(' ') else { break };
-            let Some(size) = size.parse::<usize>().ok().filter(|size| line_end + 1 + size <= rest.len()) else { break };
-            let content = &rest[line_end + 1..line_end + 1 + size];
+        let mut objects = self.objects.borrow_mut();
+        for object_id in object_ids {
+            let content = objects.read(ObjectKind::Blob, object_id, MAX_SEARCHED_BYTES)?;
             // A token is ASCII, however the rest of a text is encoded.
-            if !content.contains(&0) {
-                take_text(object_id, &String::from_utf8_lossy(content));
+            if let Some(content) = content.filter(|content| !content.contains(&0)) {
+                take_text(object_id, &String::from_utf8_lossy(&content));
             }
-            rest = rest.get(line_end + 1 + size + 1..).unwrap_or_default();
         }
         Ok(())
     }
@@ -268,7 +302,7 @@ impl WorkInspection<'_> {
 
     fn read_blob(&self, commit: &CommitId, path: &str) -> Option<String> {
         let object_name = format!("{commit}:{}{path}", self.workspace.record.prefix);
-        let bytes = self.repository.query(["cat-file", "blob", &object_name]).ok()?;
+        let bytes = self.objects.borrow_mut().read(ObjectKind::Blob, &object_name, MAX_STORED_STORY_BYTES).ok()??;
         String::from_utf8(bytes).ok()
     }
 }

@@ -26,9 +26,10 @@ use super::{
     control_git::ControlGit,
     ignore_rules::IgnoreRules,
     special_files::{is_attributes_file, tree_path},
-    user_repository::{join_with_nul, run_checked, split_paths},
+    user_repository::{join_with_nul, split_paths},
 };
 use crate::{
+    git::run_checked,
     masking::Masker,
     project::{
         atomic_files,
@@ -40,7 +41,7 @@ use crate::{
 const MAX_ITEM_CHARS: usize = 300;
 /// What git writes as the mode of a file that is not there.
 const MISSING_MODE: &str = "000000";
-/// How the name of the directory with the rules of the base begins. More than one process may read a workspace.
+/// How the name of the directory with the rules of a base begins.
 const RULES_DIR: &str = "base-rules";
 
 /// One record of `git status --porcelain=v2`: a file that differs from the index.
@@ -51,6 +52,13 @@ pub(super) struct StatusEntry {
     tracked: Option<TrackedFile>,
     /// Whether the file differs from the index, or only the index from HEAD.
     is_unstaged: bool,
+}
+
+/// Whether git writes to the index which files it has found unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IndexLearning {
+    Nothing,
+    UnchangedFiles,
 }
 
 /// A tracked file. Modes are as git writes them.
@@ -219,7 +227,18 @@ impl DevelopmentWorkspace {
 
     /// Lists the files of the work that differ from the index or from HEAD.
     pub(super) fn read_status(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
-        let mut entries = self.read_visible_files(control_git)?;
+        self.without_formerly_ignored(self.read_visible_files(control_git, IndexLearning::Nothing)?)
+    }
+
+    /// Does the same, and has the index remember which files are unchanged.
+    pub(super) fn read_status_and_remember(
+        &self,
+        control_git: &ControlGit,
+    ) -> Result<Vec<StatusEntry>, WorkspaceError> {
+        self.without_formerly_ignored(self.read_visible_files(control_git, IndexLearning::UnchangedFiles)?)
+    }
+
+    fn without_formerly_ignored(&self, mut entries: Vec<StatusEntry>) -> Result<Vec<StatusEntry>, WorkspaceError> {
         let left_out = self.find_formerly_ignored(&entries)?;
         entries.retain(|entry| entry.tracked.is_some() || !left_out.contains(&entry.path));
         Ok(entries)
@@ -233,13 +252,12 @@ impl DevelopmentWorkspace {
         if paths.is_empty() || !self.is_in_place() {
             return Ok(BTreeSet::new());
         }
-        let rules_dir = self.directory.join(format!("{RULES_DIR}-{}", std::process::id()));
         // The first index stays at the base, and so has its rules.
-        let rules = IgnoreRules::check_out(&self.control_git(), rules_dir)?;
+        let rules_dir = self.directory.join(format!("{RULES_DIR}-{}", self.record.base));
+        let rules = IgnoreRules::check_out_once(&self.control_git(), rules_dir)?;
         for visible_path in rules.list_visible(paths.iter().cloned().collect())? {
             paths.remove(&visible_path);
         }
-        rules.remove_files()?;
         Ok(paths)
     }
 
@@ -250,7 +268,8 @@ impl DevelopmentWorkspace {
             return Ok(());
         }
         let control_git = self.control_git();
-        let mut left_out = self.find_formerly_ignored(&self.read_visible_files(&control_git)?)?;
+        let mut left_out =
+            self.find_formerly_ignored(&self.read_visible_files(&control_git, IndexLearning::Nothing)?)?;
         if left_out.is_empty() {
             return Ok(());
         }
@@ -263,11 +282,18 @@ impl DevelopmentWorkspace {
     }
 
     /// Lists the files that differ from the index or from HEAD, and are not Tribunal's own.
-    fn read_visible_files(&self, control_git: &ControlGit) -> Result<Vec<StatusEntry>, WorkspaceError> {
+    fn read_visible_files(
+        &self,
+        control_git: &ControlGit,
+        learning: IndexLearning,
+    ) -> Result<Vec<StatusEntry>, WorkspaceError> {
         let mut command = control_git.new_command();
         command.args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
+        command.arg("--ignore-submodules=all");
         // What git learns about unchanged files is written down once for each commit and not after each turn.
-        command.arg("--ignore-submodules=all").env("GIT_OPTIONAL_LOCKS", "0");
+        if learning == IndexLearning::Nothing {
+            command.env("GIT_OPTIONAL_LOCKS", "0");
+        }
         let status_output = run_checked(command, None)?;
         let mut entries = parse_status(&status_output);
         entries.retain(|entry| !self.record.is_own_file(&entry.path));
@@ -316,9 +342,18 @@ impl DevelopmentWorkspace {
 
     /// Puts the content of the work tree into an index. Returns the repositories of their own that were left out.
     pub(super) fn update_index(&self, index_git: &ControlGit) -> Result<Vec<Vec<u8>>, WorkspaceError> {
+        self.stage_entries(index_git, self.read_status(index_git)?)
+    }
+
+    /// Puts files that differ from an index into it. Returns the repositories of their own that were left out.
+    pub(super) fn stage_entries(
+        &self,
+        index_git: &ControlGit,
+        entries: Vec<StatusEntry>,
+    ) -> Result<Vec<Vec<u8>>, WorkspaceError> {
         let mut nested_repositories = Vec::new();
         let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
-        for entry in self.read_status(index_git)? {
+        for entry in entries {
             if entry.is_nested_repository() {
                 nested_repositories.push(entry.path);
             } else if entry.is_unstaged {

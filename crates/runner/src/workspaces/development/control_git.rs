@@ -1,17 +1,18 @@
 //! Tribunal's own git directory for the files of a workspace.
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{fs, path::PathBuf, process::Command};
 
 use tribunal_core::engine::ids::CommitId;
 
-use super::{
-    WithPath, WorkspaceError,
-    user_repository::{path_option, run_checked},
+use super::{WithPath, WorkspaceError, user_repository::path_option};
+use crate::{
+    git::{
+        GitOutput, WORK_TIMEOUT, index_writing_command, plain_files::read_regular_file, run_checked, run_git,
+        to_trimmed_text,
+    },
+    project::atomic_files::write_atomically,
 };
-use crate::git::{GitOutput, index_writing_command, run_git, to_trimmed_text};
 
-/// The time limit of one git process. A checkout of a large repository takes minutes.
-pub(super) const GIT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The branch with the commits of a workspace, in our own git directory.
 pub(super) const WORK_BRANCH: &str = "refs/heads/work";
 
@@ -21,6 +22,16 @@ const BASE_INDEX: &str = "index";
 const COMMIT_INDEX: &str = "commit-index";
 /// The index of the content on which checks run.
 const CHECK_INDEX: &str = "check-index";
+
+/// A ref is one line.
+const MAX_REF_BYTES: u64 = 4096;
+
+/// The last commit of a workspace, and what it is compared with.
+pub(super) struct TipTrees {
+    pub tip: CommitId,
+    pub tree: String,
+    pub base_tree: String,
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct ControlGit {
@@ -47,17 +58,25 @@ impl ControlGit {
 
     /// Makes the index of the content on which checks run, from that of the base.
     pub fn create_check_index(&self) -> Result<(), WorkspaceError> {
-        let check_git = self.with_check_index();
-        check_git.remove_index_lock();
-        let (base_index, check_index) = (self.git_dir.join(BASE_INDEX), check_git.index_file());
+        self.copy_base_index(&self.with_check_index())
+    }
+
+    /// Makes the index of the next commit from that of the base.
+    pub fn copy_commit_index(&self) -> Result<(), WorkspaceError> {
+        self.copy_base_index(&self.with_commit_index())
+    }
+
+    fn copy_base_index(&self, index_git: &ControlGit) -> Result<(), WorkspaceError> {
+        index_git.remove_index_lock();
+        let (base_index, new_index) = (self.git_dir.join(BASE_INDEX), index_git.index_file());
         let copy_with_time = || {
-            fs::copy(&base_index, &check_index)?;
+            fs::copy(&base_index, &new_index)?;
             // Git reads a file that is as young as the index. With a later time, a file that was changed in the same second and to the
             // same size would count as unchanged.
             let modified = fs::metadata(&base_index)?.modified()?;
-            fs::File::options().write(true).open(&check_index)?.set_modified(modified)
+            fs::File::options().write(true).open(&new_index)?.set_modified(modified)
         };
-        copy_with_time().at_path(&check_index)
+        copy_with_time().at_path(&new_index)
     }
 
     /// Removes the lock that a killed process has left. No other process can have it: only this run uses the directory.
@@ -114,7 +133,7 @@ impl ControlGit {
     ) -> Result<Vec<u8>, WorkspaceError> {
         let mut command = self.new_command();
         command.args(arguments);
-        run_checked(command, stdin_bytes)
+        Ok(run_checked(command, stdin_bytes)?)
     }
 
     pub fn query_text<const N: usize>(&self, arguments: [&str; N]) -> Result<String, WorkspaceError> {
@@ -124,19 +143,46 @@ impl ControlGit {
     pub fn run_unchecked<const N: usize>(&self, arguments: [&str; N]) -> Result<GitOutput, WorkspaceError> {
         let mut command = self.new_command();
         command.args(arguments);
-        Ok(run_git(command, None, GIT_TIMEOUT)?)
+        Ok(run_git(command, None, WORK_TIMEOUT)?)
     }
 
     /// Returns the last commit of the workspace.
     pub fn read_tip(&self) -> Result<CommitId, WorkspaceError> {
-        self.query_text(["rev-parse", "--verify", WORK_BRANCH]).map(CommitId::new)
+        match self.read_tip_file() {
+            Some(tip) => Ok(tip),
+            None => self.query_text(["rev-parse", "--verify", WORK_BRANCH]).map(CommitId::new),
+        }
     }
 
-    /// Returns the last commit of the workspace, and its tree.
-    pub fn read_tip_with_tree(&self) -> Result<(CommitId, String), WorkspaceError> {
-        let output = self.query_text(["rev-parse", WORK_BRANCH, &format!("{WORK_BRANCH}^{{tree}}")])?;
+    /// Reads the file of our branch; `None` if a hook has packed it, or put something else in its place.
+    fn read_tip_file(&self) -> Option<CommitId> {
+        let ref_bytes = read_regular_file(&self.git_dir.join(WORK_BRANCH), MAX_REF_BYTES).ok()?;
+        let commit_text = str::from_utf8(&ref_bytes).ok()?.strip_suffix('\n')?;
+        let is_commit_id = matches!(commit_text.len(), 40 | 64) && commit_text.bytes().all(|b| b.is_ascii_hexdigit());
+        is_commit_id.then(|| CommitId::new(commit_text))
+    }
+
+    /// Moves our branch from the commit where it is expected to be. No other process uses the directory, so a file is enough.
+    pub fn move_tip(&self, expected: &CommitId, new_tip: &CommitId) -> Result<(), WorkspaceError> {
+        if self.read_tip_file().as_ref() != Some(expected) {
+            return self.run(["update-ref", WORK_BRANCH, new_tip.as_str(), expected.as_str()]).map(drop);
+        }
+        let ref_file = self.git_dir.join(WORK_BRANCH);
+        write_atomically(&ref_file, format!("{new_tip}\n").as_bytes()).at_path(&ref_file)
+    }
+
+    /// Returns the last commit of the workspace, its tree, and the tree of the base.
+    pub fn read_tip_with_trees(&self, base: &CommitId) -> Result<TipTrees, WorkspaceError> {
+        let output = self.query_text([
+            "rev-parse",
+            WORK_BRANCH,
+            &format!("{WORK_BRANCH}^{{tree}}"),
+            &format!("{base}^{{tree}}"),
+        ])?;
         match output.lines().collect::<Vec<&str>>()[..] {
-            [commit, tree] => Ok((CommitId::new(commit), tree.to_string())),
+            [commit, tree, base_tree] => {
+                Ok(TipTrees { tip: CommitId::new(commit), tree: tree.to_string(), base_tree: base_tree.to_string() })
+            }
             _ => Err(WorkspaceError::new_refusal("git did not name the last commit of the workspace")),
         }
     }
@@ -153,6 +199,6 @@ impl ControlGit {
         if fs::read_to_string(&head_file).is_ok_and(|current_text| current_text == head_text) {
             return Ok(());
         }
-        crate::project::atomic_files::write_atomically(&head_file, head_text.as_bytes()).at_path(&head_file)
+        write_atomically(&head_file, head_text.as_bytes()).at_path(&head_file)
     }
 }

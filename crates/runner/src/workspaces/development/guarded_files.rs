@@ -6,9 +6,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +15,7 @@ use tribunal_core::engine::ids::RunId;
 
 use super::WorkspaceError;
 use crate::{
+    git::plain_files::read_regular_file,
     landing::parked_files::park_file,
     project::{Project, atomic_files},
     workspaces::TaskWorkspace,
@@ -273,18 +273,6 @@ fn read_files(guarded_paths: &[PathBuf]) -> BTreeMap<PathBuf, GuardedFile> {
         files.insert(path, GuardedFile { mode: metadata.mode() & 0o7777, content });
     }
     files
-}
-
-/// Reads a file that an agent could replace by a pipe at this very moment.
-fn read_regular_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(max_bytes).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Whether a path below `modules` is read. A submodule's name may have several parts, so directories that are no part of git are

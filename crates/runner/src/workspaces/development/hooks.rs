@@ -11,7 +11,10 @@ use std::{
 use tribunal_core::engine::ids::Hash;
 
 use super::{DevelopmentWorkspace, WithPath, WorkspaceError, user_repository::UserRepository};
-use crate::{git::git_command, project::atomic_files};
+use crate::{
+    git::{git_command, run_checked, to_trimmed_text},
+    project::atomic_files,
+};
 use tribunal_core::engine::ids::CommitId;
 
 /// The hooks that run before a commit. `prepare-commit-msg` is for the user's editor and does not run.
@@ -45,20 +48,15 @@ pub fn list_commit_hooks(project_root: &Path) -> Vec<CommitHookFile> {
 }
 
 fn find_hooks(repository: &UserRepository) -> Result<Vec<CommitHookFile>, WorkspaceError> {
-    let mut command = git_command(&repository.layout.work_tree_top);
-    // Our commands switch hooks off, so the user's setting is passed once more, for git to expand a path like `~/hooks`.
-    if let Some(hooks_path) = repository.effective_setting("core.hookspath") {
-        command.arg("-c").arg(format!("core.hooksPath={hooks_path}"));
-    } else {
-        command.arg("-c").arg({
-            let mut setting = OsString::from("core.hooksPath=");
-            setting.push(repository.layout.common_dir.join("hooks"));
-            setting
-        });
-    }
-    command.args(["rev-parse", "--git-path", "hooks"]);
-    let output = super::user_repository::run_checked(command, None)?;
-    let hooks_dir = repository.layout.work_tree_top.join(crate::git::to_trimmed_text(&output));
+    let hooks_dir = match repository.effective_setting("core.hookspath") {
+        None => repository.layout.common_dir.join("hooks"),
+        Some(hooks_path) => {
+            let mut command = git_command(&repository.layout.work_tree_top);
+            // Our commands switch hooks off, so the user's setting is passed once more, for git to expand a path like `~/hooks`.
+            command.arg("-c").arg(format!("core.hooksPath={hooks_path}")).args(["rev-parse", "--git-path", "hooks"]);
+            repository.layout.work_tree_top.join(to_trimmed_text(&run_checked(command, None)?))
+        }
+    };
     let hooks = [CommitHook::PreCommit, CommitHook::CommitMsg].into_iter().filter_map(|hook| {
         let path = hooks_dir.join(hook.file_name());
         // Git passes over hooks that are not executable, too.

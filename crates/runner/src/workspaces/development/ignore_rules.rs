@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{
     WithPath, WorkspaceError,
-    control_git::{ControlGit, GIT_TIMEOUT},
+    control_git::ControlGit,
     create_private_dir,
-    user_repository::{command_error, join_with_nul, path_option, run_checked, split_paths},
+    user_repository::{join_with_nul, path_option, split_paths},
 };
-use crate::git::run_git;
+use crate::git::{WORK_TIMEOUT, run_checked, run_git};
 
 pub(super) const IGNORE_FILE: &[u8] = b".gitignore";
 
@@ -37,6 +37,24 @@ impl IgnoreRules {
         Ok(rules)
     }
 
+    /// Does the same, unless an earlier call has. The directory is outside of what agents and hooks may write, and its name says for
+    /// which commit the rules are.
+    pub fn check_out_once(index_git: &ControlGit, directory: PathBuf) -> Result<IgnoreRules, WorkspaceError> {
+        let rules = IgnoreRules { git_dir: index_git.git_dir.clone(), directory };
+        if rules.directory.is_dir() {
+            return Ok(rules);
+        }
+        // It appears under its name only when it is complete. More than one process may read a workspace.
+        let unfinished_dir = rules.directory.with_added_extension(std::process::id().to_string());
+        let unfinished = IgnoreRules::check_out(index_git, unfinished_dir)?;
+        match fs::rename(&unfinished.directory, &rules.directory) {
+            // Another process was quicker.
+            Err(_) if rules.directory.is_dir() => unfinished.remove_files()?,
+            renamed => renamed.at_path(&rules.directory)?,
+        }
+        Ok(rules)
+    }
+
     /// Returns the paths that the rules do not ignore.
     pub fn list_visible(&self, mut paths: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, WorkspaceError> {
         if paths.is_empty() {
@@ -48,10 +66,10 @@ impl IgnoreRules {
         let mut command = rules_git.new_command();
         // This one command knows no literal names as an option; it takes them for literal anyway.
         command.args(["--no-literal-pathspecs", "check-ignore", "--no-index", "-z", "--stdin"]);
-        let output = run_git(command, Some(join_with_nul(&plain_paths)), GIT_TIMEOUT)?;
+        let output = run_git(command, Some(join_with_nul(&plain_paths)), WORK_TIMEOUT)?;
         // It also fails if it has nothing to print.
         if !output.succeeded && output.stderr.contains("fatal:") {
-            return Err(command_error("check-ignore", &output));
+            return Err(output.to_error("check-ignore").into());
         }
         let ignored_paths: BTreeSet<&[u8]> =
             output.stdout.split(|byte| *byte == 0).filter_map(|path| path.strip_prefix(b"./")).collect();

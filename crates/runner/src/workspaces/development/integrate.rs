@@ -6,11 +6,7 @@
 //! bookkeeping are an exception, see [`super::merged_edits`]. The files move before the branch: a process that ends in between leaves
 //! the work as staged changes, and the next one continues.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use tribunal_core::{
     development::{
@@ -23,33 +19,19 @@ use tribunal_core::{
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,
+    branch_checkout::{BranchCheckout, find_checkout},
     changed_scripts::find_changed_scripts,
-    concerns::WorkInspection,
+    concerns::{WorkInspection, WorkStanding},
     contents::{TreeDifference, parse_raw_diff, parse_status},
-    control_git::GIT_TIMEOUT,
     file_component,
     merged_edits::MergedEdits,
     special_files::tree_path,
-    user_repository::{UserRepository, command_error, find_filtered_paths, join_with_nul, run_checked},
+    user_repository::{UserRepository, find_filtered_paths, join_with_nul},
 };
 use crate::{
-    git::{run_git, to_trimmed_text},
+    git::{WORK_TIMEOUT, run_checked, run_git, to_trimmed_text},
     masking::Masker,
 };
-
-/// What git leaves in its directory while the user is in the middle of something, and how the user finishes that.
-const OPERATIONS: [(&str, &str, &str); 5] = [
-    ("MERGE_HEAD", "a merge", "`git commit`, or `git merge --abort`"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick", "`git cherry-pick --continue`, or `git cherry-pick --abort`"),
-    ("REVERT_HEAD", "a revert", "`git revert --continue`, or `git revert --abort`"),
-    ("rebase-merge", "a rebase", "`git rebase --continue`, or `git rebase --abort`"),
-    ("rebase-apply", "a rebase", "`git rebase --continue`, or `git rebase --abort`"),
-];
-
-/// A checkout of the target branch.
-struct BranchCheckout {
-    path: PathBuf,
-}
 
 /// Integrates the work of a workspace.
 pub(crate) fn integrate_work(
@@ -64,27 +46,23 @@ pub(crate) fn integrate_work(
     let Some(tip) = repository.find_commit(&branch_ref)? else {
         return match request.only_looks {
             true => Err(refuse_gone_branch(request)),
-            false => {
-                let inspection = WorkInspection { repository: &repository, workspace, request, masker };
-                create_branch(&inspection, &branch_ref)
-            }
+            false => create_branch(&WorkInspection::new(&repository, workspace, request, masker), &branch_ref),
         };
     };
     if request.only_looks {
         return Ok(IntegrateOutcome::Moved { tip });
     }
-    // An earlier process may have moved it, and the user may have gone on from there.
-    if repository.is_true(["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()])? {
-        return Ok(IntegrateOutcome::Integrated { checkout_moved: checkout.is_some() });
+    let inspection = WorkInspection::new(&repository, workspace, request, masker);
+    match inspection.compare_with(&tip)? {
+        // An earlier process may have moved it, and the user may have gone on from there.
+        WorkStanding::Landed => return Ok(IntegrateOutcome::Integrated { checkout_moved: checkout.is_some() }),
+        _ if tip != *expected => return Ok(IntegrateOutcome::Moved { tip }),
+        WorkStanding::Follows => {}
+        WorkStanding::Unrelated => {
+            let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
+            return Err(WorkspaceError::new_refusal(message));
+        }
     }
-    if tip != *expected {
-        return Ok(IntegrateOutcome::Moved { tip });
-    }
-    if !repository.is_true(["merge-base", "--is-ancestor", expected.as_str(), commit.as_str()])? {
-        let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());
-        return Err(WorkspaceError::new_refusal(message));
-    }
-    let inspection = WorkInspection { repository: &repository, workspace, request, masker };
     if let Some(stopped) = stop_questionable_work(&inspection)? {
         return Ok(stopped);
     }
@@ -92,10 +70,10 @@ pub(crate) fn integrate_work(
         return move_branch(&repository, &branch_ref, request, false);
     };
     if workspace.record.place == DevelopmentPlace::InPlace {
-        return integrate_in_place(&repository, &checkout, &branch_ref, request);
+        return integrate_in_place(&inspection, &checkout, &branch_ref);
     }
     let mut merged_edits = MergedEdits::new(&repository, &checkout.path, &workspace.record.prefix, request);
-    let obstacles = find_obstacles(&repository, &checkout, &mut merged_edits)?;
+    let obstacles = find_obstacles(&repository, &checkout, inspection.list_changes()?, &mut merged_edits)?;
     if !obstacles.blocking.is_empty() {
         return wait_on_branch(&repository, workspace, commit, obstacles.blocking);
     }
@@ -121,6 +99,10 @@ fn move_checkout(
 ) -> Result<Result<(), Vec<String>>, WorkspaceError> {
     let request = merged_edits.request;
     let (expected, commit) = (&request.expected, &request.commit);
+    // Git itself looks at all files before it changes the first one.
+    if merged_edits.is_empty() {
+        return move_files(repository, checkout, expected, commit, MoveMode::Move);
+    }
     merged_edits.stage_new_files()?;
     if let Err(paths) = move_files(repository, checkout, expected, commit, MoveMode::DryRun)? {
         return Ok(Err(paths));
@@ -142,8 +124,7 @@ fn stop_questionable_work(inspection: &WorkInspection<'_>) -> Result<Option<Inte
     if request.unchanged_checks.is_empty() {
         return Ok(None);
     }
-    let changes = list_changes(repository, &request.expected, &request.commit)?;
-    let scripts = find_changed_scripts(repository, request, &changes);
+    let scripts = find_changed_scripts(repository, request, inspection.list_changes()?);
     Ok(if scripts.is_empty() { None } else { Some(IntegrateOutcome::ChecksChanged { scripts }) })
 }
 
@@ -186,68 +167,6 @@ fn refuse_gone_branch(request: &Integrate) -> WorkspaceError {
     ))
 }
 
-/// Finds the checkout of a branch, in the user's directory or in another work tree. Refuses to interfere with an operation that
-/// the user has not finished there.
-fn find_checkout(repository: &UserRepository, branch_ref: &str) -> Result<Option<BranchCheckout>, WorkspaceError> {
-    let listing = repository.query(["worktree", "list", "--porcelain", "-z"])?;
-    let mut current_path = None;
-    let mut found_checkout = None;
-    for line in listing.split(|byte| *byte == 0) {
-        if let Some(path) = line.strip_prefix(b"worktree ") {
-            current_path = Some(tree_path(Path::new(""), path));
-        }
-        let is_branch = line.strip_prefix(b"branch ").is_some_and(|name| name == branch_ref.as_bytes());
-        // A rebase detaches HEAD, and moves the branch at its end.
-        let is_detached = line == b"detached";
-        let Some(path) = current_path.as_ref().filter(|_| is_branch || is_detached) else { continue };
-        // The list may name a directory that is gone, or that belongs to another repository by now.
-        let Some(git_dir) = find_own_git_dir(repository, path) else { continue };
-        if is_detached && !is_rebasing(&git_dir, branch_ref) {
-            continue;
-        }
-        refuse_unfinished_operation(path, &git_dir)?;
-        if is_branch && found_checkout.is_none() {
-            found_checkout = Some(BranchCheckout { path: path.clone() });
-        }
-    }
-    Ok(found_checkout)
-}
-
-/// The run waits for what the user has begun. A lock is not the user's to finish: its process may be gone.
-fn refuse_unfinished_operation(work_tree: &Path, git_dir: &Path) -> Result<(), WorkspaceError> {
-    let place = work_tree.display();
-    let is_begun = |file_name: &str| git_dir.join(file_name).exists();
-    if let Some((_, operation, commands)) = OPERATIONS.iter().find(|(file_name, _, _)| is_begun(file_name)) {
-        return Err(WorkspaceError::new_not_ready(format!(
-            "{operation} is in progress in {place}; finish it with {commands}, then resume"
-        )));
-    }
-    if is_begun("index.lock") {
-        return Err(WorkspaceError::Refused {
-            message: format!("another git command is in progress in {place}; finish it first"),
-            command: Some("git status"),
-        });
-    }
-    Ok(())
-}
-
-fn is_rebasing(git_dir: &Path, branch_ref: &str) -> bool {
-    ["rebase-merge/head-name", "rebase-apply/head-name"]
-        .iter()
-        .any(|file_name| fs::read_to_string(git_dir.join(file_name)).is_ok_and(|name| name.trim() == branch_ref))
-}
-
-/// Returns the git directory of a work tree, if it belongs to this repository.
-fn find_own_git_dir(repository: &UserRepository, work_tree: &Path) -> Option<PathBuf> {
-    let mut command = repository.checkout_command(work_tree);
-    command.args(["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"]);
-    let output = run_git(command, None, GIT_TIMEOUT).ok().filter(|output| output.succeeded)?;
-    let output_text = to_trimmed_text(&output.stdout);
-    let (git_dir, common_dir) = output_text.split_once('\n')?;
-    let is_same = Path::new(common_dir).canonicalize().ok()? == repository.layout.common_dir.canonicalize().ok()?;
-    is_same.then(|| PathBuf::from(git_dir))
-}
-
 /// Files of the user that are where the work would change something.
 #[derive(Default)]
 struct Obstacles {
@@ -259,18 +178,17 @@ struct Obstacles {
 fn find_obstacles(
     repository: &UserRepository,
     checkout: &BranchCheckout,
+    changes: &[TreeDifference],
     merged_edits: &mut MergedEdits<'_>,
 ) -> Result<Obstacles, WorkspaceError> {
-    let request = merged_edits.request;
-    let changes = list_changes(repository, &request.expected, &request.commit)?;
     let mut obstacles = Obstacles::default();
-    obstacles.blocking.extend(find_repository_filtered(repository, checkout, &changes)?);
+    obstacles.blocking.extend(find_repository_filtered(repository, checkout, changes)?);
     let mut status = repository.checkout_command(&checkout.path);
     // Unlike the user's other git commands, this one also remembers which files are unchanged, as `git status` does.
     status.args(["status", "--porcelain=v2", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all"]);
     let status_output = run_checked(status, None)?;
     let modified_paths: BTreeSet<Vec<u8>> = parse_status(&status_output).into_iter().map(|entry| entry.path).collect();
-    for change in &changes {
+    for change in changes {
         let is_in_the_way = modified_paths.contains(&change.path)
             || (change.change == PathChange::Added && !is_free(&checkout.path, &change.path));
         if !is_in_the_way {
@@ -365,7 +283,8 @@ fn stage_identical_files(
     }
     let mut command = repository.checkout_command(&checkout.path);
     command.args(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]);
-    run_checked(command, Some(join_with_nul(paths))).map(drop)
+    run_checked(command, Some(join_with_nul(paths)))?;
+    Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -389,7 +308,7 @@ fn move_files(
         command.arg("-n");
     }
     command.args([old.as_str(), new.as_str()]);
-    let output = run_git(command, None, GIT_TIMEOUT)?;
+    let output = run_git(command, None, WORK_TIMEOUT)?;
     if output.succeeded {
         return Ok(Ok(()));
     }
@@ -399,7 +318,7 @@ fn move_files(
         .lines()
         .filter_map(|line| Some(line.split_once('\'')?.1.split_once('\'')?.0.to_string()))
         .collect();
-    if named_paths.is_empty() { Err(command_error("read-tree", &output)) } else { Ok(Err(named_paths)) }
+    if named_paths.is_empty() { Err(output.to_error("read-tree").into()) } else { Ok(Err(named_paths)) }
 }
 
 /// Leaves the branch alone, and keeps the work on another one.
@@ -439,18 +358,19 @@ fn wait_on_branch(
 
 /// Moves the branch that is checked out where the work was done: the files are there already, only the index has to follow.
 fn integrate_in_place(
-    repository: &UserRepository,
+    inspection: &WorkInspection<'_>,
     checkout: &BranchCheckout,
     branch_ref: &str,
-    request: &Integrate,
 ) -> Result<IntegrateOutcome, WorkspaceError> {
+    let WorkInspection { repository, request, .. } = *inspection;
     let Integrate { expected, commit, .. } = request;
     let list_staged = |commit: &CommitId| repository.list_staged(&checkout.path, commit.as_str());
-    if !list_staged(commit)?.is_empty() {
+    let mut other_paths = list_staged(expected)?;
+    // An interrupted integration has moved the index already.
+    if other_paths.is_empty() || !list_staged(commit)?.is_empty() {
         // Nothing was staged when the work began. What was staged since of its own files, the work has.
-        let changes = list_changes(repository, expected, commit)?;
+        let changes = inspection.list_changes()?;
         let worked_on: BTreeSet<&[u8]> = changes.iter().map(|change| change.path.as_slice()).collect();
-        let mut other_paths = list_staged(expected)?;
         other_paths.retain(|path| !worked_on.contains(path.as_slice()));
         if !other_paths.is_empty() {
             let named_paths: Vec<String> =
@@ -469,6 +389,6 @@ fn integrate_in_place(
     // Only saves time: the new files count as unchanged without being read again.
     let mut refresh = repository.checkout_command(&checkout.path);
     refresh.args(["update-index", "-q", "--refresh"]);
-    let _ = run_git(refresh, None, GIT_TIMEOUT)?;
+    let _ = run_git(refresh, None, WORK_TIMEOUT)?;
     Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! Merges two changes of the same commit without touching a file.
 
-use super::{WorkspaceError, conflict_sides::MergeSides, control_git::ControlGit, user_repository::command_error};
+use super::{WorkspaceError, conflict_sides::MergeSides, control_git::ControlGit};
 use crate::git::to_trimmed_text;
 
 /// What git made of two changes of the same commit.
@@ -24,7 +24,7 @@ pub(super) fn merge_trees(control_git: &ControlGit, sides: &MergeSides<'_>) -> R
     // Exit code 1 stands for conflicts; then the conflicted paths follow the tree, up to an empty one.
     let conflicts: Vec<Vec<u8>> = parts.take_while(|path| !path.is_empty()).map(<[u8]>::to_vec).collect();
     if tree.is_empty() || conflicts.is_empty() {
-        return Err(explain_merge_failure(command_error("merge-tree", &merged)));
+        return Err(explain_merge_failure(merged.to_error("merge-tree").into()));
     }
     Ok(MergedTree { tree, conflicts })
 }

@@ -15,13 +15,9 @@ use tribunal_core::{
     engine::ids::CommitId,
 };
 
-use super::{
-    WorkspaceError,
-    contents::TreeDifference,
-    special_files::tree_path,
-    user_repository::{UserRepository, run_checked},
-};
+use super::{WorkspaceError, contents::TreeDifference, special_files::tree_path, user_repository::UserRepository};
 use crate::{
+    git::run_checked,
     landing::touching_edits::merge_touching_edits,
     project::{Project, locked_edit::edit_file, subject::find_link_on_path},
 };
@@ -66,6 +62,10 @@ impl<'a> MergedEdits<'a> {
         request: &'a Integrate,
     ) -> MergedEdits<'a> {
         MergedEdits { repository, checkout_path, project_prefix, request, files: Vec::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
     }
 
     /// Takes a file on that is in the way of the work. Returns whether the work can be merged into it; nothing is written yet.
@@ -135,7 +135,8 @@ impl<'a> MergedEdits<'a> {
         let entries = self.files.iter().map(|file| format_entry(&file.file_mode, object_id_of(file), &file.path));
         let mut command = self.repository.checkout_command(self.checkout_path);
         command.args(["update-index", "-z", "--index-info"]);
-        run_checked(command, Some(entries.collect::<Vec<_>>().concat())).map(drop)
+        run_checked(command, Some(entries.collect::<Vec<_>>().concat()))?;
+        Ok(())
     }
 
     /// Merges the work into the files of the user. Returns those into which it does not fit any more, because the user has gone on.

@@ -18,6 +18,7 @@
 //! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
 
 pub(crate) mod agent_commits;
+mod branch_checkout;
 mod changed_scripts;
 mod check_traces;
 pub(crate) mod commits;
@@ -60,7 +61,10 @@ use tribunal_core::{
 
 use super::TaskWorkspace;
 use crate::{
-    git::GitError,
+    git::{
+        GitError, WORK_TIMEOUT,
+        object_reader::{ObjectKind, ObjectReader},
+    },
     project::{Project, atomic_files},
 };
 pub(crate) use check_traces::{CheckTraces, WorkSnapshot};
@@ -298,8 +302,18 @@ impl DevelopmentWorkspace {
 
     /// Reads a file of the project as it was in the commit that the work began with; `None` if that has none.
     pub fn read_base_file(&self, project_path: &str) -> Option<Vec<u8>> {
-        let object_name = format!("{}:{}{project_path}", self.record.base, self.record.prefix);
-        self.control_git().run(["cat-file", "blob", &object_name]).ok()
+        self.read_base_files(&[project_path]).pop().flatten()
+    }
+
+    /// Reads several files as they were in that commit.
+    pub fn read_base_files(&self, project_paths: &[&str]) -> Vec<Option<Vec<u8>>> {
+        let control_git = self.control_git();
+        let mut objects = ObjectReader::new(|| control_git.new_command(), WORK_TIMEOUT);
+        let read_file = |project_path: &&str| {
+            let object_name = format!("{}:{}{project_path}", self.record.base, self.record.prefix);
+            objects.read(ObjectKind::Blob, &object_name, u64::MAX).ok().flatten()
+        };
+        project_paths.iter().map(read_file).collect()
     }
 
     /// Returns a file that was written when the workspace was made, and never since.
@@ -350,18 +364,20 @@ pub(crate) fn remove_workspace_dir(directory: &Path) -> Result<(), WorkspaceErro
 
 /// Removes a workspace, and the ref with its work unless only that ref has it. Nothing happens if there is none.
 pub(crate) fn close_workspace(home: &WorkspaceHome, run_id: &RunId, name: &str) -> Result<(), WorkspaceError> {
-    let mut base = None;
+    let (mut base, mut branch) = (None, None);
     for place in [DevelopmentPlace::Clone, DevelopmentPlace::InPlace] {
         let directory = home.workspace_dir(place, run_id, name);
         // A workspace that is damaged is removed all the same.
-        base = base.or_else(|| read_workspace_record(&directory).map(|record| record.base));
+        if let Some(record) = read_workspace_record(&directory).filter(|_| base.is_none()) {
+            (base, branch) = (Some(record.base), Some(record.branch));
+        }
         remove_workspace_dir(&directory)?;
     }
     // Without a repository there are no refs either.
     let Ok(repository) = UserRepository::open_around(home.project.root()) else { return Ok(()) };
     let work_ref = work_ref(run_id.as_str(), name);
     match repository.find_commit(&work_ref)? {
-        Some(commit) if Some(&commit) == base.as_ref() || is_on_branch(&repository, &commit)? => {
+        Some(commit) if Some(&commit) == base.as_ref() || is_on_branch(&repository, branch.as_deref(), &commit)? => {
             repository.delete_own_ref(&work_ref)
         }
         _ => Ok(()),
@@ -416,7 +432,17 @@ pub(crate) fn export_work_refs(project_root: &Path, run_id: &RunId, bundle_path:
 }
 
 /// Whether any branch of the user's has a commit.
-fn is_on_branch(repository: &UserRepository, commit: &CommitId) -> Result<bool, WorkspaceError> {
+fn is_on_branch(
+    repository: &UserRepository,
+    likely_branch: Option<&str>,
+    commit: &CommitId,
+) -> Result<bool, WorkspaceError> {
+    // The work has usually just landed.
+    if let Some(branch_name) = likely_branch
+        && repository.find_commit(&format!("refs/heads/{branch_name}"))?.as_ref() == Some(commit)
+    {
+        return Ok(true);
+    }
     let contains = format!("--contains={commit}");
     repository
         .query_text(["for-each-ref", "--count=1", "--format=%(refname)", &contains, "refs/heads", "refs/remotes"])

@@ -12,12 +12,12 @@ use super::{
     DevelopmentWorkspace, WorkspaceError, WorkspaceHome, WorkspaceRecord, create_private_dir,
     own_git_files::{create_control_git, exclude_paths, replace_agent_git},
     remove_workspace_dir,
-    seeding::copy_seeds,
+    seeding::{SeedTarget, copy_seeds},
     special_files::{copy_submodules, may_convert_content, parse_index, write_filtered_files},
-    user_repository::{CommitRole, UserRepository, add_settings, run_checked},
+    user_repository::{CommitRole, UserRepository, add_settings},
     work_ref,
 };
-use crate::workspaces::git_queries::HeadState;
+use crate::git::{layout::HeadState, run_checked};
 
 /// The most files that a message lists.
 const MAX_SHOWN_FILES: usize = 10;
@@ -216,15 +216,18 @@ fn fill_clone(
     remarks.extend(filtered_files.remarks);
     workspace.record.sealed_files = filtered_files.sealed_files;
     workspace.record.converts_content = may_convert_content(repository, &control_git, &index_entries);
-    let seeded = copy_seeds(repository, seeds, &workspace.record.tree, &workspace.record.prefix)?;
+    let WorkspaceRecord { tree, prefix, .. } = &workspace.record;
+    let seeded = copy_seeds(repository, seeds, &SeedTarget { tree, prefix, index_entries: &index_entries })?;
     remarks.extend(seeded.remarks);
     exclude_paths(&control_git, &seeded.tree_paths)?;
     // The agent's directory must exist even if the commit does not have it.
     create_private_dir(&workspace.agent_dir())?;
     remarks.extend(describe_identity(repository));
     workspace.record.remarks = remarks;
-    // The index of the agent is a copy of this one.
-    control_git.remember_unchanged_files()?;
+    // The index of the agent is a copy of this one. What git has written itself is known in it already.
+    if filtered_files.has_written {
+        control_git.remember_unchanged_files()?;
+    }
     replace_agent_git(repository, &control_git, &workspace.record, &base)
 }
 

@@ -27,9 +27,9 @@ use super::{
     rebase::{ReplayedChange, ReplayedCommits, refuse_sealed_files, replay_change},
     special_files::tree_path,
     tree_files::{has_real_parents, put_file, read_file_mark},
-    user_repository::{UserRepository, join_with_nul, path_option, run_checked},
+    user_repository::{UserRepository, join_with_nul, path_option},
 };
-use crate::project::atomic_files;
+use crate::{git::run_checked, project::atomic_files};
 
 /// The record of files that are on their way.
 const MOVE_FILE: &str = "parking.json";
@@ -436,7 +436,8 @@ fn unstage_files(workspace: &DevelopmentWorkspace, moves: &[FileMove]) -> Result
     let paths: Vec<Vec<u8>> = moves.iter().map(|file_move| file_move.path.clone()).collect();
     let mut command = repository.checkout_command(&repository.layout.work_tree_top);
     command.args(["reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
-    run_checked(command, Some(join_with_nul(&paths))).map(drop)
+    run_checked(command, Some(join_with_nul(&paths)))?;
+    Ok(())
 }
 
 /// Has the work begin at a commit, with its own last commit on top of that.

@@ -1,16 +1,21 @@
 //! Copies ignored files that agents and checks need into a new clone.
 
 use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
     fs, io,
     os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Component, Path, PathBuf},
 };
 
-use super::{
-    WithPath, WorkspaceError,
-    user_repository::{UserRepository, run_checked},
+use super::{WithPath, WorkspaceError, special_files::IndexEntry, user_repository::UserRepository};
+use crate::{
+    git::{git_command, run_checked},
+    project::subject::is_plain_path,
 };
-use crate::{git::git_command, project::subject::is_plain_path};
+
+/// Git is asked about directories with more files.
+const MAX_COMPARED_FILES: usize = 10_000;
 
 /// What was seeded, and what was not.
 #[derive(Default)]
@@ -29,13 +34,22 @@ pub(crate) struct SeedRequest<'a> {
     pub usual: &'a [String],
 }
 
+/// Where seeds are copied.
+pub(super) struct SeedTarget<'a> {
+    pub tree: &'a Path,
+    /// The project's root below it, with a slash at the end; empty if it is the same.
+    pub prefix: &'a str,
+    /// What the commit has in it.
+    pub index_entries: &'a [IndexEntry],
+}
+
 /// Copies what git ignores of the requested paths. What git tracks comes from the commit.
 pub(super) fn copy_seeds(
     repository: &UserRepository,
     request: SeedRequest<'_>,
-    tree: &Path,
-    prefix: &str,
+    target: &SeedTarget<'_>,
 ) -> Result<SeedOutcome, WorkspaceError> {
+    let SeedTarget { tree, prefix, .. } = *target;
     let mut outcome = SeedOutcome::default();
     let project_root = repository.project_root();
     let mut query_paths = Vec::new();
@@ -50,6 +64,7 @@ pub(super) fn copy_seeds(
             outcome.remarks.push(format!("`{path}` (`seeds`) is not in the project"));
         }
     }
+    query_paths.retain(|path| !target.has_everything(project_root, path));
     if query_paths.is_empty() {
         return Ok(outcome);
     }
@@ -58,17 +73,47 @@ pub(super) fn copy_seeds(
     command.arg("--literal-pathspecs").args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]);
     command.args(["--directory", "--"]);
     for path in &query_paths {
-        command.arg(std::ffi::OsStr::from_bytes(path));
+        command.arg(OsStr::from_bytes(path));
     }
     let listed = run_checked(command, None)?;
     for listed_path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
         let listed_path = listed_path.strip_suffix(b"/").unwrap_or(listed_path);
-        let relative_path = Path::new(std::ffi::OsStr::from_bytes(listed_path));
+        let relative_path = Path::new(OsStr::from_bytes(listed_path));
         let mut copier = SeedCopier { project_root, skipped: &mut outcome.remarks };
         copier.copy_entry(relative_path, &tree.join(prefix).join(relative_path))?;
         outcome.tree_paths.push([prefix.as_bytes(), listed_path].concat());
     }
     Ok(outcome)
+}
+
+impl SeedTarget<'_> {
+    /// Whether the commit has every file at and below a path of the checkout, so that git need not be asked which of them it ignores.
+    fn has_everything(&self, project_root: &Path, path: &[u8]) -> bool {
+        let committed: BTreeSet<&[u8]> = self.index_entries.iter().map(|entry| entry.path.as_slice()).collect();
+        let mut pending_paths = vec![path.to_vec()];
+        let mut seen_count = 0;
+        while let Some(path) = pending_paths.pop() {
+            seen_count += 1;
+            let full_path = project_root.join(OsStr::from_bytes(&path));
+            let is_dir = fs::symlink_metadata(&full_path).is_ok_and(|metadata| metadata.is_dir());
+            let is_known = match is_dir {
+                true => list_dir(&full_path).is_ok_and(|names| {
+                    pending_paths.extend(names.iter().map(|name| [path.as_slice(), b"/", name.as_bytes()].concat()));
+                    // Git tracks no empty directory.
+                    !names.is_empty()
+                }),
+                false => committed.contains([self.prefix.as_bytes(), &path].concat().as_slice()),
+            };
+            if !is_known || seen_count > MAX_COMPARED_FILES {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn list_dir(directory: &Path) -> io::Result<Vec<OsString>> {
+    fs::read_dir(directory)?.map(|dir_entry| Ok(dir_entry?.file_name())).collect()
 }
 
 struct SeedCopier<'a> {

@@ -11,10 +11,10 @@ use std::{
 use super::{
     SealedFile, WithPath, WorkspaceError,
     control_git::ControlGit,
-    user_repository::{UserRepository, add_settings, find_filtered_paths, join_with_nul, run_checked},
+    user_repository::{UserRepository, add_settings, find_filtered_paths, join_with_nul},
 };
 use crate::{
-    git::to_trimmed_text,
+    git::{run_checked, settings::GitLocations, to_trimmed_text},
     project::atomic_files,
     workspaces::git_queries::{list_work_tree, parse_ls_files},
 };
@@ -35,16 +35,21 @@ pub(super) fn may_convert_content(
     control_git: &ControlGit,
     index_entries: &[IndexEntry],
 ) -> bool {
-    // An older git cannot tell where these files would be.
-    let has_attributes = |variable: &str| match control_git.query_text(["var", variable]) {
-        Ok(attributes_path) => Path::new(&attributes_path).exists(),
-        Err(_) => true,
-    };
     repository.effective_setting("core.autocrlf").is_some_and(|value| !value.eq_ignore_ascii_case("false"))
-        || index_entries.iter().any(|entry| is_attributes_file(&entry.path))
+        || may_have_attributes(repository, control_git, index_entries)
+}
+
+/// Whether anything may give attributes to files.
+fn may_have_attributes(repository: &UserRepository, control_git: &ControlGit, index_entries: &[IndexEntry]) -> bool {
+    // An older git cannot tell where these files would be.
+    let has_common_attributes = || match GitLocations::find().and_then(|locations| locations.attributes_files) {
+        Some(attributes_files) => attributes_files.iter().any(|path| path.exists()),
+        None => true,
+    };
+    index_entries.iter().any(|entry| is_attributes_file(&entry.path))
         || control_git.git_dir.join("info/attributes").exists()
-        || has_attributes("GIT_ATTR_SYSTEM")
-        || has_attributes("GIT_ATTR_GLOBAL")
+        || repository.effective_setting("core.attributesfile").is_some()
+        || has_common_attributes()
 }
 
 pub(super) fn is_attributes_file(path: &[u8]) -> bool {
@@ -93,7 +98,7 @@ pub(super) fn copy_submodules(
 
 /// Copies what git would track in a directory, with the submodules in it.
 fn copy_listed_files(source_dir: &Path, target_dir: &Path) -> Result<(), WorkspaceError> {
-    let listing = list_work_tree(source_dir).map_err(WorkspaceError::new_refusal)?;
+    let listing = list_work_tree(source_dir)?;
     for listed_file in parse_ls_files(&listing) {
         let relative_path = Path::new(OsStr::from_bytes(listed_file.path_bytes));
         let (source_path, target_path) = (source_dir.join(relative_path), target_dir.join(relative_path));
@@ -120,6 +125,8 @@ fn copy_listed_files(source_dir: &Path, target_dir: &Path) -> Result<(), Workspa
 pub(super) struct FilteredFiles {
     pub sealed_files: Vec<SealedFile>,
     pub remarks: Vec<String>,
+    /// Whether there are any: then the index does not know yet that they are unchanged.
+    pub has_written: bool,
 }
 
 /// Gives files with filters the bytes that they have in the user's checkout, so that no filter has to run and nothing has to be
@@ -130,7 +137,7 @@ pub(super) fn write_filtered_files(
     index_entries: &[IndexEntry],
 ) -> Result<FilteredFiles, WorkspaceError> {
     let mut outcome = FilteredFiles::default();
-    if !repository.has_filters() {
+    if !repository.has_filters() || !may_have_attributes(repository, control_git, index_entries) {
         return Ok(outcome);
     }
     let files = index_entries.iter().filter(|entry| entry.mode.starts_with("100") && !entry.is_skipped);
@@ -138,6 +145,7 @@ pub(super) fn write_filtered_files(
         files.map(|entry| (entry.path.as_slice(), entry.object_id.as_str())).collect();
     let all_paths: Vec<Vec<u8>> = object_ids.keys().map(|path| path.to_vec()).collect();
     let filtered_paths = find_filtered_paths(control_git.new_command(), &all_paths)?;
+    outcome.has_written = !filtered_paths.is_empty();
     let repository_filters = repository.repository_filters();
     let unmodified_paths = find_unmodified_paths(repository, &filtered_paths, &object_ids)?;
     let mut smudged_paths = Vec::new();

@@ -5,14 +5,20 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
 use tribunal_core::engine::ids::CommitId;
 
-use super::{WorkspaceError, control_git::GIT_TIMEOUT};
-use crate::{
-    git::{self, GitOutput, GitRepository, git_command, index_writing_command, run_git, to_trimmed_text},
-    workspaces::git_queries::{HeadState, RepositoryLayout, read_repository_layout},
+use super::WorkspaceError;
+use crate::git::{
+    self, GitRepository, WORK_TIMEOUT, git_command, index_writing_command,
+    layout::{HeadState, RepositoryLayout, read_layout},
+    object_reader::ObjectReader,
+    plain_files::PlainRepository,
+    run_checked, run_git,
+    settings::{ConfigEntry, read_config},
+    to_trimmed_text,
 };
 
 /// The parts of a filter's configuration.
@@ -25,19 +31,10 @@ pub(super) enum CommitRole {
     Committer,
 }
 
-/// A setting and who made it.
-#[derive(Clone, Debug)]
-struct ConfigEntry {
-    /// Whether it comes from the repository itself, and not from the user or the system.
-    is_from_repository: bool,
-    key: String,
-    value: String,
-}
-
 pub(super) struct UserRepository {
     project_root: PathBuf,
     pub layout: RepositoryLayout,
-    config: Vec<ConfigEntry>,
+    config: Arc<[ConfigEntry]>,
 }
 
 impl UserRepository {
@@ -51,7 +48,7 @@ impl UserRepository {
     /// Opens the repository around a project. The errors say what the user can do.
     pub fn open_around(project_root: &Path) -> Result<UserRepository, WorkspaceError> {
         let refuse = |message: String, command| Err(WorkspaceError::Refused { message, command });
-        let Some(layout) = read_repository_layout(project_root) else {
+        let Some(layout) = read_layout(project_root) else {
             match GitRepository::open_at(project_root) {
                 Err(cause @ git::GitError::NoRepository { .. }) => {
                     return refuse(
@@ -70,9 +67,17 @@ impl UserRepository {
         if let HeadState::Unborn { .. } = layout.head {
             return refuse("the repository has no commit yet; make a first commit".into(), Some("git commit"));
         }
-        let mut repository = UserRepository { project_root: project_root.to_path_buf(), layout, config: Vec::new() };
-        repository.config = repository.read_config()?;
-        Ok(repository)
+        let config = read_config(project_root)?;
+        // It could not be switched off by its name.
+        let is_unknown_filter = |entry: &ConfigEntry| {
+            entry.is_from_repository
+                && entry.raw_key.starts_with(b"filter.")
+                && std::str::from_utf8(&entry.raw_key).is_err()
+        };
+        if let Some(entry) = config.iter().find(|entry| is_unknown_filter(entry)) {
+            return refuse(format!("the name of the setting `{}` is not UTF-8", entry.key), Some("git config --list"));
+        }
+        Ok(UserRepository { project_root: project_root.to_path_buf(), layout, config })
     }
 
     pub fn project_root(&self) -> &Path {
@@ -88,26 +93,6 @@ impl UserRepository {
             Some(prefix) => Ok(format!("{prefix}/")),
             None => Err(WorkspaceError::new_refusal(format!("{} is not in its own work tree", root.display()))),
         }
-    }
-
-    fn read_config(&self) -> Result<Vec<ConfigEntry>, WorkspaceError> {
-        let mut command = git_command(&self.project_root);
-        command.args(["config", "--list", "--show-scope", "--null"]);
-        let output = run_checked(command, None)?;
-        let mut words = output.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let mut config = Vec::new();
-        // The output alternates between a scope and a setting, whose value follows its key after a line break.
-        while let (Some(scope), Some(setting)) = (words.next(), words.next()) {
-            // The scope `command` has the settings of our own command line.
-            let is_from_repository = match &*scope {
-                "local" | "worktree" => true,
-                "global" | "system" => false,
-                _ => continue,
-            };
-            let (key, value) = setting.split_once('\n').unwrap_or((&setting, "true"));
-            config.push(ConfigEntry { is_from_repository, key: key.to_string(), value: value.to_string() });
-        }
-        Ok(config)
     }
 
     /// Returns the value of a setting that counts, of the user or of the repository.
@@ -200,9 +185,9 @@ impl UserRepository {
         Ok(split_paths(&run_checked(command, None)?))
     }
 
-    /// Returns a command that reads objects.
-    pub fn object_command(&self) -> Command {
-        git_command(&self.project_root)
+    /// Returns a reader of objects.
+    pub fn object_reader(&self) -> ObjectReader<'_> {
+        ObjectReader::new(|| git_command(&self.project_root), WORK_TIMEOUT)
     }
 
     /// Runs a query in the user's checkout.
@@ -210,7 +195,7 @@ impl UserRepository {
         let mut command = git_command(&self.project_root);
         command.arg("--literal-pathspecs").args(arguments);
         add_settings(&mut command, &self.settings_with_user_filters());
-        run_checked(command, None)
+        Ok(run_checked(command, None)?)
     }
 
     pub fn query_text<const N: usize>(&self, arguments: [&str; N]) -> Result<String, WorkspaceError> {
@@ -221,14 +206,22 @@ impl UserRepository {
     pub fn is_true<const N: usize>(&self, arguments: [&str; N]) -> Result<bool, WorkspaceError> {
         let mut command = git_command(&self.project_root);
         command.args(arguments);
-        Ok(run_git(command, None, GIT_TIMEOUT)?.succeeded)
+        Ok(run_git(command, None, WORK_TIMEOUT)?.succeeded)
     }
 
     /// Returns the commit that a ref names, if it exists.
     pub fn find_commit(&self, ref_name: &str) -> Result<Option<CommitId>, WorkspaceError> {
+        // Most refs that are asked for have just been written, and are files.
+        let from_file = PlainRepository::find_at(&self.project_root).and_then(|files| match ref_name {
+            "HEAD" => files.read_head().and_then(HeadState::into_commit_id),
+            _ => files.read_ref(ref_name),
+        });
+        if let Some(commit) = from_file {
+            return Ok(Some(CommitId::new(commit)));
+        }
         let mut command = git_command(&self.project_root);
         command.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{ref_name}^{{commit}}")]);
-        let output = run_git(command, None, GIT_TIMEOUT)?;
+        let output = run_git(command, None, WORK_TIMEOUT)?;
         Ok(output.succeeded.then(|| CommitId::new(to_trimmed_text(&output.stdout))))
     }
 
@@ -243,13 +236,13 @@ impl UserRepository {
         let expected_text = expected.map_or("0".repeat(target.as_str().len()), |expected| expected.to_string());
         let mut command = git_command(&self.project_root);
         command.args(["update-ref", "-m", "tribunal", ref_name, target.as_str(), &expected_text]);
-        let output = run_git(command, None, GIT_TIMEOUT)?;
+        let output = run_git(command, None, WORK_TIMEOUT)?;
         if output.succeeded {
             return Ok(true);
         }
         // Git has the same exit code for a ref that has moved and for a failure, so the ref is looked at.
         if self.find_commit(ref_name)?.as_ref() == expected {
-            Err(command_error("update-ref", &output))
+            Err(output.to_error("update-ref").into())
         } else {
             Ok(false)
         }
@@ -303,21 +296,6 @@ pub(super) fn add_settings(command: &mut Command, settings: &[(String, String)])
     if !settings.is_empty() {
         command.env("GIT_CONFIG_COUNT", settings.len().to_string());
     }
-}
-
-/// Runs a command that must succeed.
-pub(super) fn run_checked(command: Command, stdin_bytes: Option<Vec<u8>>) -> Result<Vec<u8>, WorkspaceError> {
-    let subcommand = git::subcommand_name(&command);
-    let output = run_git(command, stdin_bytes, GIT_TIMEOUT)?;
-    if output.succeeded { Ok(output.stdout) } else { Err(command_error(&subcommand, &output)) }
-}
-
-pub(super) fn command_error(subcommand: &str, output: &GitOutput) -> WorkspaceError {
-    // Git prints hints and warnings first; the last line with an error says what failed.
-    let lines = || output.stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
-    let said = lines().find(is_error).or_else(|| lines().next_back()).unwrap_or("no error message").to_string();
-    git::GitError::CommandFailed { what: subcommand.to_string(), said }.into()
 }
 
 /// Maps paths to the value of their `filter` attribute, for those that have one.

@@ -12,7 +12,6 @@ mod work_tree;
 mod workspace_git;
 
 use std::{
-    cell::Cell,
     collections::BTreeMap,
     ffi::OsStr,
     fs,
@@ -25,11 +24,6 @@ use std::{
 use tribunal_core::engine::ids::Hash;
 
 use super::{TaskWorkspace, WorkspaceCreation, WorkspaceSource, listing::CopyLimits};
-
-thread_local! {
-    /// How often this test started git.
-    pub(super) static STARTED: Cell<u32> = const { Cell::new(0) };
-}
 
 /// A temporary directory with a project in it, and room beside it.
 struct TestProject {

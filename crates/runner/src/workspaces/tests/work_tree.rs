@@ -3,6 +3,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::*;
+use crate::git::test_config::STARTED;
 
 /// A filter that leaves a file behind when it runs.
 fn configure_filter(test_project: &TestProject) -> PathBuf {
@@ -225,19 +226,19 @@ fn an_ignored_subject_is_in_the_copy_wherever_it_is_and_its_changes_count() {
 }
 
 #[test]
-fn a_copy_of_the_work_tree_takes_two_processes_and_without_a_repository_of_its_own_one() {
+fn a_copy_takes_one_process_and_one_of_a_stored_tree_two() {
     let test_project = TestProject::with_commit(&[("a.md", "a\n"), ("part/b.md", "b\n")]);
     STARTED.set(0);
     test_project.create_workspace(&["a.md"]);
-    assert_eq!(STARTED.get(), 2);
+    assert_eq!(STARTED.get(), 1);
     create_workspace_at(&test_project.project_root().join("part"), &test_project.sibling_path("copy"), &["b.md"]);
-    assert_eq!(STARTED.get(), 3);
+    assert_eq!(STARTED.get(), 2);
     test_project.create_workspace_from(&WorkspaceOptions {
         files: &["a.md"],
         tree: Some("HEAD"),
         ..WorkspaceOptions::default()
     });
-    assert_eq!(STARTED.get(), 5);
+    assert_eq!(STARTED.get(), 4);
 }
 
 #[test]
