@@ -105,7 +105,8 @@ async fn open_workspace(context: &Arc<EffectContext>, workspace_name: String) ->
         let workspace = context.find_development_workspace(&workspace_name)?;
         let (directory, guarded_files) = (workspace.agent_dir(), workspace.read_guarded_files()?);
         let (snapshot, left) = workspace.begin_checks()?;
-        let mut guard = WorkGuard { snapshot: Some(snapshot), remarks: Vec::new(), made: Vec::new() };
+        let mut guard =
+            WorkGuard { snapshot: Some(snapshot), remarks: Vec::new(), made: Vec::new(), has_unseen_check: false };
         guard.note_interrupted(left);
         Ok(OpenedPlace { directory, guarded_files, guard })
     })
@@ -119,6 +120,8 @@ struct WorkGuard {
     remarks: Vec<String>,
     /// Files that checks have made, with the check that did.
     made: Vec<(CommandLine, Vec<String>)>,
+    /// Whether a check has begun after which the work was not compared yet.
+    has_unseen_check: bool,
 }
 
 impl WorkGuard {
@@ -139,6 +142,7 @@ impl WorkGuard {
     /// Puts back what a check has changed. A check that changes the work has failed.
     async fn judge(&mut self, result: &mut CheckResult) -> Result<(), Fault> {
         let traces = self.with_snapshot(WorkSnapshot::restore_changes).await?;
+        self.has_unseen_check = false;
         if !traces.made.is_empty() {
             self.made.push((result.command.clone(), traces.made));
         }
@@ -166,10 +170,13 @@ impl WorkGuard {
     /// Removes the files that checks have made.
     async fn finish(&mut self) -> Result<(), Fault> {
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
+        let has_unseen_check = self.has_unseen_check;
         let parked = run_git_work(move || {
             let mut snapshot = snapshot;
-            // A check that the user has stopped was not looked at.
-            snapshot.restore_changes()?;
+            // What a check that the user has stopped has left was not looked at. All its processes have ended, as after every check.
+            if has_unseen_check {
+                snapshot.restore_changes()?;
+            }
             Ok(snapshot.finish()?)
         })
         .await?;
@@ -263,6 +270,9 @@ async fn run_all(
     let (mut report, mut blobs) = (ChecksReport::default(), Vec::new());
     for check in checks {
         let timeout_ms = check.timeout_ms.unwrap_or(context.settings.tasks.check_timeout_ms);
+        if let Some(guard) = guard.as_deref_mut() {
+            guard.has_unseen_check = true;
+        }
         match run_check_command(context, &check.command, directory.to_path_buf(), timeout_ms).await {
             Ok(finished) => {
                 let (mut result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
