@@ -1,5 +1,6 @@
-//! Reads HEAD and branches from the files of a repository, where these say it exactly: `.git` is a directory in the project's root, it
-//! belongs to the user, and its refs are files. Everything else is `None`, and then git has to be asked.
+//! Reads HEAD and branches from the files of a repository, where these say it exactly: it belongs to the user, its refs are files, and
+//! no setting moves anything. The project may be its work tree, a directory in that, or a linked work tree. Everything else is `None`,
+//! and then git has to be asked.
 //!
 //! An agent that works in the checkout can put anything there. So no link is followed, no pipe is waited for, and what does not have
 //! the expected form counts as unusual.
@@ -22,10 +23,13 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// The length of an object id with SHA-1. A repository with other ids has an extension, and is unusual.
 const OBJECT_ID_CHARS: usize = 40;
 
-/// An ordinary repository whose work tree is the project.
+/// An ordinary repository around a project.
 pub(crate) struct PlainRepository {
     work_tree_top: PathBuf,
+    /// The directory with HEAD and the index.
     git_dir: PathBuf,
+    /// The directory with refs and settings; it differs from `git_dir` in a linked work tree.
+    common_dir: PathBuf,
     head: PlainHead,
 }
 
@@ -37,34 +41,35 @@ enum PlainHead {
 impl PlainRepository {
     /// Finds the repository of a project; `None` if there is none, or if anything about it is unusual.
     pub fn find_at(project_root: &Path) -> Option<PlainRepository> {
-        let work_tree_top = project_root.canonicalize().ok()?;
-        let git_dir = work_tree_top.join(".git");
-        let is_real_dir = |directory: &Path| fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
-        // Git refuses to work in the directories of other users, and says why.
-        let is_own = |directory: &Path| {
-            fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.uid() == geteuid().as_raw())
+        let work_tree_top = find_work_tree_top(&project_root.canonicalize().ok()?)?;
+        let git_entry = work_tree_top.join(".git");
+        let (git_dir, common_dir) = match is_real_dir(&git_entry) {
+            true if is_missing(&git_entry.join("commondir")) => (git_entry.clone(), git_entry.clone()),
+            true => return None,
+            false => find_linked_dirs(&git_entry)?,
         };
-        let is_ordinary = is_real_dir(&git_dir)
-            && is_own(&work_tree_top)
-            && is_own(&git_dir)
-            && is_real_dir(&git_dir.join("objects"))
-            && is_real_dir(&git_dir.join("refs"))
-            && is_missing(&git_dir.join("commondir"));
-        if !is_ordinary || !is_plain_config(&read_regular_file(&git_dir.join("config"), MAX_CONFIG_BYTES).ok()?) {
+        // Git refuses to work in the directories of other users, and says why.
+        let is_ordinary = [&work_tree_top, &git_entry, &git_dir, &common_dir].into_iter().all(|path| is_own(path))
+            && is_real_dir(&common_dir.join("objects"))
+            && is_real_dir(&common_dir.join("refs"));
+        if !is_ordinary || !is_plain_config(&read_regular_file(&common_dir.join("config"), MAX_CONFIG_BYTES).ok()?) {
             return None;
         }
         let head = parse_head(&read_line(&git_dir.join("HEAD"))?)?;
-        Some(PlainRepository { work_tree_top, git_dir, head })
+        Some(PlainRepository { work_tree_top, git_dir, common_dir, head })
     }
 
-    pub fn git_dir(&self) -> &Path {
-        &self.git_dir
+    /// Returns the directory with the settings.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
     }
 
     /// Returns the commit of a ref that has a file of its own; `None` if it is packed, or if there is no such ref.
     pub fn read_ref(&self, ref_name: &str) -> Option<String> {
-        let is_known_form = ref_name.starts_with("refs/") && is_plain_ref_name(ref_name);
-        let object_id = read_line(&self.git_dir.join(ref_name)).filter(|_| is_known_form)?;
+        // Other refs may belong to a single work tree.
+        let is_shared = ["refs/heads/", "refs/tribunal/"].iter().any(|prefix| ref_name.starts_with(prefix));
+        let is_known_form = is_shared && is_plain_ref_name(ref_name);
+        let object_id = read_line(&self.common_dir.join(ref_name)).filter(|_| is_known_form)?;
         is_object_id(&object_id).then_some(object_id)
     }
 
@@ -82,11 +87,46 @@ impl PlainRepository {
         Some(RepositoryLayout {
             work_tree_top: self.work_tree_top.clone(),
             git_dir: self.git_dir.clone(),
-            common_dir: self.git_dir.clone(),
+            common_dir: self.common_dir.clone(),
             object_format: "sha1".to_string(),
             head: self.read_head()?,
         })
     }
+}
+
+/// Finds the directory above a project, or the project itself, in which git finds its repository.
+fn find_work_tree_top(project_root: &Path) -> Option<PathBuf> {
+    let device_of = |directory: &Path| fs::symlink_metadata(directory).ok().map(|metadata| metadata.dev());
+    let own_device = device_of(project_root)?;
+    for directory in project_root.ancestors() {
+        if !is_missing(&directory.join(".git")) {
+            return Some(directory.to_path_buf());
+        }
+        // A directory above could be a repository without a work tree. Nor does git search in another file system.
+        let may_be_bare = !is_missing(&directory.join("HEAD")) || !is_missing(&directory.join("objects"));
+        let has_limit = std::env::var_os("GIT_CEILING_DIRECTORIES").is_some();
+        if may_be_bare || has_limit || device_of(directory.parent()?) != Some(own_device) {
+            return None;
+        }
+    }
+    None
+}
+
+/// Finds the directories of a linked work tree, to which the file `.git` leads.
+fn find_linked_dirs(git_file: &Path) -> Option<(PathBuf, PathBuf)> {
+    let named_dir = PathBuf::from(read_line(git_file)?.strip_prefix("gitdir: ")?);
+    let git_dir = named_dir.canonicalize().ok().filter(|git_dir| *git_dir == named_dir)?;
+    let common_dir = git_dir.join(read_line(&git_dir.join("commondir"))?).canonicalize().ok()?;
+    // This is where git keeps what belongs to linked work trees.
+    (git_dir.parent()? == common_dir.join("worktrees")).then_some((git_dir, common_dir))
+}
+
+fn is_real_dir(directory: &Path) -> bool {
+    fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir())
+}
+
+fn is_own(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.uid() == geteuid().as_raw())
 }
 
 /// Whether a configuration says nothing that changes where a repository is or how it stores refs and objects. Words are searched and
@@ -168,10 +208,16 @@ mod tests {
     fn the_files_say_what_git_says() {
         let directory = new_repository();
         let root = directory.path();
+        let linked_root = root.join("linked");
+        run_git(root, &["worktree", "add", "-q", "-b", "other", linked_root.to_str().unwrap()]);
+        fs::create_dir_all(root.join("below/deep")).unwrap();
+        fs::create_dir(linked_root.join("below")).unwrap();
         for arguments in [&["switch", "-q", "-c", "feature/a"][..], &["switch", "-q", "--detach"]] {
             run_git(root, arguments);
-            let from_files = PlainRepository::find_at(root).unwrap().read_layout().unwrap();
-            assert_eq!(from_files, query_layout(root).unwrap(), "{arguments:?}");
+            for project_root in [root, &root.join("below/deep"), &linked_root, &linked_root.join("below")] {
+                let from_files = PlainRepository::find_at(project_root).unwrap().read_layout().unwrap();
+                assert_eq!(from_files, query_layout(project_root).unwrap(), "{project_root:?} {arguments:?}");
+            }
         }
     }
 
@@ -181,10 +227,11 @@ mod tests {
         let root = directory.path();
         let is_plain = |root: &Path| PlainRepository::find_at(root).is_some_and(|found| found.read_layout().is_some());
         assert!(is_plain(root));
-        // A linked work tree, a directory below, and what is no repository.
-        run_git(root, &["worktree", "add", "-q", "linked"]);
-        fs::create_dir(root.join("below")).unwrap();
-        for name in ["linked", "below", "missing"] {
+        // What is no directory, and what may be a repository of its own.
+        fs::create_dir_all(root.join("bare/objects")).unwrap();
+        fs::create_dir_all(root.join("named")).unwrap();
+        fs::write(root.join("named/.git"), format!("gitdir: {}\n", root.join(".git").display())).unwrap();
+        for name in ["missing", "bare", "named"] {
             assert!(!is_plain(&root.join(name)), "{name}");
         }
         for (key, value) in

@@ -58,7 +58,7 @@ pub(crate) fn run_piped(mut producer: Command, producer_input: &[u8], mut consum
     }
     let consumed = run_checked(consumer, None);
     if consumed.is_err() || written.is_err() {
-        // Nobody reads any more what it writes.
+        // No process reads any more what it writes.
         let _ = producer_process.kill();
     }
     let produced = producer_process.wait().map_err(cannot_run)?;

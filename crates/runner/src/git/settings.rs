@@ -40,7 +40,7 @@ pub(crate) struct GitLocations {
 /// What git said about the settings of a project, and the contents of the files that it read.
 #[derive(Debug)]
 struct KeptConfig {
-    git_dir: PathBuf,
+    common_dir: PathBuf,
     files: ConfigContents,
     entries: Arc<[ConfigEntry]>,
 }
@@ -52,10 +52,10 @@ static KEPT_CONFIG: Mutex<Option<KeptConfig>> = Mutex::new(None);
 /// Reads the settings in the order in which git applies them.
 pub(crate) fn read_config(project_root: &Path) -> Result<Arc<[ConfigEntry]>, GitError> {
     let repository = PlainRepository::find_at(project_root);
-    let read_files = || read_contents(repository.as_ref()?.git_dir());
+    let read_files = || read_contents(repository.as_ref()?.common_dir());
     let Some((repository, files)) = repository.as_ref().zip(read_files()) else { return query_config(project_root) };
     if let Some(kept) = &*KEPT_CONFIG.lock().unwrap_or_else(PoisonError::into_inner)
-        && kept.git_dir == repository.git_dir()
+        && kept.common_dir == repository.common_dir()
         && kept.files == files
     {
         return Ok(kept.entries.clone());
@@ -64,7 +64,7 @@ pub(crate) fn read_config(project_root: &Path) -> Result<Arc<[ConfigEntry]>, Git
     let has_includes = entries.iter().any(|entry| entry.key.starts_with("include"));
     // A file may have changed while git read it.
     if !has_includes && read_files().is_some_and(|files_now| files_now == files) {
-        let kept = KeptConfig { git_dir: repository.git_dir().to_path_buf(), files, entries: entries.clone() };
+        let kept = KeptConfig { common_dir: repository.common_dir().to_path_buf(), files, entries: entries.clone() };
         *KEPT_CONFIG.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
     }
     Ok(entries)
@@ -98,8 +98,8 @@ fn query_config(project_root: &Path) -> Result<Arc<[ConfigEntry]>, GitError> {
 }
 
 /// Reads all files that may have settings; `None` if not all of them can be known or read.
-fn read_contents(git_dir: &Path) -> Option<ConfigContents> {
-    let own_files = ["config", "config.worktree"].map(|name| git_dir.join(name));
+fn read_contents(common_dir: &Path) -> Option<ConfigContents> {
+    let own_files = ["config", "config.worktree"].map(|name| common_dir.join(name));
     let other_files = GitLocations::find()?.config_files;
     let mut contents = Vec::new();
     for path in own_files {

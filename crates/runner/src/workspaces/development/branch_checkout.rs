@@ -82,14 +82,15 @@ fn list_work_trees(repository: &UserRepository) -> Result<Vec<ListedTree>, Works
     Ok(trees)
 }
 
-/// Whether a repository is an ordinary one, in the root of its only work tree.
+/// Whether the repository has no other work tree. Git itself names the directory of the repository where `.git` is a file that leads
+/// there, as in a submodule.
 fn has_one_work_tree(layout: &RepositoryLayout) -> bool {
     let others_dir = layout.common_dir.join("worktrees");
     let has_no_others = match fs::read_dir(&others_dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(cause) => cause.kind() == io::ErrorKind::NotFound,
     };
-    has_no_others && layout.git_dir == layout.common_dir && layout.git_dir == layout.work_tree_top.join(".git")
+    has_no_others && layout.git_dir == layout.common_dir
 }
 
 /// The run waits for what the user has begun. A lock is not the user's to finish: its process may be gone.

@@ -3,6 +3,7 @@
 use tribunal_core::tasks::fault::{Fault, FaultKind};
 
 use super::*;
+use crate::git::test_config::STARTED;
 
 /// A project with work of an agent on `a.txt`, `sub/new.txt` and without `gone.txt`.
 fn with_work() -> (UserProject, DevelopmentWorkspace, CommitId, CommitId) {
@@ -43,6 +44,30 @@ fn the_checkout_follows_and_other_changes_of_the_user_stay() {
     }
     super::super::close_workspace(&project.home(), &run_id(), "dev").unwrap();
     assert_eq!(project.git(&["for-each-ref", "refs/tribunal"]), "");
+}
+
+#[test]
+fn the_checkout_follows_where_a_file_leads_to_the_repository() {
+    let (project, _, base, _) = with_work();
+    let elsewhere = project.sibling("repository");
+    fs::rename(project.root().join(".git"), &elsewhere).unwrap();
+    project.write(".git", &format!("gitdir: {}\n", elsewhere.display()));
+    let workspace = project.open();
+    workspace.write("a.txt", "agent\n");
+    let commit = workspace.commit("work").commit;
+    let outcome = project.integrate(&workspace, &base, &commit);
+    assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: true });
+    assert_eq!(project.git(&["status", "--porcelain"]), "");
+    assert_eq!(project.read("a.txt"), "agent\n");
+}
+
+#[test]
+fn a_landing_starts_few_processes() {
+    let (project, workspace, base, commit) = with_work();
+    STARTED.set(0);
+    project.integrate(&workspace, &base, &commit);
+    // Settings, and twice where they are, which only tests ask again; objects, changes, moved files; status, files, branch.
+    assert!(STARTED.get() <= 9, "{}", STARTED.get());
 }
 
 #[test]
