@@ -20,6 +20,8 @@ const STORIES: u32 = 20;
 const DEBUG_STORIES: u32 = 4;
 /// The length of the sprint whose programs are counted.
 const COUNTED_STORIES: u32 = 5;
+/// Each git process costs milliseconds, in large repositories many more. A row that raises the limit says why.
+const MAX_GIT_PROCESSES: f64 = 30.0;
 /// The memory after this story is compared with that at the end.
 const EARLY_STORY: u32 = 10;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
@@ -102,9 +104,24 @@ fn count_programs(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let per_story = |count: usize| BenchFigure::Count(count as f64 / f64::from(COUNTED_STORIES));
     Ok(vec![
         BenchRow::new(LABEL, per_story(started.others), BenchFigure::Count(4.0)),
-        BenchRow::without_limit("  and of git", per_story(started.git)),
+        limit_git_processes("sprint", started.git as f64 / f64::from(COUNTED_STORIES)),
         BenchRow::from_note("  bmad-loop, for a story", "17, with worktrees 40"),
     ])
+}
+
+fn limit_git_processes(bench_name: &str, count: f64) -> BenchRow {
+    let label = format!("{bench_name}: git processes for one story, at most {MAX_GIT_PROCESSES}");
+    BenchRow::new(&label, BenchFigure::Count(count), BenchFigure::Count(MAX_GIT_PROCESSES))
+}
+
+/// Counts the git processes of a story that is run on its own, with everything before and after it.
+pub(super) fn count_git_of_story(built: &BuiltPrograms) -> Result<BenchRow> {
+    let project = create_project(built, 1)?;
+    let arguments = [&["sprint", "1.1"], &SPRINT_ARGUMENTS[1..]].concat();
+    Ok(match project.count_programs(built, &arguments, 0)? {
+        None => BenchRow::without_strace("story: git processes for one story"),
+        Some(started) => limit_git_processes("story", started.git as f64),
+    })
 }
 
 /// Creates a project with so many stories in one epic, and an agent that finishes each of them in one session.

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::BuiltPrograms;
 use super::binary_runs::find_median;
 use super::scripted_project::{ProjectFile, ScriptedAgent, ScriptedProject};
+use super::sprint_stories::count_git_of_story;
 use super::table::{BenchFigure, BenchRow};
 
 /// The most sessions that a step may have.
@@ -43,6 +44,7 @@ pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
             BenchFigure::Milliseconds(5.0),
         ),
         count_programs(built)?,
+        count_git_of_story(built)?,
         BenchRow::from_note("  bmad-loop, for a story", "17"),
     ])
 }

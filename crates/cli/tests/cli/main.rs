@@ -30,6 +30,7 @@ mod exports;
 mod fault_points;
 mod forged_words;
 mod gc;
+mod git_processes;
 mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
