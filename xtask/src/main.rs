@@ -47,7 +47,7 @@ const COMMANDS: &[XtaskCommand] = &[
     },
     XtaskCommand {
         name: "bench",
-        about: "the figures people feel against their limits; names of some of them, else all; --stories N of the sprint",
+        about: "the figures people feel against their limits; names of some, else all but `build`; --small, --stories N of the sprint",
         run: bench::run,
     },
     XtaskCommand {

@@ -6,20 +6,23 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::BuiltPrograms;
 use super::binary_runs::find_median;
+use super::calibration::CalibrationUnit;
 use super::scripted_project::{ProjectFile, ScriptedAgent, ScriptedProject};
-use super::table::{BenchFigure, BenchRow};
+use super::table::{BenchFigure, BenchRow, BenchTime};
 
 const ITERATIONS: u32 = 10_000;
-const DEBUG_ITERATIONS: u32 = 50;
+const SHORT_ITERATIONS: u32 = 50;
 /// The length of the loop whose programs are counted.
 const COUNTED_ITERATIONS: u32 = 20;
+const SHORT_COUNTED_ITERATIONS: u32 = 5;
 /// How often the process is looked at.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// The memory after the first part of the iterations is compared with that at the end.
 const EARLY_PART: usize = 10;
+const COUNT_LABEL: &str = "loop: programs started for one iteration besides agent and git";
 
 pub fn measure_headless_loop(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
-    let iterations = if built.is_debug { DEBUG_ITERATIONS } else { ITERATIONS };
+    let iterations = if built.is_short() { SHORT_ITERATIONS } else { ITERATIONS };
     let project = create_project(built, iterations)?;
     let max_iterations = (iterations + 10).to_string();
     let watched = project.watch_command(built, &loop_arguments(&max_iterations), SAMPLE_INTERVAL)?;
@@ -29,22 +32,23 @@ pub fn measure_headless_loop(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let last_sample = watched.last_sample()?;
     let early_sample = watched.samples.get(watched.samples.len() / EARLY_PART).copied().unwrap_or(last_sample);
     Ok(vec![
-        BenchRow::new(
+        BenchRow::from_time(
             "loop: an agent's end to the next one's start, median (wall)",
-            BenchFigure::Milliseconds(find_median(waits).context("no agent ended")?),
-            BenchFigure::Milliseconds(10.0),
+            BenchTime::Wall(find_median(waits).context("no agent ended")?),
+            CalibrationUnit::Process.at_most(10.0),
         ),
         BenchRow::from_note("  ralph, by the same measure", "0.3 to 251 ms"),
-        BenchRow::new(
+        BenchRow::from_time(
             "loop: our CPU for one iteration, without writing the journal",
-            BenchFigure::Milliseconds(last_sample.own_cpu_ms() / f64::from(iterations)),
-            BenchFigure::Milliseconds(5.0),
+            BenchTime::Cpu(last_sample.own_cpu_ms() / f64::from(iterations)),
+            CalibrationUnit::Process.at_most(10.0),
         ),
-        BenchRow::without_limit(
+        BenchRow::from_time(
             "  and for writing and syncing the journal",
-            BenchFigure::Milliseconds(last_sample.journal_cpu_ms / f64::from(iterations)),
+            BenchTime::Cpu(last_sample.journal_cpu_ms / f64::from(iterations)),
+            CalibrationUnit::Process.without_limit(),
         ),
-        count_programs(built)?,
+        BenchRow::from_result(COUNT_LABEL, count_programs(built)),
         BenchRow::from_note("  bmalph, by the same measure", "286"),
         BenchRow::new(
             "loop: growth of the memory from a tenth of the iterations to the end",
@@ -57,14 +61,14 @@ pub fn measure_headless_loop(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
 
 /// Counts the programs that an iteration starts besides its agent and git, in a short loop.
 fn count_programs(built: &BuiltPrograms) -> Result<BenchRow> {
-    const LABEL: &str = "loop: programs started for one iteration besides agent and git";
-    let project = create_project(built, COUNTED_ITERATIONS)?;
-    let max_iterations = (COUNTED_ITERATIONS + 10).to_string();
+    let iterations = if built.is_short() { SHORT_COUNTED_ITERATIONS } else { COUNTED_ITERATIONS };
+    let project = create_project(built, iterations)?;
+    let max_iterations = (iterations + 10).to_string();
     Ok(match project.count_programs(built, &loop_arguments(&max_iterations), 0)? {
-        None => BenchRow::without_strace(LABEL),
+        None => BenchRow::without_strace(COUNT_LABEL),
         Some(started) => BenchRow::new(
-            LABEL,
-            BenchFigure::Count(started.others as f64 / f64::from(COUNTED_ITERATIONS)),
+            COUNT_LABEL,
+            BenchFigure::Count(started.others as f64 / f64::from(iterations)),
             BenchFigure::Count(2.0),
         ),
     })

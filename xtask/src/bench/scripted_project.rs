@@ -129,7 +129,7 @@ impl ScriptedProject {
     }
 
     fn settings_text(&self, built: &BuiltPrograms, agent: ScriptedAgent<'_>) -> String {
-        let (agent_program, stamps_path) = (built.program_path(agent.program_name), self.stamps_path());
+        let (agent_program, stamps_path) = (built.agent_path(agent.program_name), self.stamps_path());
         let further_args: String = agent.further_args.iter().map(|argument| format!(", {argument:?}")).collect();
         format!(
             "agents: {{use: [scripted], scripted: {{driver: command, argv: [{agent_program:?}, {stamps_path:?}{further_args}]}}}}\n\
@@ -196,7 +196,10 @@ impl ScriptedProject {
         arguments: &[&str],
         expected_code: i32,
     ) -> Result<Option<StartedPrograms>> {
-        if Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        // It may be there and have no permission to trace anything, as in some containers.
+        let mut trial_command = Command::new("strace");
+        trial_command.args(["-f", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+        if !trial_command.status().is_ok_and(|status| status.success()) {
             return Ok(None);
         }
         let trace_path = self.directory.path().join("trace");

@@ -13,11 +13,12 @@ use serde_json::Value;
 
 use super::BuiltPrograms;
 use super::binary_runs::find_median;
+use super::calibration::CalibrationUnit;
 use super::scripted_project::{ProjectFile, ScriptedAgent, ScriptedProject, SessionTimes, list_waits};
-use super::table::{BenchFigure, BenchRow};
+use super::table::{BenchFigure, BenchRow, BenchTime};
 
 const STORIES: u32 = 20;
-const DEBUG_STORIES: u32 = 4;
+const SHORT_STORIES: u32 = 4;
 /// The length of the sprint whose programs are counted.
 const COUNTED_STORIES: u32 = 5;
 /// Each git process costs milliseconds, in large repositories many more. A row that raises the limit says why.
@@ -43,7 +44,7 @@ const EXTERNAL_EFFECTS: [&str; 7] =
     ["open_workspace", "close_workspace", "checks", "commit", "rebase", "integrate", "read_change"];
 
 pub fn measure_sprint(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
-    let story_count = built.story_count.unwrap_or(if built.is_debug { DEBUG_STORIES } else { STORIES });
+    let story_count = built.story_count.unwrap_or(if built.is_short() { SHORT_STORIES } else { STORIES });
     let project = create_project(built, story_count)?;
     let watched = project.watch_command(built, &SPRINT_ARGUMENTS, SAMPLE_INTERVAL)?;
     ensure!(watched.status.success(), "the sprint ended: {}", watched.status);
@@ -59,20 +60,21 @@ pub fn measure_sprint(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let early_story = EARLY_STORY.min(story_count / 2).max(1);
     let early_sample = watched.sample_after(u64::from(early_story))?;
     let mut rows = vec![
-        BenchRow::without_limit(
+        BenchRow::from_time(
             "sprint: an agent's end to the next one's start, median (wall)",
-            BenchFigure::Milliseconds(find_median(waits).context("no agent ended")?),
+            BenchTime::Wall(find_median(waits).context("no agent ended")?),
+            CalibrationUnit::Git.without_limit(),
         ),
-        BenchRow::new(
+        BenchRow::from_time(
             "sprint: our part of it without git and checks, mean (wall)",
-            BenchFigure::Milliseconds(own_wait_ms.max(0.0)),
-            BenchFigure::Milliseconds(100.0),
+            BenchTime::Wall(own_wait_ms.max(0.0)),
+            CalibrationUnit::Cpu.at_most(10.0),
         ),
         BenchRow::from_note("  bmad-loop, for one session", "1.0 s"),
-        BenchRow::new(
+        BenchRow::from_time(
             "sprint: our CPU for one session, without writing the journal",
-            BenchFigure::Milliseconds((last_sample.own_cpu_ms() - first_sample.own_cpu_ms()) / wait_count),
-            BenchFigure::Milliseconds(100.0),
+            BenchTime::Cpu((last_sample.own_cpu_ms() - first_sample.own_cpu_ms()) / wait_count),
+            CalibrationUnit::Cpu.at_most(10.0),
         ),
     ];
     rows.extend(count_programs(built)?);

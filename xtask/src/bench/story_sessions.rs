@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::BuiltPrograms;
 use super::binary_runs::find_median;
+use super::calibration::CalibrationUnit;
 use super::scripted_project::{ProjectFile, ScriptedAgent, ScriptedProject};
 use super::sprint_stories::count_git_of_story;
-use super::table::{BenchFigure, BenchRow};
+use super::table::{BenchFigure, BenchRow, BenchTime};
 
 /// The most sessions that a step may have.
 const SESSIONS: u32 = 20;
@@ -33,15 +34,15 @@ pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     let (first_sample, last_sample) = (watched.sample_after(1)?, watched.last_sample()?);
     let used_cpu_ms = last_sample.own_cpu_ms() - first_sample.own_cpu_ms();
     Ok(vec![
-        BenchRow::new(
+        BenchRow::from_time(
             "story: an agent's end to the next one's start, median (wall)",
-            BenchFigure::Milliseconds(find_median(waits).context("no agent ended")?),
-            BenchFigure::Milliseconds(10.0),
+            BenchTime::Wall(find_median(waits).context("no agent ended")?),
+            CalibrationUnit::Process.at_most(10.0),
         ),
-        BenchRow::new(
+        BenchRow::from_time(
             "story: our CPU for one session, without writing the journal",
-            BenchFigure::Milliseconds(used_cpu_ms / f64::from(SESSIONS - 1)),
-            BenchFigure::Milliseconds(5.0),
+            BenchTime::Cpu(used_cpu_ms / f64::from(SESSIONS - 1)),
+            CalibrationUnit::Process.at_most(10.0),
         ),
         count_programs(built)?,
         count_git_of_story(built)?,

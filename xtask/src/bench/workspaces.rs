@@ -10,14 +10,23 @@ use tempfile::TempDir;
 
 use super::BuiltPrograms;
 use super::binary_runs::children_cpu_ms;
-use super::table::{BenchFigure, BenchRow};
+use super::calibration::CalibrationUnit;
+use super::table::{BenchFigure, BenchRow, BenchTime};
 
-/// The size of the project: the number of files and the bytes of each.
-const FILE_COUNT: usize = 2_000;
+/// The bytes of each file of the project.
 const FILE_BYTES: usize = 8 << 10;
-/// The number of bytes that change between two reviews; the double of it is measured, too.
-const CHANGED_BYTES: usize = 48 << 20;
 const REVIEW_COUNT: u32 = 5;
+const BYTES_PER_MEGABYTE: usize = 1 << 20;
+
+/// The size of the project, and of a change in it.
+struct ProjectSize {
+    file_count: usize,
+    /// The number of bytes that change between two reviews; the double of it is measured, too.
+    changed_bytes: usize,
+}
+
+const FULL_SIZE: ProjectSize = ProjectSize { file_count: 2_000, changed_bytes: 48 * BYTES_PER_MEGABYTE };
+const SHORT_SIZE: ProjectSize = ProjectSize { file_count: 200, changed_bytes: 8 * BYTES_PER_MEGABYTE };
 
 const AGENT_SCRIPT: &str = "tasks:
   - {task: 'round-1/review/*', steps: [{findings: [{severity: high, category: a, description: b, quote: 'Fast.'}]}]}
@@ -33,12 +42,12 @@ struct BenchProject {
 }
 
 impl BenchProject {
-    fn new() -> Result<BenchProject> {
+    fn new(file_count: usize) -> Result<BenchProject> {
         let directory = TempDir::new()?;
         let project = BenchProject { starts_path: directory.path().join("starts"), directory };
         let root = project.project_root();
         fs::create_dir_all(root.join("src"))?;
-        for file_number in 0..FILE_COUNT {
+        for file_number in 0..file_count {
             fs::write(root.join(format!("src/{file_number}.txt")), generate_text(FILE_BYTES, file_number))?;
         }
         fs::write(root.join("script.yaml"), AGENT_SCRIPT)?;
@@ -129,7 +138,8 @@ fn change_files(root: &Path, total_bytes: usize, turn: usize) -> Result<()> {
 }
 
 pub fn measure_workspaces(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
-    let project = BenchProject::new()?;
+    let ProjectSize { file_count, changed_bytes } = if built.is_short() { SHORT_SIZE } else { FULL_SIZE };
+    let project = BenchProject::new(file_count)?;
     // The first workspace reads everything and caches what it learns, so later ones are faster.
     let (first_ms, _) = project.run_review(built, &["--no-fix"])?;
     let (_, review_starts) = project.run_review(built, &["--no-fix"])?;
@@ -137,8 +147,8 @@ pub fn measure_workspaces(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
     // The time for a small change is the base; the difference to it is the cost of the larger change.
     let unchanged_ms = project.mean_review_cpu(built, 8 * FILE_BYTES)?;
     let (changed_ms, doubled_ms) = (
-        project.mean_review_cpu(built, CHANGED_BYTES)? - unchanged_ms,
-        project.mean_review_cpu(built, 2 * CHANGED_BYTES)? - unchanged_ms,
+        project.mean_review_cpu(built, changed_bytes)? - unchanged_ms,
+        project.mean_review_cpu(built, 2 * changed_bytes)? - unchanged_ms,
     );
     Ok(vec![
         // Two processes create the snapshot; each of three agents gets a copy of it, for which no git is needed, and after each
@@ -153,17 +163,25 @@ pub fn measure_workspaces(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
             BenchFigure::Count(fix_starts),
             BenchFigure::Count(26.0),
         ),
-        BenchRow::without_limit("a review in 2,000 files, the first", BenchFigure::Milliseconds(first_ms)),
-        BenchRow::new(
-            "a review in 2,000 files, little changed",
-            BenchFigure::Milliseconds(unchanged_ms),
-            BenchFigure::Milliseconds(1000.0),
+        BenchRow::from_time(
+            &format!("a review in {file_count} files, the first"),
+            BenchTime::Cpu(first_ms),
+            CalibrationUnit::Git.without_limit(),
         ),
-        BenchRow::without_limit("  and 48 MB more changed", BenchFigure::Milliseconds(changed_ms)),
+        BenchRow::from_time(
+            &format!("a review in {file_count} files, little changed"),
+            BenchTime::Cpu(unchanged_ms),
+            CalibrationUnit::Git.at_most(500.0),
+        ),
+        BenchRow::from_time(
+            &format!("  and {} MB more changed", changed_bytes / BYTES_PER_MEGABYTE),
+            BenchTime::Cpu(changed_ms),
+            CalibrationUnit::Git.without_limit(),
+        ),
         BenchRow::new(
             "twice as much changed: times the CPU",
-            BenchFigure::Count(doubled_ms / changed_ms.max(1.0)),
-            BenchFigure::Count(2.6),
+            BenchFigure::Ratio(doubled_ms / changed_ms.max(1.0)),
+            BenchFigure::Ratio(2.6),
         ),
     ])
 }

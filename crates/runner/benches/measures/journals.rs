@@ -14,9 +14,6 @@ use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 use crate::{BenchResult, cpu::CpuTime, print_figure};
 
-const EVENTS: usize = 100_000;
-const RUNS: usize = 1_000;
-
 /// Records the entries of a real run under another name; `copy_number` makes their ids unique.
 fn record_copy(store: &Store, run_id: &RunId, copy_number: usize, entries: &[JournalEntry]) -> BenchResult<()> {
     let entries = entries.iter().map(|entry| NewEntry {
@@ -30,12 +27,12 @@ fn record_copy(store: &Store, run_id: &RunId, copy_number: usize, entries: &[Jou
 
 /// Measures what resuming reads: entries from the store, the view folded from them, and the history that the replayer needs.
 /// The journal is a recorded review many times over, including its boundaries.
-pub fn measure_replay() -> BenchResult<()> {
+pub fn measure_replay(event_count: usize) -> BenchResult<()> {
     let directory = tempfile::tempdir()?;
     let recorded = parse_entries(SAMPLE_JOURNAL);
     let run_id = RunId::new("long");
     let store = Store::open(directory.path())?;
-    for copy_number in 0..EVENTS.div_ceil(recorded.len()) {
+    for copy_number in 0..event_count.div_ceil(recorded.len()) {
         record_copy(&store, &run_id, copy_number, &recorded)?;
     }
     let cpu_before = CpuTime::measure_now()?;
@@ -44,21 +41,22 @@ pub fn measure_replay() -> BenchResult<()> {
     let last_timestamp = read_entries.last().map_or(0, |entry| entry.seq);
     black_box(ReplayHistory::from_entries(read_entries));
     let spent = CpuTime::measure_now()?.time_since(cpu_before).own_ms;
-    if last_timestamp < EVENTS as u64 {
-        return Err(format!("{last_timestamp} entries instead of {EVENTS}").into());
+    if last_timestamp < event_count as u64 {
+        return Err(format!("{last_timestamp} entries instead of {event_count}").into());
     }
     if view.all_findings().count() != RunView::from_entries(&recorded).all_findings().count() {
         return Err("the view is not the one of all entries".into());
     }
+    print_figure("replay-events", event_count as f64)?;
     print_figure("replay", spent)
 }
 
-/// Fills a project's `.tribunal` with a thousand runs, for listing them from outside.
-pub fn create_many_runs(directory: &Path) -> BenchResult<()> {
+/// Fills a project's `.tribunal` with so many runs, for listing them from outside.
+pub fn create_many_runs(directory: &Path, run_count: usize) -> BenchResult<()> {
     let recorded = parse_entries(SAMPLE_JOURNAL);
     let store = Store::open(directory)?;
-    for number in 0..RUNS {
+    for number in 0..run_count {
         record_copy(&store, &RunId::new(format!("prd-{number:04}")), number, &recorded)?;
     }
-    print_figure("many-runs", (RUNS * recorded.len()) as f64)
+    print_figure("many-runs", run_count as f64)
 }

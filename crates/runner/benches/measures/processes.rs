@@ -23,8 +23,6 @@ use crate::{
     print_figure,
 };
 
-const TRIVIAL: usize = 200;
-const AT_ONCE: usize = 1_000;
 const RULES: usize = 40;
 /// Enough for a busy machine; none of these agents takes a second.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -75,9 +73,9 @@ pub fn run_idle_agents(count: usize) -> BenchResult<()> {
 
 /// Measures all CPU time that is spent on an agent that does nothing, without what it spends itself, and how many programs are
 /// executed for it.
-pub fn measure_overhead() -> BenchResult<()> {
+pub fn measure_overhead(agent_count: usize) -> BenchResult<()> {
     let cpu_before = CpuTime::measure_now()?;
-    for _ in 0..TRIVIAL {
+    for _ in 0..agent_count {
         let status = process::Command::new("true").stdin(process::Stdio::null()).status()?;
         if !status.success() {
             return Err("`true` failed".into());
@@ -85,9 +83,9 @@ pub fn measure_overhead() -> BenchResult<()> {
     }
     let plain_ms = CpuTime::measure_now()?.time_since(cpu_before);
     let cpu_before = CpuTime::measure_now()?;
-    run_idle_agents(TRIVIAL)?;
+    run_idle_agents(agent_count)?;
     let agent_ms = CpuTime::measure_now()?.time_since(cpu_before);
-    print_figure("overhead", (agent_ms.own_ms + agent_ms.children_ms - plain_ms.children_ms) / TRIVIAL as f64)?;
+    print_figure("overhead", (agent_ms.own_ms + agent_ms.children_ms - plain_ms.children_ms) / agent_count as f64)?;
     match count_execs(10)? {
         Some(execs) => print_figure("execs", execs),
         None => Ok(()),
@@ -96,7 +94,7 @@ pub fn measure_overhead() -> BenchResult<()> {
 
 /// Measures by how much a sandbox delays an agent: the difference of the medians with and without one. The rules are as many as a
 /// developer has, with its caches and the files of its client.
-pub fn measure_sandbox() -> BenchResult<()> {
+pub fn measure_sandbox(agent_count: usize) -> BenchResult<()> {
     let temp_dir = tempfile::tempdir()?;
     let mut writable_paths = Vec::new();
     for number in 0..RULES {
@@ -108,7 +106,7 @@ pub fn measure_sandbox() -> BenchResult<()> {
     let (mut plain_times, mut sandboxed_times) = (Vec::new(), Vec::new());
     new_runtime()?.block_on(async {
         // They alternate, so that both see the same machine.
-        for _ in 0..TRIVIAL {
+        for _ in 0..agent_count {
             for (sandbox, times) in [(None, &mut plain_times), (Some(rules.clone()), &mut sandboxed_times)] {
                 let started_at = Instant::now();
                 run_agent(&["true"], temp_dir.path(), sandbox, None).await?;
@@ -145,30 +143,31 @@ fn count_execs(agent_count: u32) -> BenchResult<Option<f64>> {
     Ok(Some((traced_execs.count() as f64 - 1.0) / f64::from(agent_count)))
 }
 
-/// Starts a thousand agents that all wait at one gate, and measures our memory once all have passed it. The memory of their
+/// Starts many agents that all wait at one gate, and measures our memory once all have passed it. The memory of their
 /// keepers is not included.
-pub fn measure_parallel_agents() -> BenchResult<()> {
+pub fn measure_parallel_agents(agent_count: usize) -> BenchResult<()> {
     let directory = tempfile::tempdir()?;
     let gate = directory.path().join("gate");
     if !process::Command::new("mkfifo").arg(&gate).status()?.success() {
         return Err("no gate".into());
     }
     let cpu_before = CpuTime::measure_now()?;
-    let outcome = new_runtime()?.block_on(run_parallel_agents(directory.path().to_path_buf(), gate));
+    let outcome = new_runtime()?.block_on(run_parallel_agents(agent_count, directory.path().to_path_buf(), gate));
     outcome?;
     let spent = CpuTime::measure_now()?.time_since(cpu_before);
+    print_figure("at-once-agents", agent_count as f64)?;
     print_figure("at-once", peak_memory()?)?;
-    print_figure("at-once-cpu", spent.own_ms / AT_ONCE as f64)
+    print_figure("at-once-cpu", spent.own_ms / agent_count as f64)
 }
 
-async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<()> {
+async fn run_parallel_agents(agent_count: usize, directory: PathBuf, gate: PathBuf) -> BenchResult<()> {
     let arrived = Arc::new(AtomicUsize::new(0));
     let all_arrived = Arc::new(Notify::new());
     let mut agents = JoinSet::new();
-    for _ in 0..AT_ONCE {
+    for _ in 0..agent_count {
         let (arrived, all_arrived, directory) = (arrived.clone(), all_arrived.clone(), directory.clone());
         let on_output: OutputCallback = Box::new(move |_| {
-            if arrived.fetch_add(1, Ordering::Relaxed) + 1 == AT_ONCE {
+            if arrived.fetch_add(1, Ordering::Relaxed) + 1 == agent_count {
                 all_arrived.notify_one();
             }
             ControlFlow::Continue(())
@@ -184,7 +183,7 @@ async fn run_parallel_agents(directory: PathBuf, gate: PathBuf) -> BenchResult<(
     // An agent that arrives late still finds the gate open: it is held until all have passed.
     let mut gate_open = fs::OpenOptions::new().read(true).write(true).open(&gate)?;
     // One line per agent, and empty ones: shells read byte by byte, all from one pipe.
-    let lines = "\n".repeat(AT_ONCE);
+    let lines = "\n".repeat(agent_count);
     let writer = tokio::task::spawn_blocking(move || gate_open.write_all(lines.as_bytes()).map(|()| gate_open));
     while let Some(ended) = agents.join_next().await {
         ended??;

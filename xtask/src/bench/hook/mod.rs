@@ -19,20 +19,23 @@ use tempfile::TempDir;
 
 use super::BuiltPrograms;
 use super::binary_runs::{children_cpu_ms, find_median, median_fsync_ms};
-use super::table::{BenchFigure, BenchRow};
+use super::calibration::{CalibrationUnit, TimeLimit};
+use super::table::{BenchFigure, BenchRow, BenchTime};
 
-/// The limits that the documentation promises.
-const WALL_LIMIT: BenchFigure = BenchFigure::Milliseconds(5.0);
-const CPU_LIMIT: BenchFigure = BenchFigure::Milliseconds(3.0);
+const WALL_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(10.0);
+const CPU_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(10.0);
+const NO_LIMIT: TimeLimit = CalibrationUnit::Process.without_limit();
 const MEMORY_LIMIT: BenchFigure = BenchFigure::Megabytes(20.0);
 
 /// The hooks alternate, so that a machine that is busy for a while affects both.
 const TURN_COUNT: u32 = 5;
+const SHORT_TURN_COUNT: u32 = 2;
 const OWN_RUNS_PER_TURN: u32 = 30;
 const BASH_RUNS_PER_TURN: u32 = 4;
 
 const BASH_HOOK: &str = include_str!("stop.sh");
 const STATE_FILE: &str = ".claude/ralph-loop.local.md";
+const JOURNAL_LABEL: &str = "stop hook with a journal, syncs apart (wall)";
 const SESSION_ID: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
 
 /// A session that wants to stop: its directory, what its client sends, and what the session has to do.
@@ -41,6 +44,8 @@ struct StopScenario<'a> {
     input_path: PathBuf,
     /// The state file, written again before each stop; `None` if it belongs to Tribunal and changes.
     state_text: Option<String>,
+    /// How often the hooks alternate.
+    turn_count: u32,
 }
 
 /// The measured times of one hook.
@@ -52,12 +57,12 @@ struct HookTimes {
 }
 
 impl HookTimes {
-    fn median_wall(&self) -> Result<BenchFigure> {
-        find_median(self.wall_times.clone()).map(BenchFigure::Milliseconds).context("nothing was measured")
+    fn median_wall(&self) -> Result<f64> {
+        find_median(self.wall_times.clone()).context("nothing was measured")
     }
 
-    fn mean_cpu(&self) -> BenchFigure {
-        BenchFigure::Milliseconds(self.total_cpu / f64::from(self.run_count.max(1)))
+    fn mean_cpu(&self) -> f64 {
+        self.total_cpu / f64::from(self.run_count.max(1))
     }
 }
 
@@ -185,19 +190,20 @@ pub fn measure_hook(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         ensure!(answer["decision"] != "block", "who keeps a promise may stop: {answer}");
     }
     let mut rows = Vec::new();
-    for size in sessions::SESSION_SIZES {
-        let session_path = sessions::session_file(&built.bench_dir(), size)?;
+    let turn_count = if built.is_short() { SHORT_TURN_COUNT } else { TURN_COUNT };
+    let session_sizes = if built.is_short() { &sessions::SESSION_SIZES[..1] } else { &sessions::SESSION_SIZES };
+    for size in session_sizes {
+        let session_path = sessions::session_file(&built.bench_dir(), *size)?;
         for has_answer in [true, false] {
             let answer = has_answer.then_some(sessions::LAST_ANSWER);
-            let stop = StopScenario::new(project_dir, &session_path, answer)?;
-            rows.extend(stop.compare_hooks(
-                &format!("{}, answer {}", size.name, answer_label(has_answer)),
-                &own_command,
-                bash_hook,
-            )?);
+            let stop = StopScenario { turn_count, ..StopScenario::new(project_dir, &session_path, answer)? };
+            let scenario_name = format!("{}, answer {}", size.name, answer_label(has_answer));
+            let scenario_rows = stop.compare_hooks(&scenario_name, &own_command, bash_hook);
+            rows.extend(scenario_rows.unwrap_or_else(|error| vec![BenchRow::from_failure(&scenario_name, &error)]));
         }
     }
-    rows.extend(measure_with_journal(project_dir, &own_command, built)?);
+    let journal_rows = measure_with_journal(project_dir, &own_command, built);
+    rows.extend(journal_rows.unwrap_or_else(|error| vec![BenchRow::from_failure(JOURNAL_LABEL, &error)]));
     if !has_bash_tools {
         rows.push(BenchRow::from_note("stop hook in bash, jq and perl", "not compared: one of them is not here"));
     }
@@ -229,7 +235,7 @@ impl<'a> StopScenario<'a> {
             "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"ALL TESTS PASS\"\n\
              session_id: \"{SESSION_ID}\"\n---\n\nMake *all* [tests] pass.\n"
         );
-        Ok(StopScenario { project_dir, input_path, state_text: Some(state_text) })
+        Ok(StopScenario { project_dir, input_path, state_text: Some(state_text), turn_count: TURN_COUNT })
     }
 
     fn compare_hooks(
@@ -246,15 +252,19 @@ impl<'a> StopScenario<'a> {
         }
         // The slower hook runs less often in each turn, so that the whole does not take too long.
         let (mut own_times, mut bash_times) = (HookTimes::default(), HookTimes::default());
-        for _ in 0..TURN_COUNT {
+        for _ in 0..self.turn_count {
             self.measure_runs(own_command, OWN_RUNS_PER_TURN, &mut own_times)?;
             if let Some(bash_command) = bash_command {
                 self.measure_runs(bash_command, BASH_RUNS_PER_TURN, &mut bash_times)?;
             }
         }
         let mut rows = vec![
-            BenchRow::new(&format!("stop hook, {scenario_name} (wall)"), own_times.median_wall()?, WALL_LIMIT),
-            BenchRow::new("  CPU", own_times.mean_cpu(), CPU_LIMIT),
+            BenchRow::from_time(
+                &format!("stop hook, {scenario_name} (wall)"),
+                BenchTime::Wall(own_times.median_wall()?),
+                WALL_LIMIT,
+            ),
+            BenchRow::from_time("  CPU", BenchTime::Cpu(own_times.mean_cpu()), CPU_LIMIT),
         ];
         rows.push(match self.peak_memory(own_command)? {
             Some(megabytes) => BenchRow::new("  memory", BenchFigure::Megabytes(megabytes), MEMORY_LIMIT),
@@ -265,8 +275,10 @@ impl<'a> StopScenario<'a> {
             None => BenchRow::from_note("  processes", "not counted: there is no strace"),
         });
         if let Some(bash_command) = bash_command {
-            rows.push(BenchRow::without_limit("  bash + jq + perl (wall)", bash_times.median_wall()?));
-            rows.push(BenchRow::without_limit("  bash + jq + perl: CPU", bash_times.mean_cpu()));
+            let (wall_time, cpu_time) =
+                (BenchTime::Wall(bash_times.median_wall()?), BenchTime::Cpu(bash_times.mean_cpu()));
+            rows.push(BenchRow::from_time("  bash + jq + perl (wall)", wall_time, NO_LIMIT));
+            rows.push(BenchRow::from_time("  bash + jq + perl: CPU", cpu_time, NO_LIMIT));
             rows.extend(self.peak_memory(bash_command)?.map(|megabytes| {
                 BenchRow::without_limit("  bash + jq + perl: memory", BenchFigure::Megabytes(megabytes))
             }));
@@ -313,32 +325,25 @@ fn measure_with_journal(
     };
     let stop = StopScenario {
         state_text: None,
+        turn_count: if built.is_short() { SHORT_TURN_COUNT } else { TURN_COUNT },
         ..StopScenario::new(project_dir, Path::new("none"), Some(sessions::LAST_ANSWER))?
     };
     let mut hook_times = HookTimes::default();
-    for _ in 0..TURN_COUNT {
+    for _ in 0..stop.turn_count {
         stop.measure_runs(&uncapped_command, OWN_RUNS_PER_TURN, &mut hook_times)?;
     }
     let answer = stop.run_for_answer(&uncapped_command)?;
     ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
     // The syncs are counted and their time subtracted, because it depends on the disk alone.
     let sync_ms = median_fsync_ms(project_dir)?;
-    let (BenchFigure::Milliseconds(wall_ms), Some(sync_count)) =
-        (hook_times.median_wall()?, stop.count_syncs(&uncapped_command)?)
-    else {
-        return Ok(vec![BenchRow::from_note(
-            "stop hook with a journal",
-            "not measured: there is no strace to count syncs",
-        )]);
+    let Some(sync_count) = stop.count_syncs(&uncapped_command)? else {
+        return Ok(vec![BenchRow::from_note(JOURNAL_LABEL, "not measured: there is no strace to count syncs")]);
     };
+    let own_wall_ms = (hook_times.median_wall()? - sync_count * sync_ms).max(0.0);
     Ok(vec![
-        BenchRow::new(
-            "stop hook with a journal, syncs apart (wall)",
-            BenchFigure::Milliseconds((wall_ms - sync_count * sync_ms).max(0.0)),
-            WALL_LIMIT,
-        ),
-        BenchRow::new("  CPU", hook_times.mean_cpu(), CPU_LIMIT),
+        BenchRow::from_time(JOURNAL_LABEL, BenchTime::Wall(own_wall_ms), WALL_LIMIT),
+        BenchRow::from_time("  CPU", BenchTime::Cpu(hook_times.mean_cpu()), CPU_LIMIT),
         BenchRow::without_limit("  syncs", BenchFigure::Count(sync_count)),
-        BenchRow::without_limit("  and what one of them takes here (wall)", BenchFigure::Milliseconds(sync_ms)),
+        BenchRow::from_time("  and what one of them takes here (wall)", BenchTime::Wall(sync_ms), NO_LIMIT),
     ])
 }
