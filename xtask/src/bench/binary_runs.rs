@@ -82,7 +82,7 @@ pub fn measure_many_runs(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         command.arg("runs").current_dir(directory.path());
         command
     })?;
-    let limit = CalibrationUnit::Cpu.at_most(20.0);
+    let limit = CalibrationUnit::Cpu.at_most(24.0);
     Ok(vec![BenchRow::from_time(&format!("list of {run_count} runs"), BenchTime::Cpu(cpu_ms), limit)])
 }
 

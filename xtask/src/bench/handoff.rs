@@ -82,7 +82,7 @@ pub fn measure_handoff(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         BenchRow::from_time(
             "agent's end to the next effect: median (wall)",
             BenchTime::Wall((median_wait - sync_ms).max(0.0)),
-            CalibrationUnit::Process.at_most(10.0),
+            CalibrationUnit::Process.at_most(18.0),
         ),
         BenchRow::from_time(
             "  and the disk's part of it, one fsync (wall)",

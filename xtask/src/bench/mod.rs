@@ -101,7 +101,9 @@ impl BenchForm {
     fn describe_limits(self) -> Option<&'static str> {
         match self {
             Self::Full => None,
-            Self::Small => Some("small form: numbers and memory keep their limits, CPU times 3 times theirs"),
+            Self::Small => {
+                Some("small form: numbers and memory keep their limits, CPU times of the program 4 times theirs")
+            }
             Self::Debug => Some("built without optimising: these figures say only that they can be taken"),
         }
     }

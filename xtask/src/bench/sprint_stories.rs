@@ -68,13 +68,13 @@ pub fn measure_sprint(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         BenchRow::from_time(
             "sprint: our part of it without git and checks, mean (wall)",
             BenchTime::Wall(own_wait_ms.max(0.0)),
-            CalibrationUnit::Cpu.at_most(10.0),
+            CalibrationUnit::Cpu.at_most(12.0),
         ),
         BenchRow::from_note("  bmad-loop, for one session", "1.0 s"),
         BenchRow::from_time(
             "sprint: our CPU for one session, without writing the journal",
             BenchTime::Cpu((last_sample.own_cpu_ms() - first_sample.own_cpu_ms()) / wait_count),
-            CalibrationUnit::Cpu.at_most(10.0),
+            CalibrationUnit::Cpu.at_most(12.0),
         ),
     ];
     rows.extend(count_programs(built)?);

@@ -37,7 +37,7 @@ pub fn measure_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         BenchRow::from_time(
             "story: an agent's end to the next one's start, median (wall)",
             BenchTime::Wall(find_median(waits).context("no agent ended")?),
-            CalibrationUnit::Process.at_most(10.0),
+            CalibrationUnit::Git.at_most(8.0),
         ),
         BenchRow::from_time(
             "story: our CPU for one session, without writing the journal",

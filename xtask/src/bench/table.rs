@@ -9,7 +9,7 @@ use anyhow::{Error, Result};
 use super::calibration::{Calibration, TimeLimit};
 
 /// By how much CPU time may exceed its limit where the machine is shared and the measurement is short.
-const SHORT_SLACK: f64 = 3.0;
+const SHORT_SLACK: f64 = 4.0;
 const LABEL_WIDTH: usize = 62;
 
 /// A measured value that no machine changes much.
@@ -54,7 +54,9 @@ pub enum BenchTime {
 impl fmt::Display for BenchTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Cpu(ms) | Self::Wall(ms)) = self;
-        f.pad(&if *ms < 1.0 { format!("{ms:.2} ms") } else { format!("{ms:.1} ms") })
+        // A sum of nothing is a negative zero.
+        let ms = ms + 0.0;
+        f.pad(&if ms < 1.0 { format!("{ms:.2} ms") } else { format!("{ms:.1} ms") })
     }
 }
 
@@ -243,8 +245,8 @@ mod tests {
         use RowVerdict::{Exceeded, NotJudged, Within};
         let count_row = BenchRow::new("x", BenchFigure::Count(6.0), BenchFigure::Count(5.0));
         assert_eq!(verdicts(&count_row), [Exceeded, Exceeded, Exceeded, NotJudged]);
-        assert_eq!(verdicts(&cpu_row(2.9)), [Exceeded, Within, NotJudged, NotJudged]);
-        assert_eq!(verdicts(&cpu_row(3.1)), [Exceeded, Exceeded, NotJudged, NotJudged]);
+        assert_eq!(verdicts(&cpu_row(3.9)), [Exceeded, Within, NotJudged, NotJudged]);
+        assert_eq!(verdicts(&cpu_row(4.1)), [Exceeded, Exceeded, NotJudged, NotJudged]);
         let wall_row = BenchRow::from_time("x", BenchTime::Wall(99.0), CalibrationUnit::Git.at_most(2.0));
         assert_eq!(verdicts(&wall_row), [Exceeded, NotJudged, NotJudged, NotJudged]);
         let ratio_row = BenchRow::new("x", BenchFigure::Ratio(2.8), BenchFigure::Ratio(1.0));

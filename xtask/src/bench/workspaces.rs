@@ -171,7 +171,7 @@ pub fn measure_workspaces(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
         BenchRow::from_time(
             &format!("a review in {file_count} files, little changed"),
             BenchTime::Cpu(unchanged_ms),
-            CalibrationUnit::Git.at_most(500.0),
+            CalibrationUnit::Git.at_most(800.0),
         ),
         BenchRow::from_time(
             &format!("  and {} MB more changed", changed_bytes / BYTES_PER_MEGABYTE),

@@ -44,7 +44,7 @@ const SHORT_SIZES: MeasureSizes = MeasureSizes {
     parallel_agents: 50,
     journal_events: 1_000,
     journal_runs: 50,
-    masked_texts: 1,
+    masked_texts: 10,
     compared_pairs: 1,
     text_bytes: 64 << 10,
 };

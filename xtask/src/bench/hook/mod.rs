@@ -22,8 +22,8 @@ use super::binary_runs::{children_cpu_ms, find_median, median_fsync_ms};
 use super::calibration::{CalibrationUnit, TimeLimit};
 use super::table::{BenchFigure, BenchRow, BenchTime};
 
-const WALL_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(10.0);
-const CPU_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(10.0);
+const WALL_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(9.0);
+const CPU_LIMIT: TimeLimit = CalibrationUnit::Process.at_most(6.0);
 const NO_LIMIT: TimeLimit = CalibrationUnit::Process.without_limit();
 const MEMORY_LIMIT: BenchFigure = BenchFigure::Megabytes(20.0);
 
