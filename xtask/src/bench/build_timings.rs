@@ -209,6 +209,7 @@ const CONCURRENCY_DATA = [
     #[test]
     fn a_build_without_dependencies_has_no_ratio() {
         let guard_unit = BuildUnit { package: "tribunal-guard".into(), seconds: 5.0, is_script_run: false };
+        assert!(list_lines(std::slice::from_ref(&guard_unit))[1].ends_with(" 0.0 s"));
         let rows = create_unit_rows(&[guard_unit]);
         let verdicts = rows.iter().map(|row| row.judge_limit(&sample_calibration(), LimitRule::All));
         assert!(verdicts.into_iter().all(|verdict| verdict == RowVerdict::NotJudged));

@@ -204,7 +204,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
 fn run_bench(bench: &BenchEntry, built: &BuiltPrograms) -> Result<usize> {
     let calibration_before = Calibration::measure_now().context("no calibration")?;
     let rows = (bench.run)(built)?;
-    let calibration = calibration_before.mean_with(Calibration::measure_now().context("no calibration")?);
+    // The rows were taken: they are worth showing even if the second calibration fails.
+    let calibration =
+        Calibration::measure_now().map_or(calibration_before, |after| calibration_before.mean_with(after));
     let rule = built.form.limit_rule(bench.subject);
     println!("{}: {calibration}", bench.name);
     let mut problem_count = 0;

@@ -37,7 +37,8 @@ impl fmt::Display for BenchFigure {
             Self::Megabytes(mb) => format!("{mb:.0} MB"),
             Self::Count(count) => format!("{count:.1}"),
             Self::Ratio(ratio) => format!("{ratio:.2} ×"),
-            Self::Seconds(seconds) => format!("{seconds:.1} s"),
+            // A sum of nothing is a negative zero.
+            Self::Seconds(seconds) => format!("{:.1} s", seconds + 0.0),
         };
         // `pad` respects the width that the row asks for; `write!` would ignore it.
         f.pad(&text)
