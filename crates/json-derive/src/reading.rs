@@ -16,15 +16,14 @@ pub(crate) fn implement_reading(input: &DeriveInput) -> syn::Result<TokenStream>
     let name = &input.ident;
     let made_type = attributes.remote.as_ref().map_or_else(|| name.to_token_stream(), |path| path.to_token_stream());
     let methods = match (&attributes.try_from, &input.data) {
-        (Some(read_type), _) => quote! {
-            fn from_value(
-                value: ::tribunal_json::private::Value,
-            ) -> ::core::result::Result<Self, ::tribunal_json::JsonError> {
+        (Some(read_type), _) => read_value(
+            &made_type,
+            &quote! {
                 let read = <#read_type as ::tribunal_json::FromJson>::from_value(value)?;
                 <Self as ::core::convert::TryFrom<#read_type>>::try_from(read)
                     .map_err(|error| ::tribunal_json::JsonError::from_display(&error))
-            }
-        },
+            },
+        ),
         (None, Data::Struct(data)) => read_struct(name, &data.fields, &attributes)?,
         (None, Data::Enum(data)) => read_enum(&made_type, name, data, &attributes)?,
         (None, Data::Union(_)) => return Err(syn::Error::new_spanned(input, "a union has no form in JSON")),
@@ -82,13 +81,9 @@ fn read_struct(name: &Ident, fields: &Fields, attributes: &TypeAttributes) -> sy
             let body = quote! { #defaults #reading #check ::core::result::Result::Ok(#name { #names }) };
             read_object(&name.to_token_stream(), &body)
         }
-        Fields::Unnamed(unnamed) if unnamed.unnamed.len() == 1 => quote! {
-            fn from_value(
-                value: ::tribunal_json::private::Value,
-            ) -> ::core::result::Result<Self, ::tribunal_json::JsonError> {
-                ::tribunal_json::FromJson::from_value(value).map(#name)
-            }
-        },
+        Fields::Unnamed(unnamed) if unnamed.unnamed.len() == 1 => {
+            read_value(&name.to_token_stream(), &quote!(::tribunal_json::FromJson::from_value(value).map(#name)))
+        }
         other => return Err(syn::Error::new_spanned(other, "only fields with names, or one without, can be read")),
     })
 }
@@ -122,6 +117,64 @@ fn read_named(
     Ok((quote! { #plain_fields #flat_fields }, names))
 }
 
+/// The parts of the code that reads an enum.
+struct EnumArms {
+    /// Arms by the name of the variant.
+    tagged: TokenStream,
+    /// Arms of variants that are no more than their name.
+    named: TokenStream,
+    /// Blocks that return the first variant without a tag that can be read from `value`.
+    untagged: TokenStream,
+    /// The names for the error, each with the conditions of its variant.
+    known_names: TokenStream,
+}
+
+impl EnumArms {
+    fn from_variants(
+        made_type: &TokenStream,
+        data: &DataEnum,
+        attributes: &TypeAttributes,
+        form: &EnumForm,
+    ) -> syn::Result<EnumArms> {
+        let (mut tagged, mut named) = (TokenStream::new(), TokenStream::new());
+        let (mut untagged, mut known_names) = (TokenStream::new(), TokenStream::new());
+        for variant in &data.variants {
+            let variant_attributes = VariantAttributes::parse(variant)?;
+            let conditions = copy_conditions(&variant.attrs);
+            if variant_attributes.is_untagged || *form == EnumForm::Untagged {
+                let code = read_content(made_type, variant, &quote!(value.clone()))?;
+                untagged.extend(quote! {
+                    #conditions
+                    {
+                        let read = || -> ::core::result::Result<#made_type, ::tribunal_json::JsonError> { #code };
+                        if let ::core::result::Result::Ok(made) = read() {
+                            return ::core::result::Result::Ok(made);
+                        }
+                    }
+                });
+                continue;
+            }
+            let json_name = variant_attributes.json_name(variant, attributes.rename_all);
+            let variant_name = &variant.ident;
+            known_names.extend(quote!(#conditions #json_name,));
+            match (form, &variant.fields) {
+                (EnumForm::External, Fields::Unit) => named.extend(quote! {
+                    #conditions #json_name => return ::core::result::Result::Ok(#made_type::#variant_name),
+                }),
+                (EnumForm::Internal { .. }, _) => {
+                    let code = read_tagged(made_type, variant)?;
+                    tagged.extend(quote! { #conditions #json_name => { #code } });
+                }
+                _ => {
+                    let code = read_content(made_type, variant, &quote!(value))?;
+                    tagged.extend(quote! { #conditions #json_name => { #code } });
+                }
+            }
+        }
+        Ok(EnumArms { tagged, named, untagged, known_names })
+    }
+}
+
 fn read_enum(
     made_type: &TokenStream,
     name: &Ident,
@@ -129,94 +182,41 @@ fn read_enum(
     attributes: &TypeAttributes,
 ) -> syn::Result<TokenStream> {
     let form = attributes.enum_form();
-    let mut arms = TokenStream::new();
-    let mut unit_arms = TokenStream::new();
-    let mut untagged = TokenStream::new();
-    let mut known_names = Vec::new();
-    for variant in &data.variants {
-        let variant_attributes = VariantAttributes::parse(variant)?;
-        let json_name = variant_attributes.json_name(variant, attributes.rename_all);
-        let conditions = copy_conditions(&variant.attrs);
-        if variant_attributes.is_untagged || form == EnumForm::Untagged {
-            let code = read_content(made_type, variant, &quote!(value.clone()))?;
-            untagged.extend(quote! {
-                #conditions
-                {
-                    let read = || -> ::core::result::Result<#made_type, ::tribunal_json::JsonError> { #code };
-                    if let ::core::result::Result::Ok(made) = read() {
-                        return ::core::result::Result::Ok(made);
-                    }
-                }
-            });
-            continue;
-        }
-        let variant_name = &variant.ident;
-        let code = match (&form, &variant.fields) {
-            (EnumForm::External, Fields::Unit) => {
-                unit_arms.extend(quote! {
-                    #conditions #json_name => return ::core::result::Result::Ok(#made_type::#variant_name),
-                });
-                known_names.push((conditions, json_name));
-                continue;
-            }
-            (EnumForm::Internal { .. }, _) => read_tagged(made_type, variant)?,
-            (_, _) => read_content(made_type, variant, &quote!(value))?,
-        };
-        arms.extend(quote! { #conditions #json_name => { #code } });
-        known_names.push((conditions, json_name));
-    }
-    let names = known_names.iter().map(|(conditions, json_name)| quote!(#conditions #json_name));
+    let EnumArms { tagged, named, untagged, known_names } =
+        EnumArms::from_variants(made_type, data, attributes, &form)?;
     let unknown = quote! {
-        ::core::result::Result::Err(::tribunal_json::JsonError::unknown_variant(&name, &[#(#names),*]))
+        ::core::result::Result::Err(::tribunal_json::JsonError::unknown_variant(&name, &[#known_names]))
     };
-    let has_untagged = !untagged.is_empty();
     Ok(match &form {
-        EnumForm::External => quote! {
-            fn from_value(
-                value: ::tribunal_json::private::Value,
-            ) -> ::core::result::Result<#made_type, ::tribunal_json::JsonError> {
+        EnumForm::External => read_value(
+            made_type,
+            &quote! {
                 let (name, value) = match value {
                     ::tribunal_json::private::Value::String(name) => {
-                        match name.as_str() { #unit_arms _ => {} }
+                        match name.as_str() { #named _ => {} }
                         (name, ::tribunal_json::private::Value::Null)
                     }
                     other => ::tribunal_json::take_variant(other)?,
                 };
                 let _ = &value;
-                match name.as_str() {
-                    #arms
-                    _ => #unknown,
-                }
-            }
-        },
+                match name.as_str() { #tagged _ => #unknown }
+            },
+        ),
         EnumForm::Untagged => {
             let message = format!("data did not match any form of {name}");
-            quote! {
-                fn from_value(
-                    value: ::tribunal_json::private::Value,
-                ) -> ::core::result::Result<#made_type, ::tribunal_json::JsonError> {
-                    #untagged
-                    ::core::result::Result::Err(::tribunal_json::JsonError::new(#message))
-                }
-            }
+            let refusal = quote!(::core::result::Result::Err(::tribunal_json::JsonError::new(#message)));
+            read_value(made_type, &quote! { #untagged #refusal })
         }
         EnumForm::Internal { tag } => {
-            let otherwise = if has_untagged {
-                quote! {{
-                    // The tag is a field of what has no tag.
-                    fields.insert(::tribunal_json::private::String::from(#tag), name.clone().into());
-                    let value = ::tribunal_json::private::Value::Object(::core::mem::take(fields));
-                    #untagged
-                    #unknown
-                }}
-            } else {
-                unknown
-            };
-            let untagged = has_untagged.then(|| {
+            // What has no tag, or another one, may be a variant without one, of which the tag is a field.
+            let untagged = (!untagged.is_empty()).then(|| {
                 quote! {
                     let value = ::tribunal_json::private::Value::Object(::core::mem::take(fields));
                     #untagged
                 }
+            });
+            let put_tag_back = untagged.is_some().then(|| {
+                quote! { fields.insert(::tribunal_json::private::String::from(#tag), name.clone().into()); }
             });
             let body = quote! {
                 let name = match ::tribunal_json::take_tag(fields, #tag) {
@@ -226,7 +226,14 @@ fn read_enum(
                         return ::core::result::Result::Err(error);
                     }
                 };
-                match name.as_str() { #arms _ => #otherwise }
+                match name.as_str() {
+                    #tagged
+                    _ => {
+                        #put_tag_back
+                        #untagged
+                        #unknown
+                    }
+                }
             };
             read_object(made_type, &body)
         }
@@ -234,11 +241,22 @@ fn read_enum(
             let body = quote! {
                 let name = ::tribunal_json::take_tag(fields, #tag)?;
                 let value = fields.remove(#content).unwrap_or_default();
-                match name.as_str() { #arms _ => #unknown }
+                match name.as_str() { #tagged _ => #unknown }
             };
             read_object(made_type, &body)
         }
     })
+}
+
+/// Makes `from_value` of a type. The body reads `value`.
+fn read_value(made_type: &TokenStream, body: &TokenStream) -> TokenStream {
+    quote! {
+        fn from_value(
+            value: ::tribunal_json::private::Value,
+        ) -> ::core::result::Result<#made_type, ::tribunal_json::JsonError> {
+            #body
+        }
+    }
 }
 
 /// Reads a variant whose fields stand beside the tag.

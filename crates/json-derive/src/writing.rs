@@ -84,7 +84,7 @@ fn add_named(
         let json_name = attributes.json_name(field_name, rename_all);
         let adding = match attributes.is_flat {
             true => quote! { ::tribunal_json::ToJson::add_fields(#reference, fields); },
-            false => quote! { fields.add(#json_name, #reference); },
+            false => quote! { fields.add_field(#json_name, #reference); },
         };
         code.extend(match &attributes.skip_if {
             Some(is_skipped) => quote! { if !#is_skipped(#reference) { #adding } },

@@ -30,7 +30,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Adds a field of a type. The call is the same for all types, so that no code is made for each of them.
-    pub fn add(&mut self, name: &'static str, value: &'a dyn ToJson) {
+    pub fn add_field(&mut self, name: &'static str, value: &'a dyn ToJson) {
         self.entries.push((Cow::Borrowed(name), value.to_node()));
     }
 
