@@ -109,11 +109,8 @@ struct PureCrate {
 }
 
 const PURE_CRATES: &[PureCrate] = &[
-    PureCrate {
-        directory: "core",
-        allowed_packages: &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"],
-    },
-    PureCrate { directory: "json", allowed_packages: &["serde", "serde_json", "thiserror"] },
+    PureCrate { directory: "core", allowed_packages: &["serde", "serde_json", "thiserror", "futures-util", "blake3"] },
+    PureCrate { directory: "json", allowed_packages: &["schemars", "serde", "serde_json", "thiserror"] },
     PureCrate { directory: "guard", allowed_packages: &[] },
 ];
 

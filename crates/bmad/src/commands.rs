@@ -4,8 +4,8 @@
 //! come and go. Only Claude Code gets a slash command, since it is known to run one without a terminal; every other client
 //! gets a prompt. Codex keeps its prompts in the user's home directory, where nothing is searched.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     csv,
@@ -17,7 +17,7 @@ use crate::{
 pub use crate::steps::BmadStep;
 
 /// How a step is run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum StepCommand {
     /// A slash command such as `/bmad-dev-story`, defined by this file.

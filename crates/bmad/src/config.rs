@@ -4,8 +4,8 @@
 //! existence: BMAD may still have to create it. Tribunal's own settings are read elsewhere.
 
 use std::collections::BTreeMap;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -51,7 +51,7 @@ pub fn normalize_folder(written_folder: &str) -> &str {
 }
 
 /// The folders of a project's documents, relative to its root, with `/` and none at the end. Empty means the root itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProjectFolders {
     pub output: String,
     /// PRD, architecture, epics.
@@ -77,14 +77,14 @@ impl Default for ProjectFolders {
 }
 
 /// Which file set a value, and in which line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BmadConfigOrigin {
     pub path: String,
     pub line: usize,
 }
 
 /// The settings of a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BmadConfig {
     pub folders: ProjectFolders,
     pub project_name: Option<String>,

@@ -1,17 +1,17 @@
 //! The id of an epic: `1`, `1a`, `5.5`, `3-5`, `td-1`.
 
 use std::{
-    borrow::Cow,
     cmp::Ordering,
     fmt,
     hash::{Hash, Hasher},
 };
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use tribunal_json::schemars;
 
 /// The id of an epic as it is written. `01` and `1` are the same epic, and so are `3-5` and `3.5`.
-#[derive(Clone)]
+#[derive(Clone, schemars::JsonSchema)]
+#[schemars(with = "String", extend("examples" = ["1", "5.5"]))]
 pub struct EpicId {
     written: Box<str>,
     /// What the id is compared by.
@@ -130,16 +130,6 @@ impl fmt::Display for EpicId {
 impl Serialize for EpicId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for EpicId {
-    fn schema_name() -> Cow<'static, str> {
-        "EpicId".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["1", "5.5"] })
     }
 }
 

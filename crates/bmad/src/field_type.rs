@@ -4,8 +4,8 @@
 //! may hold anything.
 
 use std::collections::VecDeque;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{config::BmadConfig, project_files::ProjectFiles};
@@ -68,7 +68,7 @@ const BUILD_MANIFESTS: [&str; 20] = [
 ];
 
 /// What existed before the project used BMAD.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {
     Greenfield,
@@ -76,7 +76,7 @@ pub enum FieldType {
 }
 
 /// The field type of a project with the evidence for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProjectField {
     pub ground: FieldType,
     /// Whether the existing code is documented. A greenfield project has nothing to document.

@@ -4,20 +4,20 @@
 //! (`td-1-2a-x`, `CORE-001`); a key is kept as it is written. The states are in [`crate::states`].
 
 use std::{
-    borrow::Cow,
     cmp::Ordering,
     collections::BTreeSet,
     fmt,
     hash::{Hash, Hasher},
 };
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use tribunal_json::schemars;
 
 use crate::epic_id::EpicId;
 
 /// What a key on the board stands for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[schemars(with = "String", extend("examples" = ["epic-1"]))]
 pub enum BoardKey {
     Epic(EpicId),
     Story(StoryKey),
@@ -26,7 +26,8 @@ pub enum BoardKey {
 
 /// The key of a story as it is written: `1-2-log-in`, `2-6a-log-in` for a split story, `5.5-1-x` or `3-5-1-x` in an inserted
 /// epic. A key without a number is known by its words: `td-1-2a-x`, `CORE-001`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, schemars::JsonSchema)]
+#[schemars(with = "String", extend("examples" = ["1-2-log-in"]))]
 pub struct StoryKey {
     written: Box<str>,
     number: Option<StoryNumber>,
@@ -255,7 +256,8 @@ fn parse_epic_number(epic_text: &str) -> Option<EpicId> {
 }
 
 /// The number of a story, without its slug.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[schemars(with = "String", extend("examples" = ["1.2"]))]
 pub struct StoryNumber {
     pub epic: EpicId,
     pub number: u32,
@@ -365,23 +367,6 @@ impl Serialize for StoryNumber {
         serializer.collect_str(self)
     }
 }
-
-/// Implements the JSON schema of types that are serialized as text.
-macro_rules! schema_of_text {
-    ($($kind:ident: $example:literal),*) => {$(
-        impl JsonSchema for $kind {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($kind).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "examples": [$example] })
-            }
-        }
-    )*};
-}
-
-schema_of_text!(BoardKey: "epic-1", StoryKey: "1-2-log-in", StoryNumber: "1.2");
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,8 @@
 //! that was not finished. Which command runs a step is not decided here but in `commands`, from the files that exist.
 
 use std::fmt;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The layouts that BMAD has had; each keeps other files in other places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 pub enum Era {
     /// 6.0 alpha: a tree of commands, `workflow-status`.
     A,
@@ -71,7 +71,7 @@ impl fmt::Display for Era {
 }
 
 /// How the entry points of a client are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryPointKind {
     /// `commands/bmad/bmm/workflows/dev-story.md`.
@@ -83,7 +83,7 @@ pub enum EntryPointKind {
 }
 
 /// The entry points that one client finds, or all clients that share a directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ClientEntryPoints {
     /// `claude`, `opencode`, `gemini`; or `agents` for the directory that codex, opencode, gemini and others share.
     pub name: String,
@@ -94,7 +94,7 @@ pub struct ClientEntryPoints {
 }
 
 /// How BMAD is installed in a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BmadLayout {
     /// `_bmad`; in early alphas `.bmad` or `bmad`; `None` if BMAD is not installed here.
     pub root: Option<String>,

@@ -2,8 +2,8 @@
 //!
 //! Early eras list modules by name, later ones with their versions. What the version means is decided by `layout`.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     problem::{FileProblem, rules},
@@ -25,7 +25,7 @@ pub struct InstallManifest {
 }
 
 /// A module of BMAD and its version, where the manifest states one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct InstalledModule {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,12 +4,12 @@
 //! by the caller; here it only has a weight.
 
 use std::fmt;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How much a problem matters, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemWeight {
     /// It is worth knowing, and nothing has to be done.
@@ -34,7 +34,7 @@ pub mod rules {
 }
 
 /// One thing that is wrong with one file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FileProblem {
     pub weight: ProblemWeight,
     /// Which rule the file breaks, in kebab case. It never changes, since users filter by it: `board-duplicate-key`.

@@ -2,8 +2,8 @@
 //!
 //! Documents are found by `documents`; whether they are any good is not checked here.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     board,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How far a project has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectState {
     /// Nothing is planned yet: choose a tier and begin.
@@ -44,14 +44,14 @@ impl ProjectState {
 }
 
 /// A document that a step of the method has written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StepDocument {
     pub step: BmadStep,
     pub path: String,
 }
 
 /// A workflow that could run now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct NextWorkflow {
     /// BMAD's name for the workflow.
     pub workflow: String,

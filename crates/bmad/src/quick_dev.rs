@@ -3,13 +3,13 @@
 //!
 //! Signals are shown with their reasons and decide nothing: the user decides, or the workflow that asked.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::tier::{self, contains_phrase, tokenize};
 
 /// What quick-dev was given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
 pub enum QuickDevMode {
     /// A spec to carry out; `None` if a spec is meant and not named.
@@ -19,7 +19,7 @@ pub enum QuickDevMode {
 }
 
 /// How heavy a task in plain words is, the heaviest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QuickDevWeight {
     /// The task can run as it is.
@@ -31,7 +31,7 @@ pub enum QuickDevWeight {
 }
 
 /// The kinds of signals that a task has outgrown quick-dev.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EscalationKind {
     ScopeGrows,
@@ -42,7 +42,7 @@ pub enum EscalationKind {
 }
 
 /// A signal with the reason for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EscalationSignal {
     pub kind: EscalationKind,
     pub reason: String,

@@ -3,8 +3,8 @@
 //!
 //! The status of a story is in its own spec file, never in `stories.yaml`.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     markdown::{MarkdownPage, normalize_title},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The states of a spec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpecStatus {
     Draft,

@@ -4,12 +4,12 @@
 //! [`StateMeaning`] says what it means. A remark behind the word does not matter: `done (merged)`, `✅ Completed`.
 
 use std::{fmt, ops::Range};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The states of a story, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoryStatus {
     Backlog,
@@ -20,7 +20,7 @@ pub enum StoryStatus {
 }
 
 /// The states of an epic, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpicStatus {
     Backlog,
@@ -29,7 +29,7 @@ pub enum EpicStatus {
 }
 
 /// The states of a retrospective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetroStatus {
     Optional,
@@ -37,7 +37,7 @@ pub enum RetroStatus {
 }
 
 /// Why no work is done on an entry. BMAD has no such states; users write them all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ParkedState {
     /// It waits for something.

@@ -1,14 +1,14 @@
 //! The steps of BMAD's method, what each is for, and the names that its workflow has had.
 
 use std::fmt;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::layout::Era;
 
 /// A step of BMAD's method that can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BmadStep {
     Brainstorming,

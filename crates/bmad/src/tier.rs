@@ -3,8 +3,8 @@
 //! The keywords come from the project's own `project-levels.yaml` where an early alpha has one, otherwise from a built-in
 //! list. Keywords match whole words: an ecosystem is not a system.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     problem::FileProblem,
@@ -31,7 +31,7 @@ pub struct TierInput<'a> {
 }
 
 /// A tier with the reasons for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct TierSuggestion {
     pub tier: u8,
     /// `BMad Method` for 0 to 2, `Enterprise Method` above.

@@ -1,8 +1,8 @@
 //! Facts about this binary: its version, its source and its formats.
 
 use std::{fmt::Write, sync::LazyLock};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::engine::event::EVENT_VERSION;
 
@@ -10,7 +10,7 @@ use tribunal_core::engine::event::EVENT_VERSION;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The document of `tribunal --version --json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct BuildFacts {
     pub schema: &'static str,
     pub version: &'static str,

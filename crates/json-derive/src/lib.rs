@@ -17,6 +17,12 @@ pub fn derive_serialize(input: TokenStream) -> TokenStream {
     writing::implement_writing(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
+/// Makes nothing. It stands for the derive of schemars where nobody asks for schemas, and allows its attributes.
+#[proc_macro_derive(JsonSchema, attributes(schemars, serde))]
+pub fn derive_no_schema(_input: TokenStream) -> TokenStream {
+    TokenStream::new()
+}
+
 /// Implements `FromJson`, and `Deserialize` of serde by it.
 #[proc_macro_derive(Deserialize, attributes(serde))]
 pub fn derive_deserialize(input: TokenStream) -> TokenStream {

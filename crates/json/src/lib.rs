@@ -35,6 +35,16 @@ pub use serde::de::Deserialize;
 /// `remote`. Of fields also `default`.
 pub use tribunal_json_derive::Deserialize;
 
+/// JSON Schemas of types, for the tests that ask for them. Its derive is named by its whole path, `schemars::JsonSchema`, and
+/// makes nothing without the feature `schema`: no user waits for the code that makes schemas.
+#[cfg(feature = "schema")]
+pub use schemars;
+
+#[cfg(not(feature = "schema"))]
+pub mod schemars {
+    pub use tribunal_json_derive::JsonSchema;
+}
+
 /// Implements the traits of serde for a type whose [`ToJson`] and [`FromJson`] are written by hand.
 #[macro_export]
 macro_rules! serde_by_json {

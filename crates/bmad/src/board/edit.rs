@@ -5,8 +5,8 @@
 //! belong to the runner.
 
 use std::{fmt, ops::Range};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_board, read_board_with_tree, tolerant};
@@ -38,7 +38,7 @@ pub struct MovedBoard {
 }
 
 /// One value that a move replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BoardMove {
     pub key: BoardKey,
     /// The bytes of the old state.

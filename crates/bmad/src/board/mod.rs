@@ -15,8 +15,8 @@ use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,
 };
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -91,7 +91,7 @@ pub struct BoardEntry {
 }
 
 /// A state, by the kind of entry that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum BoardEntryState {
     Epic(EpicStatus),
@@ -102,7 +102,7 @@ pub enum BoardEntryState {
 }
 
 /// A promise from a retrospective.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ActionItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

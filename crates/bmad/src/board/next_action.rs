@@ -1,8 +1,8 @@
 //! What would run next, and why: work that has begun comes before new work, in the order of the board. Nothing is run
 //! here, and which command runs it in which era is decided by `commands`.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use super::{Board, BoardEntryState};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What to do next, with its reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct NextBoardAction {
     pub what: NextBoardActionKind,
     pub key: BoardKey,
@@ -20,7 +20,7 @@ pub struct NextBoardAction {
 }
 
 /// The kinds of work that a board can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextBoardActionKind {
     CreateStory,

@@ -16,8 +16,8 @@ mod stories;
 #[cfg(test)]
 mod tests;
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::{
     board::Board,
@@ -45,7 +45,7 @@ pub struct CheckInput<'a> {
 }
 
 /// The result of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReadinessReport {
     /// Whether nothing is missing and no problem is an error.
     pub ready: bool,
@@ -59,7 +59,7 @@ pub struct ReadinessReport {
 }
 
 /// A document that a step needs and does not find.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MissingDocument {
     pub document: String,
     /// The path where it would be.
@@ -67,7 +67,7 @@ pub struct MissingDocument {
 }
 
 /// The step to run first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StepSuggestion {
     pub step: &'static str,
     /// What an agent is told in this project; if the step cannot be run here, what to do about that.
@@ -76,7 +76,7 @@ pub struct StepSuggestion {
 }
 
 /// What the report covers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CheckSummary {
     /// The era; `None` if BMAD is not installed here, or if its era is unknown.
     pub era: Option<String>,

@@ -1,13 +1,13 @@
 //! The fix plan of bmalph: a Markdown file whose boxes are the tasks. Boxes in code blocks and comments are examples.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use super::fix_plan_marks::split_mark;
 use crate::{markdown::MarkdownPage, problem::FileProblem, story::parse_checkbox};
 
 /// A plan as its file says it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FixPlan {
     /// In the order of the file.
     pub items: Vec<FixPlanItem>,
@@ -16,7 +16,7 @@ pub struct FixPlan {
 }
 
 /// One box of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FixPlanItem {
     /// The text without the mark of a story.
     pub text: String,

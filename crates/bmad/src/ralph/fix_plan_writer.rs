@@ -5,8 +5,8 @@
 //! stories twice gives the same bytes. Where the stories and the plan come from is the caller's business.
 
 use std::{collections::BTreeSet, ops::Range};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -36,7 +36,7 @@ pub struct WrittenFixPlan {
 }
 
 /// What is different from the plan before. Stories have the names that the plan gives them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FixPlanChanges {
     /// Stories that were not in the plan.
     pub new: Vec<String>,
@@ -52,7 +52,7 @@ pub struct FixPlanChanges {
 }
 
 /// A story whose text has changed since the plan was written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ChangedPlanStory {
     pub story: String,
     pub title_changed: bool,
@@ -62,7 +62,7 @@ pub struct ChangedPlanStory {
 }
 
 /// A story that is blocked, deferred or dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ParkedPlanStory {
     pub story: String,
     pub state: ParkedState,

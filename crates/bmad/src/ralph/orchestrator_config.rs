@@ -1,9 +1,9 @@
 //! The settings of ralph-orchestrator, `ralph.yml`. Its first version has flat keys; since its second the same settings are
 //! under `event_loop` and `cli`. Both are read, and every other key is named.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::engine::limits::Cost;
+use tribunal_json::schemars;
 
 use crate::{
     problem::FileProblem,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What the file says; `None` where it says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct OrchestratorConfig {
     /// The client's name as it was written: `claude`, `codex`, `auto`.
     pub agent: Option<String>,

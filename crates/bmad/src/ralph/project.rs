@@ -1,7 +1,7 @@
 //! Which files make a project of bmalph or ralph-orchestrator. What is in them is read by the neighbouring modules.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use super::orchestrator_config::{self, OrchestratorConfig};
 use crate::{
@@ -27,7 +27,7 @@ const CONFIG_PATHS: [&str; 2] = ["ralph.yml", "ralph.yaml"];
 const SCRATCHPAD_PATH: &str = ".agent/scratchpad.md";
 
 /// The files of one project, as paths relative to its root; `None` where there is no such file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphProject {
     pub kind: RalphProjectKind,
     pub prompt: Option<String>,
@@ -43,7 +43,7 @@ pub struct RalphProject {
     pub problems: Vec<FileProblem>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RalphProjectKind {
     /// bmalph: a plan whose boxes say what is done.

@@ -3,8 +3,8 @@
 //! What a value means for a run is decided by the caller; here a value is only read, and a wrong or unknown one is named.
 
 use std::collections::BTreeMap;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
 
@@ -12,7 +12,7 @@ use super::shell_assignments::{self, ShellValue};
 use crate::problem::FileProblem;
 
 /// Every setting that is known; `None` where neither the file nor the environment has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphSettings {
     pub platform: Option<RalphValue<RalphPlatform>>,
     pub max_calls_per_hour: Option<RalphValue<u32>>,
@@ -32,14 +32,14 @@ pub struct RalphSettings {
 }
 
 /// Whether an agent goes on in its session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphSession {
     pub continuity: Option<RalphValue<bool>>,
     pub expiry_hours: Option<RalphValue<u32>>,
 }
 
 /// The commands that must pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphGates {
     pub commands: Option<RalphValue<Vec<String>>>,
     pub mode: Option<RalphValue<RalphGateMode>>,
@@ -48,7 +48,7 @@ pub struct RalphGates {
 }
 
 /// When the circuit breaker opens, and for how long.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphBreaker {
     pub no_progress: Option<RalphValue<u32>>,
     pub same_error: Option<RalphValue<u32>>,
@@ -58,13 +58,13 @@ pub struct RalphBreaker {
 }
 
 /// A value and where it was set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RalphValue<T> {
     pub value: T,
     pub origin: RalphOrigin,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum RalphOrigin {
     File { line: usize },
@@ -72,7 +72,7 @@ pub enum RalphOrigin {
 }
 
 /// The client that bmalph would start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RalphPlatform {
     ClaudeCode,
@@ -82,7 +82,7 @@ pub enum RalphPlatform {
     Cursor,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RalphReviewMode {
     Off,
@@ -93,7 +93,7 @@ pub enum RalphReviewMode {
 }
 
 /// What follows from a gate that fails. bmalph's `circuit-breaker` is read as `Block`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RalphGateMode {
     Warn,

@@ -5,8 +5,8 @@
 //! before it. Nothing of the section is lost but comments, and a number that the story gives is the number of the criterion.
 
 use std::{collections::BTreeSet, ops::Range};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::tasks;
@@ -18,7 +18,7 @@ pub fn read_criteria(story_text: &str) -> Vec<String> {
 }
 
 /// One acceptance criterion with its line and number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Criterion {
     /// The number that it gives itself (`3. …`, `AC3: …`), otherwise its position in the list.
     pub number: u32,

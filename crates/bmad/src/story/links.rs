@@ -3,8 +3,8 @@
 //! heading `Operator Actions`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{scalar_texts, tasks};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The references and leftovers of a story.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StoryLinks {
     pub depends_on: Vec<String>,
     /// Whether `depends_on` is an empty list: then the story depends on nothing. Without the field it says nothing about it.

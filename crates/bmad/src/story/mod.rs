@@ -12,9 +12,9 @@ mod links;
 mod status;
 mod tasks;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::review::finding::Severity;
+use tribunal_json::schemars;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// A text from a file with its line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LocatedText {
     pub text: String,
     pub line: usize,
@@ -42,7 +42,7 @@ pub struct LocatedText {
 const BROKEN_FRONT_MATTER: &str = "front-matter-broken";
 
 /// The content of a story's file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Story {
     /// The key, from the file's name or from the title.
     pub key: Option<StoryKey>,
@@ -64,7 +64,7 @@ pub struct Story {
 }
 
 /// Something that a review left to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FollowUp {
     pub dialect: ReviewDialect,
     pub done: bool,
@@ -79,7 +79,7 @@ pub struct FollowUp {
 }
 
 /// How a review writes what is left to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReviewDialect {
     /// `### Review Follow-ups (AI)`: `- [ ] [AI-Review][High] …`.
@@ -89,7 +89,7 @@ pub enum ReviewDialect {
 }
 
 /// What kind of work a follow-up is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FollowUpKind {
     Severity(Severity),

@@ -3,8 +3,8 @@
 //! something else.
 
 use std::ops::Range;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::tasks;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The status and its place. Where both body and front matter have one, this is the body's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StoryStatusLine {
     /// The status as it is written, without emphasis.
     pub said: String,
@@ -34,7 +34,7 @@ pub struct StoryStatusLine {
 }
 
 /// Where a status is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StatusPlace {
     /// On a line of its own.

@@ -1,14 +1,14 @@
 //! The tasks of a story: list items with a box, `- [ ] …`, nested by their indentation. An item without a box is not a task,
 //! and neither are boxes in code, in a comment, or in what a review left to do.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use super::{agent_record, criteria};
 use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};
 
 /// A task, identified by its position: `2.1` is the first subtask of the second task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StoryTask {
     pub id: String,
     pub text: String,

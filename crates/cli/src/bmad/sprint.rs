@@ -3,8 +3,8 @@
 //! Everything is read from files and the journal; nothing is run and nothing is written here.
 
 use std::{collections::BTreeMap, fmt::Write};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::{ActionItem, Board, BoardEntry, BoardEntryState, next_action},
@@ -36,7 +36,7 @@ use crate::bmad::{self, BmadProject};
 const MAX_SHOWN_PROBLEMS: usize = 3;
 
 /// The board with what is known about every story.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SprintTree {
     /// The path of the board.
     pub board: String,
@@ -60,7 +60,7 @@ pub(crate) struct SprintTree {
     pub problems: Vec<FileProblem>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct EpicRow {
     /// The epic; none for stories that belong to none.
     pub epic: Option<EpicId>,
@@ -74,7 +74,7 @@ pub(crate) struct EpicRow {
     pub verdict: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoryRow {
     pub key: StoryKey,
     /// The state; none if the board's word for it is not known.

@@ -1,6 +1,5 @@
 //! The next step of a sprint with its reason: a command for an agent or, if a run has the story already, one for that run.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::{
@@ -10,6 +9,7 @@ use tribunal_bmad::{
     commands::{self, BmadStep, StepCommand},
     keys::BoardKey,
 };
+use tribunal_json::schemars;
 
 use super::{
     BmadProject,
@@ -19,7 +19,7 @@ use super::{
 /// How many decisions of a run are named.
 const MAX_SHOWN_DECISIONS: usize = 3;
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SprintNextStep {
     pub what: NextBoardActionKind,
     pub key: BoardKey,

@@ -1,8 +1,8 @@
 //! What earlier runs mean for the stories of a sprint: which run has a story already, and which work is on another branch.
 
 use std::collections::BTreeMap;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::engine::{
     ids::{DecisionId, RunId},
@@ -20,7 +20,7 @@ pub(crate) struct SprintRuns<'v> {
 }
 
 /// A run that works on a story, or waits with it for the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoryClaim {
     pub run: RunId,
     /// The run to resume: the same, or the one that the user started.

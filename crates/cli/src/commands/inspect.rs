@@ -8,12 +8,12 @@ mod sprint;
 mod story;
 mod transcript;
 
-pub(super) use epics::EpicsReport;
-pub(super) use menu::MenuReport;
-pub(super) use project::ProjectReport;
-pub(super) use response::ResponseReport;
-pub(super) use sprint::SprintFileReport;
-pub(super) use story::StoryFileReport;
+/// The documents, of which the test of the schemas makes these.
+#[cfg(test)]
+pub(super) use {
+    epics::EpicsReport, menu::MenuReport, project::ProjectReport, response::ResponseReport, sprint::SprintFileReport,
+    story::StoryFileReport,
+};
 
 use std::{
     fs,

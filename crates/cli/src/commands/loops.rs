@@ -48,7 +48,9 @@ use crate::{
 
 pub(super) use board_sync::report_plan_progress;
 pub(crate) use headless::LoopRunArguments;
-pub(crate) use plan::{LoopPlanArguments, LoopPlanDocument};
+pub(crate) use plan::LoopPlanArguments;
+#[cfg(test)]
+pub(crate) use plan::LoopPlanDocument;
 pub(super) use ralph_project::loop_trust_items;
 
 #[derive(Debug, clap::Subcommand)]

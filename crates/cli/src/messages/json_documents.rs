@@ -3,8 +3,8 @@
 //! Doc comments of these types are descriptions in those schemas.
 
 use std::io::{self, Write};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     decisions::decision::Decision,
@@ -28,7 +28,7 @@ use tribunal_report::escape_json;
 pub(crate) use super::run_documents::{RunActivity, RunRow};
 
 /// The limits of a review: its own, and those of every run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct PlanLimits {
     #[serde(flatten)]
     pub review: ReviewLimits,
@@ -37,7 +37,7 @@ pub(crate) struct PlanLimits {
 }
 
 /// The document of `tribunal board move`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct BoardMoves {
     pub schema: &'static str,
     pub path: String,
@@ -50,7 +50,7 @@ pub(crate) struct BoardMoves {
 }
 
 /// The document of `tribunal validate`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ValidationDocument {
     pub schema: &'static str,
     /// The workflow step that the user asked about.
@@ -61,7 +61,7 @@ pub(crate) struct ValidationDocument {
 }
 
 /// The document of `tribunal story KEY --tick …`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoryEdit {
     pub schema: &'static str,
     pub path: String,
@@ -71,7 +71,7 @@ pub(crate) struct StoryEdit {
 }
 
 /// The document of `tribunal discard`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DiscardDocument {
     pub schema: &'static str,
     pub dry_run: bool,
@@ -83,7 +83,7 @@ pub(crate) struct DiscardDocument {
 }
 
 /// A run that was discarded or restored.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DiscardedRun {
     pub run: RunId,
     pub state: String,
@@ -95,7 +95,7 @@ pub(crate) struct DiscardedRun {
 }
 
 /// The document of `tribunal runs` and `tribunal status`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct RunsDocument {
     pub schema: &'static str,
     pub runs: Vec<RunRow>,
@@ -105,7 +105,7 @@ pub(crate) struct RunsDocument {
 }
 
 /// The document of `tribunal findings`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct FindingsDocument {
     pub schema: &'static str,
     pub run: Option<RunId>,
@@ -115,7 +115,7 @@ pub(crate) struct FindingsDocument {
 }
 
 /// The document of `tribunal log --prompts` and `tribunal log --sent`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CallsDocument {
     pub schema: &'static str,
     pub run: RunId,
@@ -126,7 +126,7 @@ pub(crate) struct CallsDocument {
 }
 
 /// What one vendor received.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct VendorRow {
     /// The vendor; `none` if the calls were played from a script.
     pub vendor: String,
@@ -140,7 +140,7 @@ pub(crate) struct VendorRow {
 }
 
 /// One call of an agent.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CallRow {
     pub key: Key,
     pub stretch: u32,
@@ -166,7 +166,7 @@ pub(crate) struct CallRow {
 }
 
 /// A text that is stored by its hash, with secrets masked.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoredText {
     pub hash: Hash,
     /// The length; null if the journal does not have the text.
@@ -177,13 +177,13 @@ pub(crate) struct StoredText {
 }
 
 /// The document of `tribunal decisions`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DecisionsDocument {
     pub schema: &'static str,
     pub decisions: Vec<OpenDecision>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct OpenDecision {
     pub run: Option<RunId>,
     #[serde(flatten)]
@@ -193,7 +193,7 @@ pub(crate) struct OpenDecision {
 }
 
 /// The document of `tribunal review --dry-run`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ReviewPlan {
     pub schema: &'static str,
     pub subject: Subject,
@@ -213,14 +213,14 @@ pub(crate) struct ReviewPlan {
     pub agents_at_once: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct PlannedSeat {
     pub role: AgentRole,
     pub agent: AgentName,
 }
 
 /// The document of `tribunal gc`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct GarbageDocument {
     pub schema: &'static str,
     /// Whether this only lists what would be removed, and nothing was removed.
@@ -242,7 +242,7 @@ pub(crate) struct GarbageDocument {
     pub left: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct RemovedPath {
     /// The path, relative to the project's root.
     pub path: String,
@@ -250,7 +250,7 @@ pub(crate) struct RemovedPath {
 }
 
 /// The document of `tribunal recover`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct RecoveryDocument {
     pub schema: &'static str,
     /// Whether something that was recorded is lost or changed.
@@ -274,7 +274,7 @@ pub(crate) struct RecoveryDocument {
     pub damaged_copy: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct RecoveredRun {
     pub run: RunId,
     /// The number of entries from the first one on that are as they were recorded.
@@ -287,7 +287,7 @@ pub(crate) struct RecoveredRun {
 }
 
 /// The document of `tribunal diff`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ChangesDocument {
     pub schema: &'static str,
     pub run: RunId,
@@ -306,7 +306,7 @@ pub(crate) struct ChangesDocument {
 }
 
 /// The changes of one file.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ChangedFile {
     pub path: String,
     /// The kind of change: `changed`, `made` or `deleted`.
@@ -321,7 +321,7 @@ pub(crate) struct ChangedFile {
 }
 
 /// A change that landed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct LandingRow {
     pub by: Key,
     /// The findings that it fixed.
@@ -331,7 +331,7 @@ pub(crate) struct LandingRow {
 }
 
 /// The document of `tribunal undo`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct UndoDocument {
     pub schema: &'static str,
     pub run: RunId,
@@ -360,7 +360,7 @@ pub(crate) struct UndoDocument {
 }
 
 /// The document of `tribunal inspect transcript`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct TranscriptsDocument {
     pub schema: &'static str,
     pub run: RunId,
@@ -368,7 +368,7 @@ pub(crate) struct TranscriptsDocument {
 }
 
 /// One call of an agent and its result.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CallTranscript {
     #[serde(flatten)]
     pub call: CallRow,
@@ -382,7 +382,7 @@ pub(crate) struct CallTranscript {
 }
 
 /// The document of `tribunal inspect findings` and `tribunal inspect response`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct InspectionDocument {
     pub schema: &'static str,
     #[serde(flatten)]
@@ -393,14 +393,14 @@ pub(crate) struct InspectionDocument {
 }
 
 /// The document of `tribunal trust`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct TrustDocument {
     pub schema: &'static str,
     pub project: String,
     pub items: Vec<TrustItemRow>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct TrustItemRow {
     /// The kind: agent, client, server, licence, check or hook.
     pub kind: &'static str,
@@ -418,14 +418,14 @@ pub(crate) fn print_document(document: &impl Serialize) -> io::Result<()> {
 }
 
 /// The document of `tribunal loop status --json`.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct LoopsDocument {
     pub schema: &'static str,
     pub loops: Vec<LoopRow>,
 }
 
 /// The task of a coding session.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub(crate) struct LoopRow {
     pub id: RunId,
     pub work: SessionWork,

@@ -1,6 +1,5 @@
 //! The JSON form of a run in a list.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     engine::{
@@ -11,13 +10,14 @@ use tribunal_core::{
     },
     review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
 };
+use tribunal_json::schemars;
 use tribunal_report::{
     ActiveWork,
     tables::{RunDetails, RunStanding},
 };
 
 /// A run in a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct RunRow {
     pub run: Option<RunId>,
     /// The kind of run, for instance `review`.
@@ -44,7 +44,7 @@ pub(crate) struct RunRow {
 }
 
 /// The part of a row that only reviews have.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ReviewRow {
     pub subject: Subject,
     pub rounds: u32,
@@ -68,7 +68,7 @@ impl ReviewRow {
 }
 
 /// What happens in a run right now; only in `tribunal status`.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub(crate) struct RunActivity {
     /// What a running run is working on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,7 +79,7 @@ pub(crate) struct RunActivity {
 }
 
 /// A piece of work under way.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct WorkRow {
     /// What is done, in words.
     pub description: String,
@@ -111,7 +111,7 @@ impl RunActivity {
 }
 
 /// An agent that cannot be asked yet.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct AwaitedAgent {
     pub agent: AgentName,
     /// When it can be asked again, in milliseconds since 1970.

@@ -1,8 +1,8 @@
 //! Shows the settings in force to users and programs: every value, where it comes from and what it may be.
 
 use std::fmt::Write;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tribunal_bmad::ROSTER_PATH;
@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The document of `tribunal inspect settings`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SettingsDocument {
     schema: &'static str,
     /// The project, or the one file that is shown.
@@ -35,14 +35,14 @@ pub(crate) struct SettingsDocument {
     warnings: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct RosterDocument {
     /// The file, relative to the project's root.
     origin: &'static str,
     names: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct SettingDocument {
     path: String,
     /// The value in the unit of the setting; null if it is not set and follows from something else.
@@ -58,7 +58,7 @@ struct SettingDocument {
     variable: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ProblemDocument {
     /// The file with its line, the variable or the flag.
     place: String,

@@ -3,13 +3,12 @@
 use alloc::string::String;
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::text::word_table::words;
 
 /// The answers that decisions offer, as the user types them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKey {
     // For findings and patches.
@@ -80,7 +79,7 @@ impl ChoiceKey {
 }
 
 /// The user's answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionAnswer {
     pub choice: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]

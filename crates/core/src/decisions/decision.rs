@@ -2,8 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 pub use crate::decisions::answer::{ChoiceKey, DecisionAnswer};
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// What a decision is about. This also defines what its answers mean.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum DecisionTopic {
     /// Files changed while agents were at work, and not by a landing.
@@ -34,14 +33,14 @@ impl DecisionTopic {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionChoice {
     /// The text that the user types.
     pub key: ChoiceKey,
     pub label: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
     pub id: DecisionId,
     pub about: DecisionTopic,

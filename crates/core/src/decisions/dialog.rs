@@ -3,8 +3,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::{
@@ -25,7 +24,7 @@ use crate::{
 /// The most characters that the remarks of the user take in a brief.
 const MAX_REMARK_CHARS: usize = 4_000;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UserDialog {
     pub decisions: Vec<Decision>,
     /// Remarks of the user, for the next briefs.

@@ -6,8 +6,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::{
@@ -28,7 +27,7 @@ use crate::{
 const MAX_NAMED_PATHS: usize = 8;
 
 /// The stray edits that a run knows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StrayEdits {
     /// Edits that the user was asked about or has answered for.

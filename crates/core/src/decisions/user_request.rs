@@ -6,8 +6,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::answer::DecisionAnswer,
@@ -16,7 +15,7 @@ use crate::{
 };
 
 /// What the user requests from a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum UserRequest {
     /// Answer a decision.
@@ -63,7 +62,7 @@ pub enum UserRequest {
 }
 
 /// A remark of the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UserRemark {
     /// The finding that the remark is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +87,7 @@ impl fmt::Display for UserRemark {
 }
 
 /// A finding as the user saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingSnapshot {
     /// The status as the tracker writes it.
     pub status: String,
@@ -96,7 +95,7 @@ pub struct FindingSnapshot {
 }
 
 /// How the user changes a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum FindingChange {
     Fixed,

@@ -3,13 +3,12 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::CommitId, review::subject::CodeChange, tasks::fault::Fault};
 
 /// How much a commit changes. Binary files have no lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeSize {
     pub files: u32,
     /// Lines that were added.
@@ -19,7 +18,7 @@ pub struct ChangeSize {
 }
 
 /// Lists what changed between two commits of the user's repository, as a subject for reviews.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadChange {
     /// The name of the change for users.
     pub title: String,
@@ -27,7 +26,7 @@ pub struct ReadChange {
     pub end: CommitId,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ChangeOutcome {
     Listed {

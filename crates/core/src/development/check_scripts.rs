@@ -10,8 +10,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::development::checks::CommandLine;
 
@@ -59,7 +58,7 @@ pub enum ScriptPart {
 }
 
 /// A changed file, and the check that runs it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedScript {
     pub path: String,
     pub command: CommandLine,

@@ -7,8 +7,7 @@ use alloc::{
 };
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::Hash, review::subject::Subject, tasks::fault::Fault, text::word_table::words};
 
@@ -16,7 +15,7 @@ use crate::{engine::ids::Hash, review::subject::Subject, tasks::fault::Fault, te
 pub const MAX_SHOWN_OUTPUT_CHARS: usize = 2_000;
 
 /// A command as the user wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum CommandLine {
     /// A line for `sh -c`.
@@ -51,7 +50,7 @@ impl fmt::Display for CommandLine {
 }
 
 /// When a check runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckTime {
     /// After every step: each patch of a review, each iteration of a loop.
@@ -64,7 +63,7 @@ pub enum CheckTime {
 words!(CheckTime { Step = "step", Completion = "completion" });
 
 /// What follows from a check that fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureAction {
     /// The user is warned; the work counts.
@@ -79,7 +78,7 @@ pub enum FailureAction {
 words!(FailureAction { Warn = "warn", Block = "block", Fix = "fix" });
 
 /// One check that the user configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckSpec {
     pub command: CommandLine,
     #[serde(default, skip_serializing_if = "is_default_time")]
@@ -109,14 +108,14 @@ fn is_default_action(action: &FailureAction) -> bool {
 }
 
 /// Runs checks, all of them, one after the other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunChecks {
     pub place: CheckPlace,
     pub checks: Vec<CheckSpec>,
 }
 
 /// Where checks run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "in", rename_all = "snake_case")]
 pub enum CheckPlace {
     /// In a private copy of the project as it is, made for these checks and removed after them.
@@ -128,7 +127,7 @@ pub enum CheckPlace {
     Workspace { workspace: String },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ChecksOutcome {
     Ran(ChecksReport),
@@ -139,7 +138,7 @@ pub enum ChecksOutcome {
 }
 
 /// What came of checks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChecksReport {
     /// In the order of the checks.
     pub results: Vec<CheckResult>,
@@ -173,7 +172,7 @@ impl ChecksReport {
 }
 
 /// How one check ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckResult {
     pub command: CommandLine,
     #[serde(flatten)]
@@ -188,7 +187,7 @@ pub struct CheckResult {
     pub elapsed_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum CheckStatus {
     Passed,

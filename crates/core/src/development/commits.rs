@@ -4,8 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{
@@ -20,7 +19,7 @@ use crate::{
 
 /// Commits the content of a workspace, and stores the commit in the user's repository under a ref of Tribunal's own. No branch
 /// of the user moves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommitWork {
     pub workspace: String,
     pub message: String,
@@ -34,7 +33,7 @@ pub struct CommitWork {
     pub keeps_ref: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CommitOutcome {
     Committed(CommittedWork),
@@ -51,7 +50,7 @@ pub enum CommitOutcome {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommittedWork {
     pub commit: CommitId,
     /// A hook of the user changed these files; checks that ran before it do not hold for them.
@@ -60,7 +59,7 @@ pub struct CommittedWork {
 }
 
 /// Moves the target branch to the last commit of a workspace, if the branch has not moved since the work began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Integrate {
     pub workspace: String,
     pub branch: TargetBranch,
@@ -82,7 +81,7 @@ pub struct Integrate {
     pub only_looks: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum IntegrateOutcome {
     /// The branch has the work. The checkout of it follows, or nothing is checked out there.
@@ -106,13 +105,13 @@ pub enum IntegrateOutcome {
 }
 
 /// Replays the commits of a workspace onto another commit, and its content with them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RebaseWork {
     pub workspace: String,
     pub onto: CommitId,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RebaseOutcome {
     Rebased {
@@ -132,7 +131,7 @@ pub const MAX_SHOWN_CONFLICTS: usize = 3;
 pub const MAX_CONFLICT_SIDE_CHARS: usize = 600;
 
 /// Where work conflicts with the branch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RebaseConflict {
     pub paths: Vec<String>,
     /// The first conflicts with both texts, as far as there are texts to compare.
@@ -147,7 +146,7 @@ pub struct RebaseConflict {
 }
 
 /// What was found on the branch of a solution by hand, if that is not enough.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "solution", rename_all = "snake_case")]
 pub enum FoundSolution {
     /// The branch does not have the work in its history, and its content does not show the work either.
@@ -179,7 +178,7 @@ impl RebaseConflict {
 }
 
 /// A place that the branch and the work changed in different ways. A text is empty where that side has removed the lines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ConflictSides {
     pub file: String,
     /// The line in the file of the branch.

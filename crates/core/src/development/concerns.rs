@@ -3,8 +3,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{development::parking::name_files, text::truncate_chars};
 
@@ -17,7 +16,7 @@ const REMOVAL_WORDS: [&str; 11] =
     ["delet", "remov", "drop", "retire", "mov", "renam", "replac", "clean", "obsolete", "unused", "get rid"];
 
 /// One thing that is questionable about finished work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "concern", rename_all = "snake_case")]
 pub enum LandingConcern {
     /// A file of the branch is gone, and the task does not name it. A clone whose history was reset looks like this.
@@ -117,7 +116,7 @@ pub fn advise_agent(concerns: &[LandingConcern]) -> String {
 }
 
 /// What work is compared with before it lands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct LandingGate {
     /// The file of the story, relative to the project's root: its criteria and tasks must stay, and what it named when the work began may
@@ -146,7 +145,7 @@ impl LandingGate {
 }
 
 /// What was done about concerns so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ConcernLog {
     /// What agents were told.

@@ -5,8 +5,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::CommitId, tasks::fault::Fault};
 
@@ -14,14 +13,14 @@ use crate::{engine::ids::CommitId, tasks::fault::Fault};
 const MAX_NAMED_FILES: usize = 6;
 
 /// Takes the work of a workspace out of the user's checkout, or puts it there again. The work must be committed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ParkWork {
     pub workspace: String,
     pub mode: ParkMode,
 }
 
 /// What happens to the files in the checkout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ParkMode {
     /// They become what they were before the work began.
@@ -32,7 +31,7 @@ pub enum ParkMode {
     TakeCheckout,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ParkOutcome {
     /// The checkout is without the work.

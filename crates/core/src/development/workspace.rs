@@ -3,8 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::{CommitId, Hash},
@@ -13,7 +12,7 @@ use crate::{
 };
 
 /// Where development happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DevelopmentPlace {
     /// A private git clone outside the project, which borrows the objects of the user's repository.
@@ -26,7 +25,7 @@ pub enum DevelopmentPlace {
 words!(DevelopmentPlace { Clone = "clone", InPlace = "in place" });
 
 /// The settings of workspaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct WorkspaceSettings {
     /// The directory for clones; `None` uses the user's cache directory.
@@ -38,7 +37,7 @@ pub struct WorkspaceSettings {
 }
 
 /// Opens a workspace: makes it and sets it up, or finds the one that an earlier process of the run made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OpenWorkspace {
     /// Unique among the workspaces of a run.
     pub workspace: String,
@@ -51,7 +50,7 @@ pub struct OpenWorkspace {
 }
 
 /// The branch on which the work of a run lands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetBranch {
     /// Without `refs/heads/`.
     pub name: String,
@@ -60,7 +59,7 @@ pub struct TargetBranch {
     pub created_at: Option<CommitId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum OpenOutcome {
     Opened(OpenedWorkspace),
@@ -72,7 +71,7 @@ pub enum OpenOutcome {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OpenedWorkspace {
     /// The directory in which agents work.
     pub path: String,
@@ -87,7 +86,7 @@ pub struct OpenedWorkspace {
 }
 
 /// The content of a workspace at one time: everything that git would commit, whether or not it is committed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct WorkspaceState {
     /// Equal for equal contents. What the agent commits, stages or ignores makes no difference.
@@ -107,13 +106,13 @@ pub const MAX_LISTED_FILES: usize = 200;
 pub const MAX_COLLECTED_BYTES: usize = 256 << 10;
 
 /// A file that differs from the commit that the work began with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkspaceChange {
     pub path: String,
     pub change: PathChange,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
     Added,
@@ -124,7 +123,7 @@ pub enum PathChange {
 words!(PathChange { Added = "added", Modified = "modified", Deleted = "deleted" });
 
 /// What a task asked to know about a file of its workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CollectedFile {
     pub path: String,
     /// Its checkboxes; `None` if there is no such file, or if it is no text or too long.
@@ -133,7 +132,7 @@ pub struct CollectedFile {
 }
 
 /// The checkboxes of a Markdown file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckboxCounts {
     pub done: u32,
     pub total: u32,
@@ -152,12 +151,12 @@ impl WorkspaceState {
 }
 
 /// Removes a workspace whose work has landed or is not wanted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CloseWorkspace {
     pub workspace: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CloseOutcome {
     Closed,

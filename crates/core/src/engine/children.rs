@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{
@@ -23,7 +22,7 @@ use crate::{
 pub const MAX_DEPTH: u32 = 3;
 
 /// Runs another run as a child of this one, or continues it, until it ends or waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunChild {
     /// Unique among the children of a run: the same name continues the same child.
     pub name: String,
@@ -38,7 +37,7 @@ pub struct RunChild {
     pub tier: Option<ProcessTier>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "child", rename_all = "snake_case")]
 pub enum ChildOutcome {
     /// The child has finished.
@@ -50,7 +49,7 @@ pub enum ChildOutcome {
 }
 
 /// A child run that could not be started, or broke off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FailedChild {
     /// `None` if the child has no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +86,7 @@ impl ChildOutcome {
 }
 
 /// How a child run ended or was parked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChildReport {
     pub run: RunId,
     /// `None` if the child was stopped.
@@ -114,7 +113,7 @@ pub struct ChildReport {
 pub const MAX_REPORTED_FINDINGS: usize = 40;
 
 /// A finding as a child run reports it to its parent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReportedFinding {
     pub severity: Severity,
     pub description: String,
@@ -167,14 +166,14 @@ pub fn measure_waits<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>) ->
 }
 
 /// What the children of a run have used, and what they were given. A workflow keeps it in its state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ChildLedger {
     /// By the names of the children.
     accounts: BTreeMap<String, ChildAccount>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct ChildAccount {
     used: UsageTotals,
     worked_ms: u64,
@@ -193,7 +192,7 @@ struct ChildAccount {
 }
 
 /// A limit at which a child waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct ReachedLimit {
     reason: RunReason,
     /// The limit of one child when it was reached.

@@ -2,11 +2,10 @@
 
 use core::{fmt, ops::AddAssign};
 
-use schemars::JsonSchema;
-use tribunal_json::{FromJson, JsonError, Node, ToJson};
+use tribunal_json::{FromJson, JsonError, Node, ToJson, schemars};
 
 /// Money in millionths, so that sums are exact; a plain number in JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, schemars::JsonSchema)]
 #[schemars(with = "f64")]
 pub struct Cost(pub u64);
 

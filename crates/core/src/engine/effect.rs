@@ -12,8 +12,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::decision::Decision,
@@ -58,14 +57,14 @@ pub trait TypedEffect: Into<Effect> {
 macro_rules! effects {
     ($($(#[$doc:meta])* $kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
         /// What a workflow can request.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "effect", rename_all = "snake_case")]
         pub enum Effect {
             $($(#[$doc])* $kind($effect),)*
         }
 
         /// The result of an effect as the journal records it. Workflows see the outcome inside.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "reply", rename_all = "snake_case")]
         pub enum Reply {
             $($kind($outcome),)*
@@ -153,13 +152,13 @@ effects! {
 }
 
 /// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Freeze {
     pub subject: Subject,
 }
 
 /// Asks an agent to do a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AskAgent {
     pub task: AgentTask,
     /// The call that was booked when the task was postponed; `None` books one.
@@ -168,7 +167,7 @@ pub struct AskAgent {
 }
 
 /// A call that is booked because all calls of the current hour are used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallBooking {
     /// The wall time from which on the call is free.
     pub start_ms: u64,
@@ -183,7 +182,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// Lands the patch of the task `by` in the user's tree, if it is allowed and no check blocks it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Land {
     pub by: Key,
     pub patch: Hash,
@@ -201,49 +200,49 @@ pub struct Land {
 }
 
 /// Collects what was changed in the subject's files directly, and runs the checks on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TakeIn {
     pub before: Vec<FrozenFile>,
     pub checks: Vec<CheckSpec>,
 }
 
 /// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Restore {
     pub stray: StrayEdit,
 }
 
 /// Writes a file that Tribunal owns next to the subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WriteFile {
     pub file: OwnFile,
     pub text: String,
 }
 
 /// Posts a question to the user without waiting for the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PostDecision {
     pub decision: Decision,
 }
 
 /// Reads what the user sent since the last read; does not wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadInbox {}
 
 /// Waits for the user: parks the run with this ending unless a request has arrived.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitForUser {
     pub ending: RunEnding,
 }
 
 /// Sleeps for a time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sleep {
     pub ms: u64,
 }
 
 /// Waits until an agent may be asked again, by the wall clock, however often the run is resumed meanwhile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AwaitReset {
     pub agent: AgentName,
     pub until_ms: u64,
@@ -252,7 +251,7 @@ pub struct AwaitReset {
 }
 
 /// What keeps a run from asking an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitCause {
     /// The provider's limit for this agent.
@@ -266,19 +265,19 @@ pub enum WaitCause {
 }
 
 /// Reads the project records of one kind whose keys begin with a prefix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadRecords {
     pub kind: RecordKind,
     pub key_prefix: String,
 }
 
 /// Changes project records: all of these changes, or none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WriteRecords {
     pub changes: Vec<RecordChange>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum FreezeOutcome {
     Frozen(FrozenSubject),
@@ -289,7 +288,7 @@ pub enum FreezeOutcome {
 }
 
 /// The subject as it is in one frozen copy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FrozenSubject {
     /// The text of the one file, or the unified diff of a change.
     pub text: String,
@@ -303,7 +302,7 @@ pub struct FrozenSubject {
     pub remarks: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum AskOutcome {
     Answered(AgentReply),
@@ -314,7 +313,7 @@ pub enum AskOutcome {
 }
 
 /// A call that has to wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PostponedCall {
     #[serde(flatten)]
     pub booking: CallBooking,
@@ -323,7 +322,7 @@ pub struct PostponedCall {
 }
 
 /// A task that an agent failed to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FailedTask {
     #[serde(flatten)]
     pub fault: Fault,
@@ -346,7 +345,7 @@ pub struct FailedTask {
     pub workspace: Option<Box<WorkspaceState>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum LandOutcome {
     Landed(LandedChange),
@@ -363,7 +362,7 @@ pub enum LandOutcome {
 }
 
 /// What a landing changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LandedChange {
     /// The difference between the text before and after this landing.
     pub hunks: Vec<Hunk>,
@@ -379,7 +378,7 @@ pub struct LandedChange {
     pub checks: Vec<CheckResult>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RestoreOutcome {
     /// The file is restored. `parked` is where its previous content was put, if there was any.
@@ -393,7 +392,7 @@ pub enum RestoreOutcome {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum WriteOutcome {
     Written {
@@ -413,7 +412,7 @@ pub enum WriteOutcome {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum PostOutcome {
     Posted,
@@ -424,23 +423,23 @@ pub enum PostOutcome {
 }
 
 /// What the user sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Requests {
     pub requests: Vec<UserRequest>,
 }
 
 /// The project records that were asked for, by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordList {
     pub records: Vec<StoredRecord>,
 }
 
 /// The outcome of changing project records: the changes are durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordsWritten {}
 
 /// The outcome of a wait: the time has passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Elapsed {}
 
 impl Effect {

@@ -7,8 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
     decisions::decision::{Decision, DecisionAnswer},
@@ -30,7 +29,7 @@ use crate::{
 pub const EVENT_VERSION: u16 = 1;
 
 /// One line of a journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JournalEntry {
     pub v: u16,
     pub run: RunId,
@@ -54,7 +53,7 @@ pub struct EntryDraft {
 macro_rules! run_events {
     ($($common_events:tt)*) => {
         /// Something that happened in a run.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum RunEvent {
             $($common_events)*
@@ -172,7 +171,7 @@ impl<'de> Deserialize<'de> for RunEvent {
 }
 
 /// The run that started another one, and the name it gave it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ParentRun {
     pub run: RunId,
     /// The run that the user started, which is the parent itself or one above it.
@@ -184,7 +183,7 @@ pub struct ParentRun {
 }
 
 /// An event that this build does not have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UnknownEvent {
     pub kind: String,
     /// The kind of run, if the event is the start of a run that this build does not have.
@@ -273,7 +272,7 @@ impl RunEvent {
 }
 
 /// How a run ended or was parked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// `None` if the run was interrupted and has not ended.
     pub outcome: Option<RunOutcome>,

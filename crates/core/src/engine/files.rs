@@ -6,20 +6,19 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::engine::ids::Hash;
 
 /// A file of a change under review.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FrozenFile {
     pub path: String,
     pub text: String,
 }
 
 /// A file of a change after a landing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LandedFile {
     pub path: String,
     pub hunks: Vec<Hunk>,
@@ -37,7 +36,7 @@ impl LandedFile {
 }
 
 /// What is at a path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum PathState {
     Missing,
@@ -74,7 +73,7 @@ impl PathState {
 }
 
 /// Something in the user's project that changed while agents were at work, and not by a landing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StrayEdit {
     /// Relative to the project's root. A directory whose files are not listed ends with `/`.
     pub path: String,
@@ -106,7 +105,7 @@ pub(crate) fn is_path_covered(named_path: &str, path: &str) -> bool {
 }
 
 /// What a fixer changed in its workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Patch {
     /// The hash of the changed files' names and new contents: only exactly this may land.
     pub hash: Hash,
@@ -117,7 +116,7 @@ pub struct Patch {
 }
 
 /// Lines `old_start..old_start+old_len` became `new_len` lines (lines count from 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hunk {
     pub old_start: u32,
     pub old_len: u32,
@@ -125,7 +124,7 @@ pub struct Hunk {
 }
 
 /// A part of a change: one hunk of one file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FilePart {
     pub path: String,
     #[serde(flatten)]
@@ -144,7 +143,7 @@ impl fmt::Display for FilePart {
 }
 
 /// How large a patch may make a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileSizeLimit {
     /// How many times its old size.
     pub growth: u32,
@@ -175,7 +174,7 @@ impl Default for FileSizeLimit {
 }
 
 /// The reason why a patch did not land.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "refused", rename_all = "snake_case")]
 pub enum PatchRefusal {
     /// It touches files that are not allowed.

@@ -9,13 +9,12 @@ use alloc::{
 };
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, FromJson, JsonError, Node, Serialize, ToJson};
+use tribunal_json::{Deserialize, FromJson, JsonError, Node, Serialize, ToJson, schemars};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -116,7 +115,7 @@ impl Key {
 }
 
 /// A finding of one run: `F1`, `F2`, … in the order in which they were added; within a round by place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct FindingId(pub u32);
 

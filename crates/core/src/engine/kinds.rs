@@ -8,8 +8,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
     development::workspace::DevelopmentPlace,
@@ -21,28 +20,28 @@ use crate::{
 macro_rules! run_kinds {
     ($d:tt $($(#[$attribute:meta])* $kind:ident($order:ty);)*) => {
         /// What a run was asked to do.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "workflow", content = "order", rename_all = "snake_case")]
         pub enum RunOrder {
             $($(#[$attribute])* $kind($order),)*
         }
 
         /// An event of one kind of run.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
         #[serde(untagged)]
         pub enum WorkflowEvent {
             $($(#[$attribute])* $kind(<$order as RunKind>::Event),)*
         }
 
         /// The part of a run's summary that depends on its kind.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "workflow", rename_all = "snake_case")]
         pub enum WorkflowSummary {
             $($(#[$attribute])* $kind(<$order as RunKind>::Summary),)*
         }
 
         /// What a question is about, if only one kind of run asks it.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(untagged)]
         pub enum WorkflowTopic {
             $($(#[$attribute])* $kind(<$order as RunKind>::Topic),)*

@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, format, string::String};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 pub use crate::engine::cost::Cost;
 use crate::engine::{
@@ -12,7 +11,7 @@ use crate::engine::{
 };
 
 /// What one agent call used, as far as the agent reported it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentUsage {
     pub input_tokens: u64,
@@ -63,7 +62,7 @@ impl AgentUsage {
 }
 
 /// The limits of every kind of run. Limits that only one kind has are in its order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunLimits {
     /// The most agent tasks that may fail in a row.
     pub failures: u32,
@@ -88,7 +87,7 @@ pub struct RunLimits {
 }
 
 /// The part of a run's limits that a child of it may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitShare {
     pub runtime_ms: u64,
     pub cost: Cost,
@@ -96,7 +95,7 @@ pub struct LimitShare {
 }
 
 /// How a run handles agents that may not be asked for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitLimits {
     /// How long it may wait in total; this does not count towards the runtime.
     pub at_most_ms: u64,
@@ -168,7 +167,7 @@ impl RunLimits {
 }
 
 /// What a run has used. If the user answers `more` to a halt, every limit is granted once more; `grants` counts that.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunUsage {
     pub failures_in_a_row: u32,
     pub cost: Cost,
@@ -198,7 +197,7 @@ fn is_no_time(duration_ms: &u64) -> bool {
 }
 
 /// What a run has used in all, for its parent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UsageTotals {
     pub cost: Cost,
@@ -245,7 +244,7 @@ impl UsageTotals {
 }
 
 /// The time in which a run only waited until an agent could be asked again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitTotal {
     pub ms: u64,
     /// The awake time up to which waiting is counted already: agents wait in parallel, and no interval counts twice.
@@ -350,7 +349,7 @@ pub fn backoff_ms(failures: u32) -> u64 {
 }
 
 /// What is left of every limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RemainingLimits {
     pub failures: u32,
     pub seconds: u64,

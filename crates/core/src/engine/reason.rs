@@ -3,13 +3,12 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::limits::RemainingLimits, text::word_table::words};
 
 /// How a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
     Resolved,
@@ -28,7 +27,7 @@ words!(RunOutcome {
 });
 
 /// Why a run ended, was parked or took a step. Every reason has a row in [`REASON_TABLE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunReason {
     GoalMet,
@@ -172,7 +171,7 @@ impl fmt::Display for RunReason {
 }
 
 /// A reason with the details of this case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunEnding {
     pub reason: RunReason,
     pub detail: String,

@@ -7,8 +7,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::{RecordKey, RunId},
@@ -18,7 +17,7 @@ use crate::{
 };
 
 /// The kinds of project records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     DismissedFinding,
@@ -32,7 +31,7 @@ words!(RecordKind {
     LastReview = "last_review",
 });
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum ProjectRecord {
     /// A finding that the user dismissed.
@@ -54,7 +53,7 @@ impl ProjectRecord {
 }
 
 /// A record as the store has it. The store adds which run wrote it, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoredRecord {
     pub key: RecordKey,
     pub run: RunId,
@@ -64,7 +63,7 @@ pub struct StoredRecord {
 }
 
 /// One change of the project records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "changes are rare and never held in numbers")]
 pub enum RecordChange {

@@ -7,12 +7,11 @@ use alloc::{
 };
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::text::word_table::words;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SandboxSettings {
     pub mode: SandboxMode,
@@ -30,7 +29,7 @@ pub struct SandboxSettings {
 }
 
 /// Whether there is a sandbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
     /// Where the kernel has one; elsewhere the run says that there is none.
@@ -44,7 +43,7 @@ pub enum SandboxMode {
 words!(SandboxMode { Auto = "auto", Required = "required", Off = "off" });
 
 /// What may be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadScope {
     #[default]
@@ -56,7 +55,7 @@ pub enum ReadScope {
 words!(ReadScope { All = "all", Strict = "strict" });
 
 /// Which TCP ports may be connected to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(into = "Vec<String>", try_from = "Vec<String>")]
 #[schemars(with = "Vec<String>")]
 pub enum NetworkScope {

@@ -7,8 +7,7 @@
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{
@@ -20,7 +19,7 @@ use crate::{
 };
 
 /// The settings of every kind of run. What only one kind needs is in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Settings {
     pub tier: ProcessTier,
     pub limits: RunLimits,
@@ -65,7 +64,7 @@ impl Settings {
 }
 
 /// How tasks and checks are run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskSettings {
     pub check_timeout_ms: u64,
     /// How long an agent may produce no output at all.
@@ -103,7 +102,7 @@ impl Default for TaskSettings {
 }
 
 /// One agent that the user configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentSpec {
     pub name: AgentName,
     #[serde(flatten)]
@@ -138,7 +137,7 @@ impl AgentSpec {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "driver", rename_all = "snake_case")]
 pub enum DriverSpec {
     /// Any command line; the prompt goes to its standard input, the answer is its standard output.

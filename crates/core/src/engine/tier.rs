@@ -2,11 +2,10 @@
 
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, FromJson, JsonError, Serialize};
+use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 /// 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct ProcessTier(#[schemars(range(min = 0, max = 4))] u8);
 

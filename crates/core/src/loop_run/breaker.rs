@@ -14,8 +14,7 @@
 use alloc::{format, string::String};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::checks::CheckResult,
@@ -27,7 +26,7 @@ use crate::{
 /// The most characters that are kept of an error to compare it with the next one.
 const MAX_ERROR_CHARS: usize = 300;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerPhase {
     #[default]
@@ -39,7 +38,7 @@ pub enum BreakerPhase {
 words!(BreakerPhase { Closed = "closed", HalfOpen = "half-open", Open = "open" });
 
 /// What opened the breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerCause {
     NoProgress,
@@ -56,7 +55,7 @@ words!(BreakerCause {
 });
 
 /// What a loop does when the breaker opens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenAction {
     /// It halts and asks the user.
@@ -68,7 +67,7 @@ pub enum OpenAction {
 
 words!(OpenAction { Halt = "halt", Wait = "wait" });
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BreakerSettings {
     /// Opens after so many iterations in a row without progress.
     pub no_progress: u32,
@@ -99,7 +98,7 @@ impl Default for BreakerSettings {
 const HALF_OPEN_AFTER: u32 = 2;
 
 /// The state of the breaker.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct CircuitBreaker {
     pub phase: BreakerPhase,
@@ -138,7 +137,7 @@ pub struct IterationSigns {
 }
 
 /// The error with which an iteration ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IterationError {
     /// One line for users.
     pub text: String,

@@ -2,8 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{checks::CheckResult, concerns::LandingConcern},
@@ -17,7 +16,7 @@ use crate::{
     },
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LoopEvent {
     /// The workspace is ready.
@@ -72,7 +71,7 @@ pub enum LoopEvent {
 }
 
 /// What came of one iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IterationReport {
     /// Whether the content of the workspace changed.
     pub progress: bool,

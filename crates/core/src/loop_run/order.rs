@@ -2,8 +2,7 @@
 
 use alloc::{format, string::String, vec, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{
@@ -26,7 +25,7 @@ pub const DEFAULT_MAX_ITERATIONS: u32 = 100;
 /// The most iterations that can be chosen.
 pub const MAX_ITERATIONS_LIMIT: u32 = 100_000;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopOrder {
     /// The task, as every new session gets it.
     pub prompt: String,
@@ -69,7 +68,7 @@ impl LoopOrder {
 }
 
 /// How many iterations there are, and how they follow each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopPacing {
     pub max_iterations: u32,
     /// How long one iteration may take.
@@ -96,7 +95,7 @@ impl Default for LoopPacing {
 }
 
 /// What counts as the claim that the task is done. Whether it is, the checks decide.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CompletionRule {
     /// The text of the promise.
     pub promise: String,
@@ -130,7 +129,7 @@ impl CompletionRule {
 }
 
 /// When a loop has its changes reviewed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewMode {
     #[default]
@@ -144,7 +143,7 @@ pub enum ReviewMode {
 words!(ReviewMode { Off = "off", Enhanced = "enhanced", Ultimate = "ultimate" });
 
 /// How a loop has its changes reviewed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopReview {
     #[serde(default)]
     pub mode: ReviewMode,
@@ -211,7 +210,7 @@ impl RunKind for LoopOrder {
 }
 
 /// What a loop has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct LoopSummary {
     pub iterations: u32,
@@ -235,7 +234,7 @@ pub struct LoopSummary {
 }
 
 /// How many boxes of a plan are ticked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanProgress {
     pub done: u32,
     pub total: u32,
@@ -249,7 +248,7 @@ impl PlanProgress {
 }
 
 /// What the questions of a loop are about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum LoopTopic {
     /// A limit or the circuit breaker halted the loop.

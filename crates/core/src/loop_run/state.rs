@@ -2,8 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::dialog::UserDialog,
@@ -26,7 +25,7 @@ use crate::{
 };
 
 /// The stage that comes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStage {
     /// The workspace is opened, and the breaker read.
@@ -39,7 +38,7 @@ pub enum LoopStage {
     Land,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct LoopState {
     pub stage: LoopStage,
@@ -73,7 +72,7 @@ impl LoopState {
 }
 
 /// The workspace of a loop and the work in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopWork {
     /// The commit that the branch must still be at when the work lands.
     pub base: CommitId,
@@ -146,7 +145,7 @@ impl LoopWork {
 }
 
 /// What the next iteration is told about the last ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Feedback {
     /// Why the last promise did not count.
@@ -170,7 +169,7 @@ pub struct Feedback {
 }
 
 /// How the work came to land.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct LandingLog {
     /// Whether the user took the work as it is: it lands although no agent said that the task is done.
@@ -186,7 +185,7 @@ pub struct LandingLog {
 }
 
 /// What was reviewed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ReviewLog {
     /// How many reviews there were.

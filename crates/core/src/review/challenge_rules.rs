@@ -23,8 +23,7 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{ids::AgentName, settings::Settings},
@@ -39,7 +38,7 @@ pub const VOICES_AT_ONCE: u32 = 2;
 pub const MAX_VOICES: u32 = 3;
 
 /// What one challenger said about a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChallengerVoice {
     pub agent: AgentName,
     /// The provider of the agent; empty if it is the agent itself.
@@ -61,7 +60,7 @@ impl ChallengerVoice {
 }
 
 /// The result of all voices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChallengeResult {
     Valid,

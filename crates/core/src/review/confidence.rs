@@ -19,8 +19,7 @@ use alloc::{
 };
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::tier::ProcessTier, text::word_table::words};
 
@@ -30,7 +29,7 @@ pub use signals::{
 };
 
 /// The result with everything that it was calculated from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Confidence {
     /// 0 to 100, without the tier's deduction; levels use this score.
     pub score: u32,
@@ -49,7 +48,7 @@ pub struct Confidence {
 }
 
 /// What one source contributed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SourceShare {
     pub source: SignalSource,
     /// The most points that the source can give.
@@ -58,7 +57,7 @@ pub struct SourceShare {
     pub heard: SourceAnswer,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "heard", rename_all = "snake_case")]
 pub enum SourceAnswer {
     Counted {
@@ -74,7 +73,7 @@ pub enum SourceAnswer {
 }
 
 /// How much the user is shown at a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfidenceBand {
     High,
@@ -95,7 +94,7 @@ impl ConfidenceBand {
 }
 
 /// What was special about the signals; of several, the one that is listed first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfidenceCaveat {
     MiscalculatedTwice,

@@ -1,12 +1,11 @@
 //! Findings counted by status and severity.
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::review::finding::{Finding, FindingStatus, Severity};
 
 /// Findings by status, and the open ones by severity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingCounts {
     /// All findings except the dismissed ones.
     pub total: u32,
@@ -21,7 +20,7 @@ pub struct FindingCounts {
     pub open_by_severity: SeverityCounts,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SeverityCounts {
     pub critical: u32,
     pub high: u32,

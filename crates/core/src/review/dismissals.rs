@@ -7,8 +7,7 @@
 
 use alloc::{format, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::user_request::{FindingChange, reason_note},
@@ -30,7 +29,7 @@ use crate::{
 };
 
 /// What a review knows about dismissals of the user, beyond its own findings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserDismissals {
     /// The records about the subject; `None` until they were read.
@@ -42,7 +41,7 @@ pub struct UserDismissals {
 }
 
 /// A dismissal of an earlier run, with the key of its record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct KnownDismissal {
     key: RecordKey,
     run: RunId,
@@ -56,7 +55,7 @@ impl KnownDismissal {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct RecordedDismissal {
     finding: FindingId,
     key: RecordKey,

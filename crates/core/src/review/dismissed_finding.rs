@@ -2,8 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::{FindingId, RecordKey, RunId},
@@ -16,7 +15,7 @@ use crate::{
 };
 
 /// A finding that the user dismissed. The record around it names the run that wrote it, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DismissedFinding {
     pub subject: Subject,
     /// The file of the subject that the evidence is in.

@@ -6,8 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::checks::ChecksReport,
@@ -29,7 +28,7 @@ use crate::{
     tasks::fault::Fault,
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ReviewEvent {
     LevelChosen {

@@ -5,8 +5,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{
@@ -23,7 +22,7 @@ use crate::{
 pub const FINDING_SCHEMA: &str = "tribunal.finding/1";
 
 /// How bad a finding is, most severe first, so that sorting puts the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Critical,
@@ -50,7 +49,7 @@ impl Severity {
 }
 
 /// The evidence for a finding: what a reviewer gives for its claim, or the output of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
 pub enum Evidence {
     /// A text that occurs in the subject.
@@ -62,7 +61,7 @@ pub enum Evidence {
 }
 
 /// How a quote was found, unless it was found verbatim and in one place only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QuoteMatch {
     #[serde(flatten)]
     pub how: QuoteMatchKind,
@@ -70,7 +69,7 @@ pub struct QuoteMatch {
     pub places: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum QuoteMatchKind {
     /// The text matches the quote verbatim.
@@ -106,7 +105,7 @@ impl fmt::Display for QuoteMatch {
 }
 
 /// A range of lines in one file of the subject.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingPlace {
     pub file: String,
     /// First line, counted from 1.
@@ -155,14 +154,14 @@ impl fmt::Display for FindingPlace {
 }
 
 /// The reviewer that raised a finding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingRaiser {
     pub round: u32,
     pub role: AgentRole,
     pub agent: AgentName,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DismissalReason {
     /// The evidence was not found in the subject.
@@ -173,7 +172,7 @@ pub enum DismissalReason {
     Person,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeferralReason {
     /// It was there before the change under review.
@@ -188,7 +187,7 @@ words!(DismissalReason { Ungrounded = "evidence not found", Invalid = "invalid",
 words!(DeferralReason { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by the user" });
 
 /// What has become of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum FindingStatus {
     Open,
@@ -245,7 +244,7 @@ impl FindingStatus {
 
 /// Why the status or the severity of a finding changed. Rules look only at the cause, never at the note beside it, which
 /// is written for users and may contain the words of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransitionCause {
     /// A reviewer raised it.
@@ -321,7 +320,7 @@ impl TransitionCause {
 }
 
 /// A change of a finding's status: the new status, the cause, and a note for users.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatusTransition {
     pub to: FindingStatus,
     pub cause: TransitionCause,
@@ -335,7 +334,7 @@ impl StatusTransition {
 }
 
 /// One line of a finding's history.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HistoryStep {
     pub at: Timestamp,
     #[serde(flatten)]
@@ -345,7 +344,7 @@ pub struct HistoryStep {
 }
 
 /// A finding as the review state keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     pub id: FindingId,
     pub severity: Severity,

@@ -7,8 +7,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::{AgentName, FindingId, Hash},
@@ -19,7 +18,7 @@ use crate::{
 /// The most outputs about one finding that are compared with a new one.
 const MAX_OUTPUTS_PER_FINDING: usize = 5;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct FixHistory {
     /// The context for the next briefs.
@@ -38,7 +37,7 @@ pub struct FixHistory {
     pub gone: Vec<FindingId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 struct FixerOutput {
     output: Hash,
     standing: Hash,

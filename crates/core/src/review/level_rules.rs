@@ -14,8 +14,7 @@
 use alloc::{format, string::String};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::tier::ProcessTier,
@@ -24,7 +23,7 @@ use crate::{
 };
 
 /// How the level follows from tier and confidence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct LevelRules {
     /// A higher confidence needs only a minimal panel.
@@ -47,7 +46,7 @@ impl Default for LevelRules {
 }
 
 /// Whether the minimums of the tiers apply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LevelPolicy {
     /// The table alone decides.
@@ -60,7 +59,7 @@ pub enum LevelPolicy {
 words!(LevelPolicy { Table = "table", Floor = "floor" });
 
 /// The smallest panel for each tier; `None` allows any.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct TierMinimums {
     pub tier_0: Option<ReviewLevel>,

@@ -2,13 +2,12 @@
 
 use alloc::string::String;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::limits::Cost, review::counts::FindingCounts};
 
 /// Counters a review keeps in its state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewMetrics {
     pub review_rounds: u32,
     pub fix_iterations: u32,
@@ -22,7 +21,7 @@ pub struct ReviewMetrics {
 }
 
 /// The file `review-metrics-{unix seconds}.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MetricsFile {
     pub schema: String,
     #[serde(flatten)]
@@ -43,7 +42,7 @@ pub struct MetricsFile {
     pub success_rate: f64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingMetrics {
     pub total_issues_found: u32,
     pub total_issues_fixed: u32,

@@ -2,8 +2,7 @@
 
 use alloc::{format, string::String, vec, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{
@@ -24,7 +23,7 @@ use crate::{
     tasks::client::JobKind,
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewOrder {
     pub subject: Subject,
     /// The user continued without a review: the run only records that.
@@ -125,14 +124,14 @@ impl RunKind for ReviewOrder {
 }
 
 /// What a review has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewSummary {
     pub rounds: u32,
     pub findings: FindingCounts,
 }
 
 /// The limits that only a review has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewLimits {
     pub rounds: u32,
     /// The most fix iterations in one round.
@@ -189,7 +188,7 @@ impl ReviewLimits {
 }
 
 /// What reviewers get, and how long they may take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PanelSettings {
     /// The least number of findings that a reviewer should raise in round 1.
     pub required_issues: u32,
@@ -216,7 +215,7 @@ impl Default for PanelSettings {
 }
 
 /// Who repairs findings, how many at a time, and when their changes land.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FixerSettings {
     pub max_concurrent: u32,
     pub max_issues_per_agent: u32,
@@ -246,7 +245,7 @@ impl Default for FixerSettings {
 }
 
 /// How parties and elicitations work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanSettings {
     /// The least number of personas in a party.
     pub min_agents: u32,

@@ -1,7 +1,6 @@
 //! What the project remembers of the last review of a subject. [`super::confidence_records`] reads and writes it.
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::{Hash, RecordKey, RunId},
@@ -9,7 +8,7 @@ use crate::{
 };
 
 /// The last review of a subject. The record around it names the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewRecord {
     pub subject: Subject,
     pub confidence: Confidence,

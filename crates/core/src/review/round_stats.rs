@@ -14,13 +14,12 @@
 
 use alloc::{format, string::String};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::review::finding::{Finding, FindingStatus, Severity};
 
 /// The statistics of one round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoundStats {
     /// The weight of the new findings that are believed and that the user has not dismissed in an earlier run.
     pub weight: u32,

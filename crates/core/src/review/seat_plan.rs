@@ -9,13 +9,12 @@ use alloc::{
 };
 use core::{cmp::Reverse, fmt};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{review::level::AgentRole, text::word_table::words};
 
 /// The part of a brief that only some roles have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "plan", rename_all = "snake_case")]
 pub enum SeatPlan {
     /// The role has no plan, or none was picked yet.
@@ -36,7 +35,7 @@ pub enum SeatPlan {
 }
 
 /// One part of a change as a judge sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartToJudge {
     /// `C1`, `C2` and so on.
     pub id: String,
@@ -50,7 +49,7 @@ pub struct PartToJudge {
 }
 
 /// A role in a team that speaks in a party; never a real individual.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Persona {
     pub name: String,
     /// What the persona pays attention to.
@@ -58,7 +57,7 @@ pub struct Persona {
 }
 
 /// A technique for finding what a text leaves unanswered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElicitationMethod {
     Assumptions,

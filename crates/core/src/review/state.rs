@@ -4,8 +4,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::dialog::UserDialog,
@@ -34,7 +33,7 @@ use crate::{
 };
 
 /// Everything that a review knows between two stages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewState {
     /// The number of finished rounds.
     pub round: u32,
@@ -104,7 +103,7 @@ fn is_zero(counter: &u32) -> bool {
 }
 
 /// The last pass of a panel over the text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PanelPass {
     /// It raised nothing new of medium or higher severity, and nothing has landed since.
     pub dry: bool,
@@ -189,7 +188,7 @@ impl PanelPass {
 }
 
 /// One line of the fix log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FixLogEntry {
     pub finding: FindingId,
     pub key: Key,
@@ -197,7 +196,7 @@ pub struct FixLogEntry {
 }
 
 /// A patch that waits for the user's approval, or has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PendingPatch {
     pub decision: DecisionId,
     pub by: Key,

@@ -8,13 +8,12 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::engine::ids::Hash;
 
 /// A document or one section of it, a source file, or a code change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "subject", rename_all = "snake_case")]
 pub enum Subject {
     Document {
@@ -30,7 +29,7 @@ pub enum Subject {
 }
 
 /// A code change: between two states of a repository, or from one state to the work tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CodeChange {
     /// The name for users: `main..HEAD`, `work tree`.
     pub range: String,
@@ -52,7 +51,7 @@ pub struct CodeChange {
 }
 
 /// One file of a change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedPath {
     /// Relative to the project's root, with `/`.
     pub path: String,

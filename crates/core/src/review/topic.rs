@@ -2,15 +2,14 @@
 
 use alloc::vec::Vec;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::user_request::UserRequest,
     engine::ids::{DecisionId, FindingId, Hash, Key},
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum ReviewTopic {
     /// A fixer could not repair this finding.

@@ -2,13 +2,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::engine::ids::Hash;
 
 /// The assignment of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionAssignment {
     /// The client's id of the session. If it is empty, the next session in this project claims the assignment.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -25,7 +24,7 @@ pub struct SessionAssignment {
     pub step: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionWork {
     /// The same prompt again and again, until it is done or the limit is reached.
@@ -52,7 +51,7 @@ impl SessionWork {
 }
 
 /// What happened in a session, with the counters after it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionEvent {
     #[serde(flatten)]
     pub what: SessionEventKind,
@@ -60,7 +59,7 @@ pub struct SessionEvent {
     pub tally: SessionTally,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SessionEventKind {
     Bound {
@@ -110,7 +109,7 @@ pub enum SessionEventKind {
 }
 
 /// The counters after an event, so that readers need not count from the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionTally {
     #[serde(default)]
     pub work: SessionWork,
@@ -132,7 +131,7 @@ pub struct SessionTally {
 }
 
 /// A file of the project with hooks for the session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionStep {
     /// Relative to the project's root.
     pub file: String,
@@ -148,7 +147,7 @@ pub struct SessionStep {
 }
 
 /// Why a session may stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseReason {
     /// It is done, as far as can be seen.

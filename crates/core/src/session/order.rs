@@ -3,8 +3,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::run_kind::{KindEvent, RunDriver, RunKind},
@@ -42,7 +41,7 @@ impl RunKind for SessionAssignment {
 }
 
 /// A loop has no events of its own: what sessions do is recorded in the runs of every kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum NoEvent {}
 
 impl KindEvent for NoEvent {
@@ -58,7 +57,7 @@ impl KindEvent for NoEvent {
 }
 
 /// What a loop has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionSummary {
     /// How often the session was sent back.
     pub refusals: u32,
@@ -69,7 +68,7 @@ pub struct SessionSummary {
 }
 
 /// What the questions about a session are about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum SessionTopic {
     /// A loop in a session was released before it was done.

@@ -2,8 +2,7 @@
 
 use alloc::boxed::Box;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{
@@ -14,7 +13,7 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionState {}
 
 impl Workflow for SessionAssignment {

@@ -3,8 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{ids::RunId, tier::ProcessTier},
@@ -20,7 +19,7 @@ use crate::{
 pub const MAX_LISTED_STORIES: usize = 200;
 
 /// Reads the board of the sprint and what its open stories depend on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadSprint {
     /// The branch on which stories land: its board counts, unless git ignores the board.
     pub branch: String,
@@ -29,7 +28,7 @@ pub struct ReadSprint {
     pub watched: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum SprintReading {
     Read(Box<SprintFacts>),
@@ -40,7 +39,7 @@ pub enum SprintReading {
 }
 
 /// The open stories of a sprint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SprintFacts {
     /// In the order of the board; at most [`MAX_LISTED_STORIES`].
@@ -75,7 +74,7 @@ impl SprintFacts {
 }
 
 /// A story that is not done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct OpenStory {
     pub key: String,
@@ -102,14 +101,14 @@ pub struct OpenStory {
 }
 
 /// Two lines of the board with the same key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TwinLines {
     pub first_line: u32,
     pub second_line: u32,
 }
 
 /// What the retrospective of an epic says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct EpicLesson {
     pub epic: String,
@@ -132,7 +131,7 @@ impl EpicLesson {
 }
 
 /// The verdict of a retrospective about its epic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpicVerdict {
     Accepted,
@@ -148,13 +147,13 @@ words!(EpicVerdict {
 
 /// Reads the retrospective that an agent has written in a workspace, and marks it as held on the board. What git ignores is
 /// copied to the checkout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FinishRetrospective {
     pub workspace: String,
     pub epic: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RetrospectiveOutcome {
     Held {
@@ -178,7 +177,7 @@ pub enum RetrospectiveOutcome {
 }
 
 /// Finds out how a story is run: its files, and the commands of its steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanStory {
     pub story: String,
     /// The tier that the user asked for during the sprint; `None` takes that of the settings.
@@ -186,7 +185,7 @@ pub struct PlanStory {
     pub tier: Option<ProcessTier>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StoryPlanning {
     Planned(Box<PlannedStory>),
@@ -205,7 +204,7 @@ pub enum StoryPlanning {
 }
 
 /// What is known about a story before it is run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlannedStory {
     pub name: StoryName,
     pub files: StoryFilePlan,

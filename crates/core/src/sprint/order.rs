@@ -2,8 +2,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::{DevelopmentPlace, TargetBranch},
@@ -13,7 +12,7 @@ use crate::{
     tasks::{client::JobKind, instructions::TaskOpening},
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SprintOrder {
     #[serde(default)]
     pub scope: SprintScope,
@@ -98,7 +97,7 @@ impl RunKind for SprintOrder {
 }
 
 /// What a sprint has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SprintSummary {
     pub done: u32,
@@ -114,7 +113,7 @@ pub struct SprintSummary {
 }
 
 /// A story of the sprint, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SprintStoryRow {
     pub story: String,
     pub standing: StoryStanding,
@@ -122,7 +121,7 @@ pub struct SprintStoryRow {
 }
 
 /// What the questions of a sprint are about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum SprintTopic {
     /// A limit halted the sprint.

@@ -2,13 +2,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::Hash, text::format_count};
 
 /// An epic of the plan in outline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EpicOutline {
     pub epic: String,
     pub title: String,
@@ -17,7 +16,7 @@ pub struct EpicOutline {
 }
 
 /// A story of the plan in outline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryOutline {
     pub number: String,
     pub title: String,

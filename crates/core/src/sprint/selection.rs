@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::ids::RunId,
@@ -43,14 +42,14 @@ pub enum NextStory {
 }
 
 /// An open story that is not begun.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeftOut {
     pub story: String,
     pub reason: LeftOutReason,
 }
 
 /// Why a story is not begun.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum LeftOutReason {
     /// It depends on a story that is not done.
@@ -167,7 +166,7 @@ pub fn plan_sprint(
 }
 
 /// What a sprint would do if every story went well.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SprintForecast {
     pub stories: Vec<ForecastStory>,
     pub left_out: Vec<LeftOut>,
@@ -177,14 +176,14 @@ pub struct SprintForecast {
 }
 
 /// A story that would be developed, and why it comes when it does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ForecastStory {
     pub story: String,
     pub reason: String,
 }
 
 /// A retrospective that would be held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ForecastRetrospective {
     pub epic: String,
     /// The story after which it would be held; `None` if it comes first, because an earlier sprint could not hold it.

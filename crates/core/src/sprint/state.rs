@@ -7,8 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::dialog::UserDialog,
@@ -16,7 +15,7 @@ use crate::{
     sprint::{facts::EpicLesson, requests::names_story, selection::LeftOut, standing::StoryStanding},
 };
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SprintState {
     #[serde(flatten)]
@@ -46,7 +45,7 @@ pub struct SprintState {
 }
 
 /// What a sprint remembers about epics.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct EpicMemory {
     /// Those with a story that this sprint has done, and that have had no retrospective yet.
@@ -61,7 +60,7 @@ pub struct EpicMemory {
 }
 
 /// What the user asked for during the sprint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SprintWishes {
     #[serde(skip_serializing_if = "Option::is_none")]

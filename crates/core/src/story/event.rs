@@ -3,8 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{checks::CheckResult, concerns::LandingConcern},
@@ -20,7 +19,7 @@ use crate::{
     text::word_table::words,
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StoryEvent {
     /// The workspace is ready.
@@ -79,7 +78,7 @@ pub enum StoryEvent {
 }
 
 /// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOutcome {
     /// The step is done, verified from files and git.
@@ -112,7 +111,7 @@ impl SessionOutcome {
 }
 
 /// What came of one session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionReport {
     pub outcome: SessionOutcome,
     /// `None` if the user worked by hand.

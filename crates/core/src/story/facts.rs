@@ -3,8 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::WorkspaceState, engine::ids::CommitId, review::finding::Severity, tasks::fault::Fault,
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// How far a story is, in the words of the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoryStage {
     Backlog,
@@ -31,7 +30,7 @@ words!(StoryStage {
 });
 
 /// Which story it is, and where its files are. All paths are relative to the project's root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryName {
     /// The key as the board has it.
     pub key: String,
@@ -63,7 +62,7 @@ impl StoryName {
 }
 
 /// Where the files of a story are read or written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub enum StoryPlace {
     /// A workspace for development.
@@ -73,7 +72,7 @@ pub enum StoryPlace {
 }
 
 /// Reads what files and git say about a story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadStory {
     #[serde(flatten)]
     pub place: StoryPlace,
@@ -83,7 +82,7 @@ pub struct ReadStory {
     pub since: Option<CommitId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StoryReading {
     Read(Box<StoryFacts>),
@@ -93,7 +92,7 @@ pub enum StoryReading {
     },
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +123,7 @@ pub struct StoryFacts {
 }
 
 /// A stage, and the word that says so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StageFact {
     /// `None` if the word is no stage, for instance `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +139,7 @@ impl fmt::Display for StageFact {
 }
 
 /// What a story's own file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryFileFacts {
     pub path: String,
@@ -175,7 +174,7 @@ pub struct StoryFileFacts {
 }
 
 /// A task of a story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskFact {
     pub text: String,
     pub done: bool,
@@ -185,7 +184,7 @@ pub struct TaskFact {
 }
 
 /// Writes into the files of a story. What is there already is not written again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WriteStory {
     #[serde(flatten)]
     pub place: StoryPlace,
@@ -204,14 +203,14 @@ pub struct WriteStory {
 }
 
 /// Puts the board of a workspace back to what it was in the commit that the work began with. A board that git ignores stays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RestoreBoard {
     pub workspace: String,
     pub story: StoryName,
 }
 
 /// A finding that a story leaves for later.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryFollowUp {
     pub severity: Severity,
     pub text: String,
@@ -229,7 +228,7 @@ impl StoryFollowUp {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StoryWriting {
     Written {

@@ -3,8 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{
@@ -40,7 +39,7 @@ pub const DEFAULT_MESSAGE: &str = "Story {key}: {title}";
 /// The name of the one workspace of a story.
 pub const WORKSPACE_NAME: &str = "story";
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryOrder {
     pub story: StoryName,
     pub files: StoryFilePlan,
@@ -94,7 +93,7 @@ impl StoryOrder {
 }
 
 /// What the user has to say about the story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryTexts {
     /// The message of the commit, with `{key}`, `{title}` and `{file}`.
     pub message: String,
@@ -113,7 +112,7 @@ impl Default for StoryTexts {
 }
 
 /// Which files of the story exist, and what git does with them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryFilePlan {
     /// The story's file at the start; `None` if it has to be written.
@@ -134,7 +133,7 @@ pub struct StoryFilePlan {
 }
 
 /// How the steps are run: what a prompt begins with, for each client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StorySteps {
     /// Writes the story's file; `None` if it exists, or if this version of BMAD has no such step.
@@ -154,7 +153,7 @@ pub struct StorySteps {
 }
 
 /// When a story run is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryGoal {
     /// Developed, verified, reviewed and landed.
@@ -176,7 +175,7 @@ impl StoryGoal {
 }
 
 /// How many sessions there are, and how long one may take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryPacing {
     /// The most sessions for one step, and the most rounds of the review.
     pub max_cycles: u32,
@@ -190,7 +189,7 @@ impl Default for StoryPacing {
 }
 
 /// Who reviews a story.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryReviewMode {
     /// A panel, as a review of the change.
@@ -216,7 +215,7 @@ impl StoryReviewMode {
 }
 
 /// How a story is reviewed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryReview {
     pub mode: StoryReviewMode,
     pub level: ReviewLevel,
@@ -278,7 +277,7 @@ impl RunKind for StoryOrder {
 }
 
 /// What a story run has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StorySummary {
     /// The last step that was completed.
@@ -310,7 +309,7 @@ pub struct StorySummary {
 }
 
 /// The steps of a story, as users see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryStepName {
     Prepare,
@@ -329,7 +328,7 @@ words!(StoryStepName {
 });
 
 /// What the questions of a story are about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum StoryTopic {
     /// A limit halted the story.

@@ -2,8 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::dialog::UserDialog,
@@ -21,7 +20,7 @@ use crate::{
     },
 };
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryState {
     pub step: StoryStep,
@@ -52,7 +51,7 @@ impl StoryState {
 }
 
 /// The step that comes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryStep {
     /// The workspace is opened.
@@ -83,7 +82,7 @@ impl StoryStep {
 }
 
 /// The workspace of a story and the work in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryWork {
     pub path: String,
     /// The commit that the branch must still be at when the work lands.
@@ -134,7 +133,7 @@ impl StoryWork {
 }
 
 /// The sessions of the current step.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StepTries {
     /// Sessions of the whole run.
@@ -163,7 +162,7 @@ pub struct StepTries {
 }
 
 /// An agent that failed as soon as it was started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InstantFailure {
     pub agent: AgentName,
     pub detail: String,
@@ -190,7 +189,7 @@ impl StepTries {
 }
 
 /// How far the review is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryReviewLog {
     /// How many child runs reviewed the story.
@@ -210,7 +209,7 @@ pub struct StoryReviewLog {
 }
 
 /// How the work came to land.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct StoryLanding {
     pub attempts: u32,

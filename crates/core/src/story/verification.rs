@@ -10,8 +10,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     story::facts::{StoryFacts, StoryFileFacts, StoryName, StoryStage},
@@ -22,7 +21,7 @@ use crate::{
 const MAX_NAMES: usize = 5;
 
 /// What a story must have passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoryMilestone {
     /// Its file is written.
@@ -32,7 +31,7 @@ pub enum StoryMilestone {
 }
 
 /// How strict the rules are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct VerificationRules {
     /// Criteria without a test only cause a remark.
@@ -41,7 +40,7 @@ pub struct VerificationRules {
 }
 
 /// Why a step does not count.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "problem", rename_all = "snake_case")]
 pub enum StoryProblem {
     /// There is no file of the story.
@@ -131,7 +130,7 @@ fn join_names(names: &[String]) -> String {
 }
 
 /// What the rules say about a story.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoryVerdict {
     /// Why the step does not count; empty if it does.
     pub problems: Vec<StoryProblem>,

@@ -2,13 +2,12 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::tasks::prompt_context::PromptContext;
 
 /// What an agent should know about the project it works in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskBackground {
     /// Files that Tribunal keeps in this project, in addition to those that every template names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

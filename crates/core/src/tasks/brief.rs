@@ -5,8 +5,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::WorkspaceState,
@@ -36,7 +35,7 @@ use crate::{
 pub const CHALLENGE_BATCH_SIZE: usize = 10;
 
 /// What an agent is asked to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "brief", rename_all = "snake_case")]
 pub enum TaskBrief {
     /// A task of a review: it has a role and a subject.
@@ -113,7 +112,7 @@ impl From<InstructionBrief> for TaskBrief {
 }
 
 /// What an agent of a review is asked to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReviewBrief {
     pub role: AgentRole,
     pub subject: Subject,
@@ -163,7 +162,7 @@ impl ReviewBrief {
 }
 
 /// One finding as a challenger sees it: its claim, its place and its evidence, but not who raised it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingToChallenge {
     pub id: FindingId,
     pub severity: Severity,
@@ -187,7 +186,7 @@ impl FindingToChallenge {
 }
 
 /// One finding as a fixer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AssignedFinding {
     pub id: FindingId,
     pub severity: Severity,
@@ -203,7 +202,7 @@ pub struct AssignedFinding {
 }
 
 /// Where the agent works, and whether it can write there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "copy", rename_all = "snake_case")]
 pub enum WorkspaceKind {
     /// The agent reads its own copy of what the effect with this key has frozen.
@@ -215,7 +214,7 @@ pub enum WorkspaceKind {
 }
 
 /// A brief for one agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentTask {
     pub agent: AgentName,
     /// What the task is for: it decides which agents and models are chosen.
@@ -302,7 +301,7 @@ impl AgentTask {
 }
 
 /// A session with an agent that its client has kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentSession {
     pub id: String,
     /// The usage of the whole session so far: clients report running totals.
@@ -322,7 +321,7 @@ impl AgentSession {
 }
 
 /// A finding as a reviewer raised it: a claim that is not yet grounded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RaisedFinding {
     pub severity: Severity,
     pub category: String,
@@ -354,7 +353,7 @@ impl PartyMinutes {
 }
 
 /// What the parser understood of an agent's text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum AnswerContent {
     Findings {
@@ -392,7 +391,7 @@ pub enum AnswerContent {
 }
 
 /// The complete reply of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentReply {
     #[serde(flatten)]
     pub content: AnswerContent,

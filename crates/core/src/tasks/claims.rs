@@ -3,13 +3,12 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::FindingId, text::word_table::words};
 
 /// What a fixer claims about one finding: a claim, not yet a fix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FixClaim {
     pub id: FindingId,
     #[serde(flatten)]
@@ -38,7 +37,7 @@ impl FixClaim {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum ClaimStatus {
     Fixed,
@@ -50,14 +49,14 @@ pub enum ClaimStatus {
 words!(ClaimStatus { Fixed = "fixed", Blocked = "blocked", Unfixed = "not fixed" });
 
 /// A verdict or a status in an answer that is in no table, and the finding it is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnknownWord {
     pub id: FindingId,
     pub word: String,
 }
 
 /// What a challenger says about one finding: one opinion, to be combined with others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChallengerRuling {
     pub id: FindingId,
     #[serde(flatten)]
@@ -71,7 +70,7 @@ pub struct ChallengerRuling {
 }
 
 /// What a judge says about one part of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartRuling {
     /// The number of the part: 2 for `C2`.
     pub part: u32,
@@ -83,7 +82,7 @@ pub struct PartRuling {
 }
 
 /// Whether a challenger considers a finding valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "holds", rename_all = "snake_case")]
 pub enum ChallengeVerdict {
     Valid,

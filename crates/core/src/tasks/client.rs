@@ -5,13 +5,12 @@
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{engine::ids::ClientId, review::level::AgentRole, text::word_table::words};
 
 /// Which coding client to run, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientSpec {
     /// The id may name a client that this build does not have; the code that starts it looks it up.
     pub client: ClientId,
@@ -56,7 +55,7 @@ impl ClientSpec {
 }
 
 /// A model for each size of task; `None` leaves the choice to the client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ModelsBySize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small: Option<String>,
@@ -82,7 +81,7 @@ impl ModelsBySize {
 }
 
 /// Which of the user's settings a client sees. Hooks run in none of these modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingsInheritance {
     /// None of them; the client still finds the credentials with which it signs in.
@@ -104,7 +103,7 @@ impl SettingsInheritance {
 }
 
 /// An MCP server that agents may use, started by the client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct McpServer {
     pub name: String,
     pub argv: Vec<String>,
@@ -125,7 +124,7 @@ impl McpServer {
 }
 
 /// The size of the model that a task is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSize {
     Small,
@@ -136,7 +135,7 @@ pub enum ModelSize {
 words!(ModelSize { Small = "small", Medium = "medium", Large = "large" });
 
 /// The kind of work that a task is. Users configure agents and models for `review` and `fix`, the groups of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobKind {
     /// A reviewer of a panel.
@@ -191,7 +190,7 @@ impl JobKind {
 }
 
 /// How an agent takes part in one kind of job.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobDuty {
     #[serde(default)]
     pub part: JobPriority,
@@ -212,7 +211,7 @@ impl JobDuty {
 }
 
 /// When an agent is asked to do a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobPriority {
     #[default]

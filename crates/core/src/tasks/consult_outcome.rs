@@ -2,8 +2,7 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::WorkspaceState,
@@ -150,7 +149,7 @@ pub struct WaitInterval {
 }
 
 /// A session that a later task can continue, with the agent it belongs to. A workflow keeps it in its state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KeptSession {
     pub agent: AgentName,
     pub session: AgentSession,

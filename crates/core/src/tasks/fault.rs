@@ -5,10 +5,9 @@
 use alloc::string::String;
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum FaultKind {
     NotInstalled,
@@ -126,7 +125,7 @@ impl FaultKind {
 }
 
 /// What the user can do about a fault. The host records it, because it knows the agent; the workflow does not look at it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum FaultRemedy {
     /// A command for the user's shell, for instance one that signs in.
@@ -139,7 +138,7 @@ pub enum FaultRemedy {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fault {
     #[serde(flatten)]
     pub kind: FaultKind,

@@ -5,8 +5,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::tasks::background::TaskBackground;
 
@@ -14,7 +13,7 @@ use crate::tasks::background::TaskBackground;
 pub const MAX_TEXT_CHARS: usize = 16_000;
 
 /// The instructions of a workflow.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InstructionBrief {
     /// What the task is about, in a few words for screens: `story 1.2`. The agent does not see it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -47,7 +46,7 @@ impl InstructionBrief {
 }
 
 /// What a prompt begins with: a command of the client, or words that say the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskOpening {
     /// Commands, which only work at the very beginning of a prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,21 +63,21 @@ impl TaskOpening {
 }
 
 /// A command of one client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientCommand {
     pub client: String,
     pub text: String,
 }
 
 /// A text that is shown to an agent as material, not as instructions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BriefMaterial {
     pub name: String,
     pub text: String,
 }
 
 /// A question or a menu with which an agent ended its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentQuestion {
     /// The question, or the lines of the menu.
     pub question: String,
@@ -90,7 +89,7 @@ pub struct AgentQuestion {
 }
 
 /// One answer that an agent offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QuestionOption {
     /// What to answer, exactly as the agent wrote it.
     pub key: String,

@@ -2,13 +2,12 @@
 
 use alloc::{string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::review::finding::Severity;
 
 /// What a party reports in addition to its findings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartyMinutes {
     /// The personas that took part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -22,7 +21,7 @@ pub struct PartyMinutes {
 }
 
 /// The votes on one finding of the same answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SeverityBallot {
     /// The position of the finding in the answer, from 0.
     pub finding: usize,
@@ -31,7 +30,7 @@ pub struct SeverityBallot {
     pub dissent: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SeverityVote {
     pub persona: String,
     pub severity: Severity,

@@ -17,8 +17,7 @@ use alloc::{
     vec::Vec,
 };
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::text::{sanitize_to_line, truncate_chars};
 
@@ -35,7 +34,7 @@ struct LayerLimits {
     max_shown: usize,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct PromptContext {
     #[serde(skip_serializing_if = "String::is_empty")]

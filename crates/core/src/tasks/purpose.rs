@@ -1,7 +1,6 @@
 //! What a task is for, and which answer it expects.
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::tasks::client::JobKind;
 
@@ -24,7 +23,7 @@ pub enum AgentAccess {
 }
 
 /// The kind of answer that a task expects. The prompt asks for it, and the parser looks for nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedAnswer {
     Findings,

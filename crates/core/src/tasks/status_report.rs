@@ -6,13 +6,12 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::text::word_table::words;
 
 /// The fields of a status block. A value that is not one of the allowed ones counts as missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatusReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<WorkStatus>,
@@ -49,7 +48,7 @@ impl StatusReport {
 }
 
 /// What an agent says at the end of a turn of development. All of it is a claim: the workspace shows what was done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnReport {
     /// The final answer, at most [`crate::tasks::instructions::MAX_TEXT_CHARS`]; its end is kept. Empty if the turn ended without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -65,7 +64,7 @@ pub struct TurnReport {
 }
 
 /// How far the work has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum WorkStatus {
     InProgress,
@@ -76,7 +75,7 @@ pub enum WorkStatus {
 words!(WorkStatus { InProgress = "IN_PROGRESS", Complete = "COMPLETE", Blocked = "BLOCKED" });
 
 /// How the tests went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TestsStatus {
     Passing,

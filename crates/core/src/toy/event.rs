@@ -2,12 +2,11 @@
 
 use alloc::{format, string::String};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::engine::run_kind::KindEvent;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ToyEvent {
     ToyStepDone { step: u32, text: String },

@@ -2,8 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{kinds::RunOrder, run_kind::RunKind},
@@ -11,13 +10,13 @@ use crate::{
     toy::event::ToyEvent,
 };
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToyOrder {
     pub name: String,
     pub steps: Vec<ToyStep>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum ToyStep {
     Sleep {
@@ -42,7 +41,7 @@ pub enum ToyStep {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToyChild {
     pub name: String,
     pub order: Box<RunOrder>,
@@ -70,13 +69,13 @@ impl RunKind for ToyOrder {
 }
 
 /// What a toy run has to say at its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToySummary {
     pub steps_done: u32,
 }
 
 /// What the questions of a toy run are about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum ToyTopic {
     ToyStep { step: u32 },

@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, string::String};
 
-use schemars::JsonSchema;
-use tribunal_json::{Deserialize, Serialize};
+use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::dialog::UserDialog,
@@ -14,7 +13,7 @@ use crate::{
     },
 };
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToyState {
     /// The number of steps that are done.
     pub step: u32,
@@ -29,7 +28,7 @@ pub struct ToyState {
 }
 
 /// A child as its parent knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChildProgress {
     /// How often it was asked for.
     pub asked: u32,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
 use tribunal_core::{
     decisions::decision::DecisionTopic,
@@ -35,6 +34,7 @@ use tribunal_core::{
         fault::{Fault, FaultKind},
     },
 };
+use tribunal_json::schemars::{self, JsonSchema, schema_for};
 use tribunal_testkit::{ScriptedWorld, samples, trial::TrialRun};
 
 const F1: FindingId = FindingId(1);

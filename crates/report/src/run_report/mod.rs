@@ -12,7 +12,6 @@ mod text;
 mod usage;
 mod verdict;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     decisions::decision::DecisionChoice,
@@ -25,6 +24,7 @@ use tribunal_core::{
     review::counts::FindingCounts,
     sprint::selection::{LeftOut, LeftOutReason},
 };
+use tribunal_json::schemars;
 
 use crate::{
     kind_table, next_steps, phrases,
@@ -60,7 +60,7 @@ pub struct ReportSources<'a> {
 }
 
 /// The document of `tribunal report`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RunReport {
     pub schema: &'static str,
     #[serde(flatten)]
@@ -87,7 +87,7 @@ pub struct RunReport {
 }
 
 /// What a report says about the run as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReportHead {
     pub run: RunId,
     /// The kind of run, for instance `sprint`.
@@ -109,7 +109,7 @@ pub struct ReportHead {
 }
 
 /// What a report says about one story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StoryReport {
     /// The key as the board has it.
     pub story: String,
@@ -135,7 +135,7 @@ pub struct StoryReport {
 }
 
 /// What a story has to show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StoryWorkReport {
     /// The commit that landed; null if none has.
     pub commit: Option<CommitId>,
@@ -164,7 +164,7 @@ pub struct StoryWorkReport {
 }
 
 /// What the work changes that is not its alone to change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DelicateChanges {
     /// Changed files that decide what checks, hooks and pipelines run.
     pub changed_controls: Vec<String>,
@@ -173,7 +173,7 @@ pub struct DelicateChanges {
 }
 
 /// Where work is that has landed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkPlace {
     /// In the history of the user's checkout.
@@ -198,7 +198,7 @@ impl StoryWorkReport {
 }
 
 /// How a check ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReportedCheck {
     /// The command of the check.
     pub name: String,
@@ -209,7 +209,7 @@ pub struct ReportedCheck {
 
 /// Findings by what became of them. Those that are open or left for later are counted in the last review only: earlier ones
 /// reviewed another state of the work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FindingTotals {
     pub fixed: u32,
     /// Put off, or written under the follow-ups of the story.
@@ -256,7 +256,7 @@ impl FindingTotals {
 }
 
 /// A question that waits for the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReportedQuestion {
     /// The question as it is typed: `RUN.D1`.
     pub id: String,
@@ -269,7 +269,7 @@ pub struct ReportedQuestion {
 }
 
 /// An open story that was not begun.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LeftOutStory {
     pub story: String,
     /// Why it was not begun, as a sentence that names the story.
@@ -277,7 +277,7 @@ pub struct LeftOutStory {
 }
 
 /// The stories of a sprint, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SprintTotals {
     pub done: u32,
     pub waiting: u32,
@@ -289,7 +289,7 @@ pub struct SprintTotals {
 }
 
 /// What came of a run that is neither a sprint nor a story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct OtherRunReport {
     /// The result in one line.
     pub summary: String,

@@ -1,8 +1,8 @@
 //! What a run used, together with its child runs.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::engine::{limits::Cost, view::RunView};
+use tribunal_json::schemars;
 
 use super::ReportSources;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What a run and its child runs used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReportUsage {
     pub tokens: u64,
     pub cost: Cost,

@@ -1,14 +1,14 @@
 //! What `tribunal doctor` found, as programs read it. Users see the same, rendered by [`super::render`].
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::clients::client_probe::ClientState;
 
 pub(super) const DOCTOR_SCHEMA: &str = "tribunal.doctor/1";
 
 /// `tribunal doctor`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorReport {
     pub schema: &'static str,
     /// Whether a review could run here now.
@@ -32,7 +32,7 @@ pub(crate) struct DoctorReport {
 }
 
 /// What keeps agents in their workspaces.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorSandboxRow {
     pub enforced: bool,
     pub description: String,
@@ -40,7 +40,7 @@ pub(crate) struct DoctorSandboxRow {
     pub gaps: Vec<&'static str>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorWorkspaceAdvice {
     /// Commands for `workspace.setup`.
     pub setup: Vec<DoctorSetupStep>,
@@ -50,7 +50,7 @@ pub(crate) struct DoctorWorkspaceAdvice {
     pub settings: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorSetupStep {
     /// The file that the suggestion follows from.
     pub lock_file: String,
@@ -58,21 +58,21 @@ pub(crate) struct DoctorSetupStep {
     pub note: Option<&'static str>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorSeedOption {
     pub path: String,
     /// Whether it is likely to hold secrets, which agents could then read.
     pub secret: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorProblem {
     pub what: String,
     /// The remedies, in the order in which they may help.
     pub mend: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorAgentRow {
     pub name: String,
     pub driver: &'static str,
@@ -88,7 +88,7 @@ pub(crate) struct DoctorAgentRow {
     pub can_work: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorClientRow {
     pub id: &'static str,
     pub name: &'static str,
@@ -111,27 +111,27 @@ pub(crate) struct DoctorClientRow {
     pub can: Vec<DoctorAbility>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorSignIn {
     pub how: String,
     /// Whether a subscription pays; the cost is then what the same work would have cost by the token.
     pub subscription: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorAbility {
     pub what: &'static str,
     pub how: &'static str,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct OtherClient {
     pub id: &'static str,
     pub name: &'static str,
     pub path: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct DoctorProjectRow {
     pub root: String,
     /// Whether BMAD's settings are there.

@@ -1,14 +1,14 @@
 //! What `tribunal init` answers with `--json`.
 
-use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_json::schemars;
 
 use crate::messages::json_documents::ChangedFile;
 
 pub(super) const INIT_SCHEMA: &str = "tribunal.init/1";
 
 /// `tribunal init`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct InitReport {
     pub schema: &'static str,
     /// Whether something was written; otherwise this is what would be.
@@ -26,7 +26,7 @@ pub(crate) struct InitReport {
 }
 
 /// A client with the number of its hooks.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct InitClientRow {
     pub client: &'static str,
     /// The file in which its hooks are set.
@@ -54,7 +54,7 @@ impl InitClientRow {
 }
 
 /// An edit that the user has to make, because the file is not Tribunal's to write.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ManualEdit {
     pub file: String,
     pub why: String,

@@ -1,8 +1,8 @@
 //! `tribunal inspect epics [FILE…]`: shows the epics and stories of a plan as they are read.
 
 use std::{io::Write, path::PathBuf};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     documents::{self, DocumentKind, ProjectDocument},
@@ -32,24 +32,24 @@ pub(crate) struct InspectEpicsArguments {
 }
 
 /// `tribunal inspect epics --json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct EpicsReport {
     schema: &'static str,
     epics: Vec<EpicReport>,
     problems: Vec<FileProblem>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct EpicReport {
     epic: EpicId,
     title: String,
     path: String,
     line: usize,
-    stories: Vec<PlannedStory>,
+    stories: Vec<EpicsStory>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct PlannedStory {
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct EpicsStory {
     number: StoryNumber,
     key: StoryKey,
     title: String,
@@ -109,7 +109,7 @@ fn read_project_epics(
 }
 
 fn describe_epic(epic: Epic) -> EpicReport {
-    let describe_story = |story: EpicStory| PlannedStory {
+    let describe_story = |story: EpicStory| EpicsStory {
         number: story.number,
         key: story.key,
         title: story.title,

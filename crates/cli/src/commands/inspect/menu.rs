@@ -2,8 +2,8 @@
 //! like a menu, and questions without one. What to answer is not decided here.
 
 use std::{io::Write, path::Path};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::menu::{self, MenuChoice, MenuDetection, OpenQuestion};
 use tribunal_report::escape_line;
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What was found in a text, in the order of its lines.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct MenuReport {
     schema: &'static str,
     /// The menus; the last one waits for an answer.
@@ -31,7 +31,7 @@ pub(crate) struct MenuReport {
     left_out: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct MenuRow {
     /// The shape: vertical, horizontal, numbered, iteration, exit, glued, trailing, elicitation or lone.
     shape: String,
@@ -45,7 +45,7 @@ struct MenuRow {
     because: Vec<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct OptionRow {
     key: String,
     label: String,
@@ -55,13 +55,13 @@ struct OptionRow {
     line: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ScoreReason {
     points: i32,
     why: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct QuestionRow {
     /// How it is asked: tag, agent, yes-no, key, named or prose.
     asked: String,

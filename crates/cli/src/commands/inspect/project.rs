@@ -4,8 +4,8 @@
 //! It works without BMAD, too: then there is little to show. Nothing is changed and nothing is started.
 
 use std::{collections::BTreeMap, io::Write};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_agents::clients::CLIENTS;
 use tribunal_bmad::{
@@ -45,7 +45,7 @@ pub(crate) struct InspectProjectArguments {
 }
 
 /// A step of BMAD's method: what it is for, and how a client runs it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StepReport {
     purpose: &'static str,
     #[serde(flatten)]
@@ -53,7 +53,7 @@ pub(crate) struct StepReport {
 }
 
 /// What Tribunal sees in a project.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ProjectReport {
     schema: &'static str,
     root: String,
@@ -77,14 +77,14 @@ pub(crate) struct ProjectReport {
 }
 
 /// A directory and where it is set.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct FolderOrigin {
     path: String,
     /// `FILE:LINE`, or `default`.
     origin: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ProjectProgress {
     state: ProjectState,
     reasons: Vec<String>,
@@ -94,7 +94,7 @@ struct ProjectProgress {
 }
 
 /// What is known about the task that the user named.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct TaskAssessment {
     suggestion: TierSuggestion,
     quick_dev: quick_dev::QuickDevMode,
@@ -104,7 +104,7 @@ struct TaskAssessment {
 }
 
 /// Something that is wrong.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ProjectProblem {
     weight: ProblemWeight,
     rule: &'static str,

@@ -5,8 +5,8 @@ use std::{
     io::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_agents::{
     analysis::{AnalysisContext, OutputShape, ResponseAnalysis, analyse_response},
@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// What a driver read from an agent's raw output.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ResponseReport {
     schema: &'static str,
     agent: String,
@@ -62,7 +62,7 @@ pub(crate) struct ResponseReport {
 }
 
 /// The final text after parsing.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ResponseAnswer {
     #[serde(flatten)]
     content: AnswerContent,

@@ -4,8 +4,8 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::{self, ActionItem, Board, BoardEntryState},
@@ -31,7 +31,7 @@ pub(crate) struct InspectSprintArguments {
 }
 
 /// `tribunal inspect sprint --json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SprintFileReport {
     schema: &'static str,
     path: String,
@@ -42,7 +42,7 @@ pub(crate) struct SprintFileReport {
     problems: Vec<FileProblem>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct BoardEntryRow {
     line: usize,
     key: BoardKey,

@@ -2,8 +2,8 @@
 //! it.
 
 use std::{io::Write, path::Path};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     problem::ProblemWeight,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// `tribunal inspect story --json`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoryFileReport {
     schema: &'static str,
     path: String,

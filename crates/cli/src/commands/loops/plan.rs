@@ -3,8 +3,8 @@
 //! moves ticked stories on the board.
 
 use std::io::{Write, stdout};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_bmad::{
     board::edit::BoardMove,
@@ -49,7 +49,7 @@ pub(crate) struct LoopPlanArguments {
 }
 
 /// The document of `tribunal loop plan`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct LoopPlanDocument {
     schema: &'static str,
     /// Whether nothing was written or moved; then this is what would be.

@@ -38,6 +38,7 @@ use crate::{
     trust::{self, trust_item::TrustItem},
 };
 use earlier_runs::EarlierRuns;
+#[cfg(test)]
 pub(crate) use plan::SprintPlanDocument;
 use selection::{ChosenStory, CommitConsent};
 

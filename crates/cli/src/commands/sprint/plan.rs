@@ -1,8 +1,8 @@
 //! `--dry-run`: prints what would be done for each story.
 
 use std::io::{Write, stdout};
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The document of `tribunal sprint --dry-run`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SprintPlanDocument {
     schema: &'static str,
     stories: Vec<StoryPlan>,
@@ -44,7 +44,7 @@ pub(super) struct PreparedStory<'a> {
     pub plan: &'a RunPlan<StoryOrder>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct StoryPlan {
     key: String,
     title: String,
@@ -61,7 +61,7 @@ struct StoryPlan {
 }
 
 /// Where a story stands, and its files.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct PlannedFiles {
     /// The state on the board, as it is written.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -73,7 +73,7 @@ struct PlannedFiles {
 }
 
 /// A step with the agent that would do it first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct PlannedStep {
     step: StoryStepName,
     agent: AgentName,

@@ -1,8 +1,8 @@
 //! What `tribunal verify` says, for users and as a document.
 
 use std::io::Write;
+use tribunal_json::schemars;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::development::checks::{CheckResult, ChecksReport, FailureAction};
 use tribunal_report::escape_line;
@@ -11,7 +11,7 @@ use tribunal_runner::BaseCheck;
 use crate::{messages::user_errors::UserError, terminal::wrapped_output::wrapped_stdout};
 
 /// The document of `tribunal verify`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct VerifyDocument {
     pub(super) schema: &'static str,
     pub(super) story: String,
@@ -43,7 +43,7 @@ pub(crate) struct VerifyDocument {
 }
 
 /// A check that ran on the work.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct VerifyCheck {
     pub(super) command: String,
     pub(super) passed: bool,
