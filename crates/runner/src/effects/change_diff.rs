@@ -10,7 +10,7 @@ use tribunal_core::review::subject::{ChangedPath, CodeChange};
 use super::EffectContext;
 use crate::{
     git::GitError,
-    landing::merging::render_unified_diff,
+    landing::line_diff::render_unified_diff,
     workspaces::{TaskWorkspace, contents, find_blob_ids},
 };
 

@@ -2,8 +2,81 @@
 
 use std::ops::Range;
 
-use similar::{DiffOp, MergeRegion, TextDiff, TextMerge};
 use tribunal_core::engine::files::Hunk;
+
+use super::line_diff::{LineHunk, list_hunks, render_unified_diff, split_lines};
+
+/// A place where at least one side changed the lines of the base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ChangedPlace {
+    base: Range<usize>,
+    ours: Range<usize>,
+    theirs: Range<usize>,
+    we_changed: bool,
+    they_changed: bool,
+}
+
+/// Lists the places that either side changed. Changes of both without an unchanged line between them are one place.
+fn list_changed_places(our_hunks: Vec<LineHunk>, their_hunks: Vec<LineHunk>) -> Vec<ChangedPlace> {
+    let mut hunks: Vec<(LineHunk, bool)> = our_hunks.into_iter().map(|hunk| (hunk, true)).collect();
+    hunks.extend(their_hunks.into_iter().map(|hunk| (hunk, false)));
+    hunks.sort_unstable_by_key(|(hunk, is_ours)| (hunk.old.start, hunk.old.end, *is_ours));
+    let mut places: Vec<ChangedPlace> = Vec::new();
+    // The lines that each side has more than the base, up to the place.
+    let (mut our_surplus, mut their_surplus) = (0, 0);
+    for (LineHunk { old, new }, is_ours) in hunks {
+        let at = |position: usize, surplus: isize| position.wrapping_add_signed(surplus);
+        if places.last().is_none_or(|place| place.base.end < old.start) {
+            let (our_start, their_start) = (at(old.start, our_surplus), at(old.start, their_surplus));
+            places.push(ChangedPlace {
+                base: old.start..old.start,
+                ours: our_start..our_start,
+                theirs: their_start..their_start,
+                we_changed: false,
+                they_changed: false,
+            });
+        }
+        let Some(place) = places.last_mut() else { continue };
+        let added_lines = new.len() as isize - old.len() as isize;
+        if is_ours {
+            our_surplus += added_lines;
+            place.we_changed = true;
+        } else {
+            their_surplus += added_lines;
+            place.they_changed = true;
+        }
+        place.base.end = place.base.end.max(old.end);
+        place.ours.end = at(place.base.end, our_surplus);
+        place.theirs.end = at(place.base.end, their_surplus);
+    }
+    places
+}
+
+/// Lines that both sides changed in different ways, counted from 0.
+struct ConflictLines {
+    ours: Range<usize>,
+    theirs: Range<usize>,
+}
+
+/// Applies the change from the base to their lines to ours. A change that is already there is no conflict.
+fn merge_lines(base_lines: &[&str], our_lines: &[&str], their_lines: &[&str]) -> Result<String, Vec<ConflictLines>> {
+    let (mut merged_text, mut conflicts, mut position) = (String::new(), Vec::new(), 0);
+    for place in list_changed_places(list_hunks(base_lines, our_lines), list_hunks(base_lines, their_lines)) {
+        merged_text.extend(base_lines[position..place.base.start].iter().copied());
+        position = place.base.end;
+        let (ours, theirs) = (&our_lines[place.ours.clone()], &their_lines[place.theirs.clone()]);
+        if place.we_changed && place.they_changed && ours != theirs {
+            conflicts.push(ConflictLines { ours: place.ours, theirs: place.theirs });
+        }
+        merged_text.extend(if place.we_changed { ours } else { theirs }.iter().copied());
+    }
+    merged_text.extend(base_lines[position..].iter().copied());
+    if conflicts.is_empty() { Ok(merged_text) } else { Err(conflicts) }
+}
+
+fn merge_by_lines(base_text: &str, our_text: &str, their_text: &str) -> Result<String, Vec<ConflictLines>> {
+    merge_lines(&split_lines(base_text), &split_lines(our_text), &split_lines(their_text))
+}
 
 /// Applies the change from `base_text` to `their_text` to `our_text`. The error is the line of `our_text` where both sides
 /// changed something.
@@ -22,36 +95,29 @@ pub(crate) struct MergeConflict {
     pub their_text: String,
 }
 
-impl MergeConflict {
-    fn from_region(region: &MergeRegion, our_text: &str, their_text: &str) -> MergeConflict {
-        let take_lines = |text: &str, line_range: Range<usize>| -> String {
-            text.split_inclusive('\n').skip(line_range.start).take(line_range.len()).collect()
-        };
-        MergeConflict {
-            line_number: region.ours_range().start as u32 + 1,
-            our_text: take_lines(our_text, region.ours_range()),
-            their_text: take_lines(their_text, region.theirs_range()),
-        }
-    }
-}
-
 /// Merges in the same way. The error is the first place where both sides changed something.
 pub(crate) fn merge_or_first_conflict(
     base_text: &str,
     our_text: &str,
     their_text: &str,
 ) -> Result<String, MergeConflict> {
-    let text_merge = TextMerge::from_lines(base_text, our_text, their_text);
-    match text_merge.conflicts().next() {
-        None => Ok(text_merge.to_string()),
-        Some(region) => Err(MergeConflict::from_region(region, our_text, their_text)),
-    }
+    merge_or_list_conflicts(base_text, our_text, their_text).map_err(|mut conflicts| conflicts.swap_remove(0))
 }
 
 /// Lists all places where both sides changed something in different ways.
 pub(crate) fn list_conflicts(base_text: &str, our_text: &str, their_text: &str) -> Vec<MergeConflict> {
-    let text_merge = TextMerge::from_lines(base_text, our_text, their_text);
-    text_merge.conflicts().map(|region| MergeConflict::from_region(region, our_text, their_text)).collect()
+    merge_or_list_conflicts(base_text, our_text, their_text).err().unwrap_or_default()
+}
+
+fn merge_or_list_conflicts(base_text: &str, our_text: &str, their_text: &str) -> Result<String, Vec<MergeConflict>> {
+    let (our_lines, their_lines) = (split_lines(our_text), split_lines(their_text));
+    let describe_conflict = |conflict: ConflictLines| MergeConflict {
+        line_number: conflict.ours.start as u32 + 1,
+        our_text: our_lines[conflict.ours].concat(),
+        their_text: their_lines[conflict.theirs].concat(),
+    };
+    merge_lines(&split_lines(base_text), &our_lines, &their_lines)
+        .map_err(|conflicts| conflicts.into_iter().map(describe_conflict).collect())
 }
 
 /// Lines of a text, both ends included, counted from 1.
@@ -75,30 +141,32 @@ pub(crate) fn merge_or_all_conflicts(
     our_text: &str,
     their_text: &str,
 ) -> Result<String, Vec<LineRange>> {
-    let text_merge = TextMerge::from_lines(base_text, our_text, their_text);
-    let conflicts: Vec<LineRange> =
-        text_merge.conflicts().map(|region| LineRange::from_indexes(region.ours_range())).collect();
-    if conflicts.is_empty() { Ok(text_merge.to_string()) } else { Err(conflicts) }
+    let describe_lines = |conflict: ConflictLines| LineRange::from_indexes(conflict.ours);
+    merge_by_lines(base_text, our_text, their_text)
+        .map_err(|conflicts| conflicts.into_iter().map(describe_lines).collect())
 }
 
 /// Maps lines of `new_text` back to `old_text`; lines that are new there map to those they replaced.
 pub(crate) fn map_to_old_lines(lines: LineRange, old_text: &str, new_text: &str) -> LineRange {
-    let diff = TextDiff::from_lines(old_text, new_text);
     let wanted_range = lines.first_line as usize - 1..lines.last_line as usize;
-    let touched_ranges = diff.ops().iter().filter_map(|op| {
-        let (old_range, new_range) = (op.old_range(), op.new_range());
-        // Only the overlap of this operation with the wanted lines counts.
-        let (overlap_start, overlap_end) =
-            (new_range.start.max(wanted_range.start), new_range.end.min(wanted_range.end));
-        match op {
-            _ if overlap_start >= overlap_end => None,
-            DiffOp::Equal { .. } => {
-                Some(old_range.start + overlap_start - new_range.start..old_range.start + overlap_end - new_range.start)
-            }
-            _ => Some(old_range),
+    let (old_lines, new_lines) = (split_lines(old_text), split_lines(new_text));
+    let (mut touched_ranges, mut old_position, mut new_position) = (Vec::new(), 0, 0);
+    let mut hunks = list_hunks(&old_lines, &new_lines);
+    hunks.push(LineHunk { old: old_lines.len()..old_lines.len(), new: new_lines.len()..new_lines.len() });
+    for LineHunk { old, new } in hunks {
+        // Of the lines that are unchanged before the hunk only the wanted ones count, of the hunk all that were replaced.
+        let unchanged_start = wanted_range.start.max(new_position);
+        let unchanged_end = wanted_range.end.min(new.start);
+        if unchanged_start < unchanged_end {
+            let to_old = |position: usize| position - new_position + old_position;
+            touched_ranges.push(to_old(unchanged_start)..to_old(unchanged_end));
         }
-    });
-    let covering_range = touched_ranges.reduce(|first_range, next_range| first_range.start..next_range.end);
+        if wanted_range.start.max(new.start) < wanted_range.end.min(new.end) {
+            touched_ranges.push(old.clone());
+        }
+        (old_position, new_position) = (old.end, new.end);
+    }
+    let covering_range = touched_ranges.into_iter().reduce(|first_range, next_range| first_range.start..next_range.end);
     covering_range.map_or(lines, LineRange::from_indexes)
 }
 
@@ -110,15 +178,13 @@ pub(crate) fn count_changed_lines(old_text: &str, new_text: &str) -> (u32, u32) 
 
 /// Returns what changed, in line numbers of `old_text`.
 pub(crate) fn diff_hunks(old_text: &str, new_text: &str) -> Vec<Hunk> {
-    let diff = TextDiff::from_lines(old_text, new_text);
-    let changed_ops = diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
-    changed_ops
-        .map(|op| Hunk {
-            old_start: op.old_range().start as u32 + 1,
-            old_len: op.old_range().len() as u32,
-            new_len: op.new_range().len() as u32,
-        })
-        .collect()
+    let hunks = list_hunks(&split_lines(old_text), &split_lines(new_text));
+    let describe_hunk = |hunk: LineHunk| Hunk {
+        old_start: hunk.old.start as u32 + 1,
+        old_len: hunk.old.len() as u32,
+        new_len: hunk.new.len() as u32,
+    };
+    hunks.into_iter().map(describe_hunk).collect()
 }
 
 /// Applies the changes from one text to another except for some hunks. `None` if one of these is not among the changes.
@@ -127,8 +193,7 @@ pub(crate) fn merge_without(old_text: &str, new_text: &str, dropped_hunks: &[Hun
     if !dropped_hunks.iter().all(|dropped_hunk| hunks.contains(dropped_hunk)) {
         return None;
     }
-    let old_lines: Vec<&str> = old_text.split_inclusive('\n').collect();
-    let new_lines: Vec<&str> = new_text.split_inclusive('\n').collect();
+    let (old_lines, new_lines) = (split_lines(old_text), split_lines(new_text));
     let (mut merged_text, mut old_index, mut new_index) = (String::new(), 0, 0);
     for hunk in &hunks {
         let hunk_start = hunk.old_start as usize - 1;
@@ -151,8 +216,9 @@ pub(crate) fn render_patch(relative_path: &str, old_text: Option<&str>, new_text
         Some(_) => quote_path(&format!("{side_name}/{relative_path}")),
         None => "/dev/null".to_string(),
     };
-    let diff = TextDiff::from_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());
-    let patch_text = diff.unified_diff().header(&header_name("a", old_text), &header_name("b", new_text)).to_string();
+    let (old_name, new_name) = (header_name("a", old_text), header_name("b", new_text));
+    let patch_text =
+        render_unified_diff(&old_name, &new_name, old_text.unwrap_or_default(), new_text.unwrap_or_default());
     let mode_line = match (old_text, new_text) {
         (None, Some(_)) => "new file mode 100644",
         (Some(_), None) => "deleted file mode 100644",
@@ -183,14 +249,10 @@ pub(crate) fn quote_path(relative_path: &str) -> String {
     quoted + "\""
 }
 
-/// Renders a diff of files with different names, or of one that did not exist (`/dev/null`).
-pub(crate) fn render_unified_diff(old_name: &str, new_name: &str, old_text: &str, new_text: &str) -> String {
-    let diff = TextDiff::from_lines(old_text, new_text);
-    diff.unified_diff().header(old_name, new_name).to_string()
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const BASE: &str = "1\n2\n3\n4\n5\n6\n";
@@ -253,5 +315,37 @@ mod tests {
         assert_eq!(render_patch("e", None, Some("")), "diff --git a/e b/e\nnew file mode 100644\n");
         assert_eq!(render_patch("e", Some(""), None), "diff --git a/e b/e\ndeleted file mode 100644\n");
         assert_eq!(render_patch("e", Some(""), Some("")), "");
+    }
+
+    #[test]
+    fn changes_without_an_unchanged_line_between_them_are_one_place() {
+        // A line added next to a line that the other side changed: nobody knows which comes first.
+        assert_eq!(merge_texts(BASE, "1\n2\nours\n3\n4\n5\n6\n", "1\n2\nthree\n4\n5\n6\n"), Err(3));
+        assert_eq!(
+            merge_texts(BASE, "1\n2\nours\n3\n4\n5\n6\n", "1\n2\n3\nfour\n5\n6\n"),
+            Ok("1\n2\nours\n3\nfour\n5\n6\n".into())
+        );
+        // A change of theirs joins two of ours.
+        let conflicts = list_conflicts(BASE, "1\ntwo\n3\nfour\n5\n6\n", "1\n2b\n3b\n4b\n5\n6\n");
+        let conflict_texts: Vec<_> =
+            conflicts.iter().map(|it| (it.our_text.as_str(), it.their_text.as_str())).collect();
+        assert_eq!(conflict_texts, [("two\n3\nfour\n", "2b\n3b\n4b\n")]);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_has_no_favourite_side(base in "[abc\n]{0,30}", ours in "[abc\n]{0,30}", theirs in "[abc\n]{0,30}") {
+            prop_assert_eq!(merge_texts(&base, &base, &theirs), Ok(theirs.clone()));
+            prop_assert_eq!(merge_texts(&base, &ours, &base), Ok(ours.clone()));
+            prop_assert_eq!(merge_texts(&base, &ours, &ours), Ok(ours.clone()));
+            let swap = |conflict: MergeConflict| (conflict.their_text, conflict.our_text);
+            let keep = |conflict: MergeConflict| (conflict.our_text, conflict.their_text);
+            let merged = merge_or_list_conflicts(&base, &ours, &theirs);
+            let merged_backwards = merge_or_list_conflicts(&base, &theirs, &ours);
+            prop_assert_eq!(
+                merged.map_err(|conflicts| conflicts.into_iter().map(keep).collect::<Vec<_>>()),
+                merged_backwards.map_err(|conflicts| conflicts.into_iter().map(swap).collect::<Vec<_>>())
+            );
+        }
     }
 }

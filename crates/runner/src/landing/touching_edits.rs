@@ -3,7 +3,7 @@
 //! [`super::merging`] is for texts, in which a change is best looked at with the lines around it. Here every line stands for itself:
 //! edits of neighboring lines are no conflict, and lines that both sides add at the same place are all kept.
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use super::line_diff::{LineHunk, list_hunks, split_lines};
 
 /// Lines of the base that one side replaced, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,7 @@ fn find_item_name(line: &str) -> Option<&str> {
 /// Applies the change from `base_text` to `their_text` to `our_text`. Returns `None` if both sides changed the same lines in
 /// different ways. Merging the result once more changes nothing.
 pub(crate) fn merge_touching_edits(base_text: &str, our_text: &str, their_text: &str) -> Option<String> {
-    let [base_lines, our_lines, their_lines] =
-        [base_text, our_text, their_text].map(|text| text.split_inclusive('\n').collect::<Vec<&str>>());
+    let [base_lines, our_lines, their_lines] = [base_text, our_text, their_text].map(split_lines);
     let (our_edits, their_edits) = (list_edits(&base_lines, &our_lines), list_edits(&base_lines, &their_lines));
     let is_missing = |their_edit: &&LineEdit<'_>| !our_edits.iter().any(|our_edit| our_edit.includes(their_edit));
     let missing_edits: Vec<&LineEdit<'_>> = their_edits.iter().filter(is_missing).collect();
@@ -76,24 +75,12 @@ pub(crate) fn merge_touching_edits(base_text: &str, our_text: &str, their_text: 
 }
 
 fn list_edits<'t>(base_lines: &[&'t str], new_lines: &[&'t str]) -> Vec<LineEdit<'t>> {
-    let mut edits: Vec<LineEdit<'t>> = Vec::new();
-    for op in capture_diff_slices(Algorithm::Myers, base_lines, new_lines) {
-        if matches!(op, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let (old_range, added_lines) = (op.old_range(), &new_lines[op.new_range()]);
-        match edits.last_mut() {
-            // A replacement may come as a removal and an addition.
-            Some(last_edit) if last_edit.end == old_range.start => {
-                last_edit.end = old_range.end;
-                last_edit.new_lines.extend_from_slice(added_lines);
-            }
-            _ => {
-                edits.push(LineEdit { start: old_range.start, end: old_range.end, new_lines: added_lines.to_vec() });
-            }
-        }
-    }
-    edits.into_iter().flat_map(LineEdit::split_by_line).collect()
+    let make_edit = |LineHunk { old, new }: LineHunk| LineEdit {
+        start: old.start,
+        end: old.end,
+        new_lines: new_lines[new].to_vec(),
+    };
+    list_hunks(base_lines, new_lines).into_iter().map(make_edit).flat_map(LineEdit::split_by_line).collect()
 }
 
 #[cfg(test)]
