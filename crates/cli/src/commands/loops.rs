@@ -36,6 +36,7 @@ use super::session_loops::{describe_session, is_stop_hook_installed, load_stale_
 use crate::{
     build_info,
     clients::{agent_session, installed_clients::join_names},
+    commands::deferred::Deferred,
     context::CommandContext,
     messages::{
         json_documents::{self, LoopRow, LoopsDocument},
@@ -56,9 +57,9 @@ pub(super) use ralph_project::loop_trust_items;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LoopCommand {
     /// Run a loop until the task is done and the checks pass
-    Run(Box<LoopRunArguments>),
+    Run(Deferred<Box<LoopRunArguments>>),
     /// Write the stories of a BMAD project into a plan that `loop run` works on; run it again when stories change
-    Plan(LoopPlanArguments),
+    Plan(Deferred<LoopPlanArguments>),
     /// Show loops and session reviews, and their state
     Status(LoopStatusArguments),
     /// Cancel a loop and release its session
@@ -79,8 +80,8 @@ pub(crate) struct LoopCancelArguments {
 
 pub(crate) fn run(loop_command: LoopCommand, context: &CommandContext) -> Result<u8, UserError> {
     match loop_command {
-        LoopCommand::Run(arguments) if arguments.session.in_session => start_session_loop(*arguments, context),
-        LoopCommand::Run(arguments) => headless::run_loop(*arguments, context),
+        LoopCommand::Run(arguments) if arguments.session.in_session => start_session_loop(*arguments.0, context),
+        LoopCommand::Run(arguments) => headless::run_loop(*arguments.0, context),
         LoopCommand::Plan(plan_arguments) => plan::run_plan(&plan_arguments, context),
         LoopCommand::Status(status_arguments) => status::print_status(status_arguments.name.as_deref(), context),
         LoopCommand::Cancel(cancel_arguments) => cancel_loop(&cancel_arguments, context),

@@ -6,6 +6,7 @@ mod board;
 mod breaker;
 mod completions;
 mod decisions;
+mod deferred;
 mod demo;
 mod diff;
 mod discard;
@@ -39,55 +40,56 @@ mod workplace;
 
 use clap::Subcommand;
 
+use self::deferred::Deferred;
 use crate::{context::CommandContext, messages::user_errors::UserError};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// Set up Tribunal in a project (client hooks, settings, .gitignore), or remove its hooks
-    Init(init::InitArguments),
+    Init(Deferred<init::InitArguments>),
     /// Review a small sample project with scripted agents; needs no account and no network
-    Demo(demo::DemoArguments),
+    Demo(Deferred<demo::DemoArguments>),
     /// Review files or a code change, and fix what is found
-    Review(review::ReviewArguments),
+    Review(Deferred<review::ReviewArguments>),
     /// Resume a run that was stopped, crashed or waits for an answer
-    Resume(resume::ResumeArguments),
+    Resume(Deferred<resume::ResumeArguments>),
     /// Stop a run; it can be resumed later
-    Stop(stop::StopArguments),
+    Stop(Deferred<stop::StopArguments>),
     /// Send a message to a run's agents, as part of their next prompts
-    Say(say::SayArguments),
+    Say(Deferred<say::SayArguments>),
     /// List the runs of this project
-    Runs(runs::RunsArguments),
+    Runs(Deferred<runs::RunsArguments>),
     /// Show the state of runs and what to do next
-    Status(status::StatusArguments),
+    Status(Deferred<status::StatusArguments>),
     /// Show a run's findings with their evidence
-    Findings(findings::FindingsArguments),
+    Findings(Deferred<findings::FindingsArguments>),
     /// Show whether the result of a sprint or a story can be merged, and what to look at first
-    Report(report::ReportArguments),
+    Report(Deferred<report::ReportArguments>),
     /// List decisions that are waiting for you, or answer one
-    Decisions(decisions::DecisionsArguments),
+    Decisions(Deferred<decisions::DecisionsArguments>),
     /// Show what a run changed, or the fix for one finding
-    Diff(diff::DiffArguments),
+    Diff(Deferred<diff::DiffArguments>),
     /// Undo what a run changed, or the fix for one finding; later edits are kept
-    Undo(undo::UndoArguments),
+    Undo(Deferred<undo::UndoArguments>),
     /// Move runs to the trash, where they are kept for a week
-    Discard(discard::DiscardArguments),
+    Discard(Deferred<discard::DiscardArguments>),
     /// Move stories on the project's board
     #[command(subcommand)]
     Board(board::BoardCommand),
     /// Check that documents, board, stories and settings are consistent, and whether a workflow can run
-    Validate(validate::ValidateArguments),
+    Validate(Deferred<validate::ValidateArguments>),
     /// Develop stories: create, develop, check, review, commit
-    Sprint(Box<sprint::SprintArguments>),
+    Sprint(Deferred<Box<sprint::SprintArguments>>),
     /// Check a story against files and git, as a run does after each step
-    Verify(verify::VerifyArguments),
+    Verify(Deferred<verify::VerifyArguments>),
     /// Show a story file, tick its tasks, or add files and review follow-ups to it
-    Story(story::StoryArguments),
+    Story(Deferred<story::StoryArguments>),
     /// Show the log of a run or a loop, from its journal
-    Log(log::LogArguments),
+    Log(Deferred<log::LogArguments>),
     /// Allow the commands that came with this project to run
-    Trust(trust::TrustArguments),
+    Trust(Deferred<trust::TrustArguments>),
     /// Check clients, agents, settings and git, and show how to fix what is missing; costs nothing
-    Doctor(doctor::DoctorArguments),
+    Doctor(Deferred<doctor::DoctorArguments>),
     /// Work on a task again and again until it is done and the checks pass
     #[command(subcommand, name = "loop")]
     Loop(loops::LoopCommand),
@@ -97,28 +99,28 @@ pub(crate) enum CliCommand {
     #[command(subcommand)]
     Inspect(inspect::InspectCommand),
     /// Answer a client's hook, such as whether a session may stop; always exits with 0
-    Hook(hook::HookArguments),
+    Hook(Deferred<hook::HookArguments>),
     /// Free disk space: workspaces of finished runs, leftovers, unreferenced texts
-    Gc(gc::GcArguments),
+    Gc(Deferred<gc::GcArguments>),
     /// Show what is left of a damaged journal, export it, or rebuild the journal
-    Recover(recover::RecoverArguments),
+    Recover(Deferred<recover::RecoverArguments>),
     /// Print JSON Schemas of everything Tribunal reads and writes
-    Schema(schema::SchemaArguments),
+    Schema(Deferred<schema::SchemaArguments>),
     /// Print shell completions
-    Completions(completions::CompletionsArguments),
+    Completions(Deferred<completions::CompletionsArguments>),
     /// Print the manual page, or write all pages to a directory
-    Man(man::ManArguments),
+    Man(Deferred<man::ManArguments>),
     /// Play a script as an agent would
     #[command(name = tribunal_agents::replay::PLAY_COMMAND, hide = true)]
-    PlayScript(play_script::PlayScriptArguments),
+    PlayScript(Deferred<play_script::PlayScriptArguments>),
 }
 
 pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Result<u8, UserError> {
     authority::require_authority(&command)?;
     match command {
         CliCommand::Init(arguments) => init::run(&arguments, context),
-        CliCommand::Demo(arguments) => demo::run(arguments, context),
-        CliCommand::Review(arguments) => review::run(arguments, context),
+        CliCommand::Demo(arguments) => demo::run(arguments.0, context),
+        CliCommand::Review(arguments) => review::run(arguments.0, context),
         CliCommand::Resume(arguments) => resume::run(&arguments, context),
         CliCommand::Stop(arguments) => stop::run(&arguments, context),
         CliCommand::Say(arguments) => say::run(&arguments, context),
@@ -126,7 +128,7 @@ pub(crate) fn run_command(command: CliCommand, context: &CommandContext) -> Resu
         CliCommand::Status(arguments) => status::run(&arguments, context),
         CliCommand::Findings(arguments) => findings::run(&arguments, context),
         CliCommand::Report(arguments) => report::run(&arguments, context),
-        CliCommand::Decisions(arguments) => decisions::run(arguments, context),
+        CliCommand::Decisions(arguments) => decisions::run(arguments.0, context),
         CliCommand::Diff(arguments) => diff::run(&arguments, context),
         CliCommand::Discard(arguments) => discard::run(&arguments, context),
         CliCommand::Undo(arguments) => undo::run(&arguments, context),
