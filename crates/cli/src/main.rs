@@ -18,7 +18,7 @@ mod trust;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{FromArgMatches, Parser, ValueEnum};
 use tribunal_report::escape_json;
 
 use crate::{
@@ -97,10 +97,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. The sections below the options are made only for those who ask for help.
 fn parse_arguments(typed_arguments: &[OsString]) -> Result<CliArguments, clap::Error> {
-    let wants_help = typed_arguments.iter().any(|argument| argument == "--help" || argument == "help");
-    let mut cli_command = if wants_help { help_texts::build_cli_command() } else { CliArguments::command() };
+    let mut cli_command = help_texts::build_typed_command(typed_arguments);
     let mut matches = cli_command.try_get_matches_from_mut(typed_arguments)?;
     CliArguments::from_arg_matches_mut(&mut matches).map_err(|parse_error| parse_error.format(&mut cli_command))
 }

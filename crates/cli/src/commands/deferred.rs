@@ -29,10 +29,20 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(T::augment_args)
+        command.defer(augment_later::<T>)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         command.defer(T::augment_args_for_update)
+    }
+}
+
+/// Adds the options. What is said about the command stays: that of `T` is for readers of the code.
+fn augment_later<T: Args>(command: Command) -> Command {
+    let about = command.get_about().cloned();
+    let command = T::augment_args(command).long_about(None);
+    match about {
+        Some(about) => command.about(about),
+        None => command.about(None),
     }
 }

@@ -4,7 +4,7 @@
 
 mod table;
 
-use std::fmt::Write;
+use std::{ffi::OsString, fmt::Write};
 
 use clap::{Command, CommandFactory};
 
@@ -126,20 +126,26 @@ impl CommandHelp {
 
 /// Builds the command line's grammar with examples and exit codes in the help of every command.
 pub(crate) fn build_cli_command() -> Command {
-    add_sections(crate::CliArguments::command(), "tribunal")
+    add_sections(crate::CliArguments::command(), "tribunal", &|_| true)
 }
 
-/// Adds the sections to a command and all its subcommands.
-fn add_sections(command: Command, full_name: &str) -> Command {
+/// Builds the grammar for a command line: only the commands whose names were typed have examples and exit codes.
+pub(crate) fn build_typed_command(typed_arguments: &[OsString]) -> Command {
+    let is_typed = |name: &str| typed_arguments.iter().any(|argument| argument == name);
+    add_sections(crate::CliArguments::command(), "tribunal", &is_typed)
+}
+
+/// Adds the sections to a command and to those subcommands that want them.
+fn add_sections(command: Command, full_name: &str, wants_sections: &dyn Fn(&str) -> bool) -> Command {
     let sections = CommandHelp::find_by_name(full_name).map(|command_help| command_help.render_sections(&command));
     // Hidden commands have no row: they are not for users.
     let command = match sections {
         Some(sections) => command.after_long_help(sections),
         None => command,
     };
-    command.mut_subcommands(|subcommand| {
-        let subcommand_name = format!("{full_name} {}", subcommand.get_name());
-        add_sections(subcommand, &subcommand_name)
+    let subcommand_names: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    subcommand_names.iter().filter(|name| wants_sections(name)).fold(command, |command, name| {
+        command.mut_subcommand(name, |it| add_sections(it, &format!("{full_name} {name}"), wants_sections))
     })
 }
 
