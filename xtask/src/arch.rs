@@ -50,13 +50,13 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "bmad",
         package: "tribunal-bmad",
-        allowed_crates: &["core"],
-        reason: "bmad turns text into core's types and back, nothing else",
+        allowed_crates: &["core", "json"],
+        reason: "bmad turns text into core's types and JSON, nothing else",
     },
     CrateRule {
         directory: "agents",
         package: "tribunal-agents",
-        allowed_crates: &["core"],
+        allowed_crates: &["core", "json"],
         reason: "agents translates for core, starts nothing and keeps nothing",
     },
     CrateRule {
@@ -74,13 +74,13 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "report",
         package: "tribunal-report",
-        allowed_crates: &["core"],
-        reason: "report sees journal events and core, nothing else",
+        allowed_crates: &["core", "json"],
+        reason: "report sees journal events, core and JSON, nothing else",
     },
     CrateRule {
         directory: "runner",
         package: "tribunal-runner",
-        allowed_crates: &["core", "guard", "bmad", "agents", "supervise", "store"],
+        allowed_crates: &["core", "json", "guard", "bmad", "agents", "supervise", "store"],
         reason: "runner acts, and does not show",
     },
     CrateRule {
@@ -92,7 +92,7 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "cli",
         package: "tribunal",
-        allowed_crates: &["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
+        allowed_crates: &["core", "json", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
         reason: "the binary wires the crates that ship",
     },
 ];

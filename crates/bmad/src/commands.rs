@@ -4,8 +4,7 @@
 //! come and go. Only Claude Code gets a slash command, since it is known to run one without a terminal; every other client
 //! gets a prompt. Codex keeps its prompts in the user's home directory, where nothing is searched.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     csv,

@@ -6,8 +6,6 @@
 
 mod file_names;
 
-use serde::Serialize;
-
 use crate::{
     config::ProjectFolders,
     markdown::MarkdownPage,
@@ -17,6 +15,7 @@ use crate::{
     yaml,
 };
 use file_names::{epic_number, file_name, find_date, is_exact_name, is_markdown, is_named_after, kind_from_name};
+use tribunal_json::Serialize;
 
 /// The kinds of documents that BMAD's workflows write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -6,7 +6,6 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use serde::{Serialize, Serializer};
 use tribunal_json::schemars;
 
 /// The id of an epic as it is written. `01` and `1` are the same epic, and so are `3-5` and `3.5`.
@@ -127,11 +126,7 @@ impl fmt::Display for EpicId {
     }
 }
 
-impl Serialize for EpicId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+tribunal_json::write_as_text!(EpicId);
 
 #[cfg(test)]
 mod tests {

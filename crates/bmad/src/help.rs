@@ -5,8 +5,7 @@
 //! `workflow_paths`.
 
 use std::collections::BTreeMap;
-
-use serde::Serialize;
+use tribunal_json::Serialize;
 
 use crate::{commands::BmadStep, csv, problem::FileProblem};
 

@@ -10,7 +10,6 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use serde::{Serialize, Serializer};
 use tribunal_json::schemars;
 
 use crate::epic_id::EpicId;
@@ -350,23 +349,7 @@ impl fmt::Display for StoryNumber {
     }
 }
 
-impl Serialize for BoardKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl Serialize for StoryKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl Serialize for StoryNumber {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+tribunal_json::write_as_text!(BoardKey, StoryKey, StoryNumber);
 
 #[cfg(test)]
 mod tests {

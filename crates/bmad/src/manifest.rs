@@ -2,8 +2,7 @@
 //!
 //! Early eras list modules by name, later ones with their versions. What the version means is decided by `layout`.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     problem::{FileProblem, rules},

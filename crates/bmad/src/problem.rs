@@ -4,9 +4,7 @@
 //! by the caller; here it only has a weight.
 
 use std::fmt;
-use tribunal_json::schemars;
-
-use serde::Serialize;
+use tribunal_json::{Serialize, schemars};
 
 /// How much a problem matters, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]

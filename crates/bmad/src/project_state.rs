@@ -2,8 +2,7 @@
 //!
 //! Documents are found by `documents`; whether they are any good is not checked here.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     board,

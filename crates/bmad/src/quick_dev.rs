@@ -3,8 +3,7 @@
 //!
 //! Signals are shown with their reasons and decide nothing: the user decides, or the workflow that asked.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::tier::{self, contains_phrase, tokenize};
 

@@ -7,9 +7,9 @@
 mod name_lookup;
 
 use std::collections::BTreeSet;
+use tribunal_json::Serialize;
 
 pub use name_lookup::AgentNameError;
-use serde::Serialize;
 
 use tribunal_core::{
     review::seat_plan::Persona,

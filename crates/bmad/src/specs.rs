@@ -3,8 +3,7 @@
 //!
 //! The status of a story is in its own spec file, never in `stories.yaml`.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     markdown::{MarkdownPage, normalize_title},

@@ -3,8 +3,7 @@
 //! The keywords come from the project's own `project-levels.yaml` where an early alpha has one, otherwise from a built-in
 //! list. Keywords match whole words: an ecosystem is not a system.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     problem::FileProblem,

@@ -4,13 +4,12 @@
 //!
 //! What follows from a verdict is not decided here.
 
-use serde::Serialize;
-
 use crate::{
     markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, normalize_title},
     problem::{FileProblem, rules},
     yaml::{self, YamlNode},
 };
+use tribunal_json::Serialize;
 
 /// Whether a plan can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,12 +3,11 @@
 //!
 //! A workflow is identified by its file: the commands that these files name need not exist.
 
-use serde::Serialize;
-
 use crate::{
     problem::FileProblem,
     yaml::{self, YamlNode},
 };
+use tribunal_json::Serialize;
 
 /// The directory of the path files, below BMAD's own directory.
 pub const PATHS_DIR: &str = "bmm/workflows/workflow-status/paths";

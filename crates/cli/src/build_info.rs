@@ -1,9 +1,8 @@
 //! Facts about this binary: its version, its source and its formats.
 
 use std::{fmt::Write, sync::LazyLock};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_core::engine::event::EVENT_VERSION;
 
 /// The version as journals and `-V` show it.

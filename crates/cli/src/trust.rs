@@ -17,8 +17,8 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::engine::{ids::Hash, settings::Settings};
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;

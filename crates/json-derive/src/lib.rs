@@ -17,7 +17,7 @@ pub fn derive_serialize(input: TokenStream) -> TokenStream {
     writing::implement_writing(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Makes nothing. It stands for the derive of schemars where nobody asks for schemas, and allows its attributes.
+/// Makes nothing. It stands for the derive of schemars in programs that print no derived schema, and allows its attributes.
 #[proc_macro_derive(JsonSchema, attributes(schemars, serde))]
 pub fn derive_no_schema(_input: TokenStream) -> TokenStream {
     TokenStream::new()

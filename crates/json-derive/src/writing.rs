@@ -23,7 +23,11 @@ pub(crate) fn implement_writing(input: &DeriveInput) -> syn::Result<TokenStream>
         (None, Data::Union(_)) => return Err(syn::Error::new_spanned(input, "a union has no form in JSON")),
     };
     let name = &input.ident;
-    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(::tribunal_json::ToJson));
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics ::tribunal_json::ToJson for #name #type_generics #where_clause {

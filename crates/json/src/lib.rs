@@ -45,15 +45,39 @@ pub mod schemars {
     pub use tribunal_json_derive::JsonSchema;
 }
 
-/// Implements the traits of serde for a type whose [`ToJson`] and [`FromJson`] are written by hand.
+/// Implements `Serialize` for a type whose [`ToJson`] is written by hand.
 #[macro_export]
-macro_rules! serde_by_json {
+macro_rules! serialize_by_json {
     ($type:ty) => {
         impl $crate::Serialize for $type {
             fn serialize<S: $crate::private::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 $crate::write_json(self, serializer)
             }
         }
+    };
+}
+
+/// Implements [`ToJson`] and `Serialize` for types that are written as the text that they display.
+#[macro_export]
+macro_rules! write_as_text {
+    ($($type:ty),+) => {
+        $(
+            impl $crate::ToJson for $type {
+                fn to_node(&self) -> $crate::Node<'_> {
+                    $crate::Node::from_display(self)
+                }
+            }
+
+            $crate::serialize_by_json!($type);
+        )+
+    };
+}
+
+/// Implements the traits of serde for a type whose [`ToJson`] and [`FromJson`] are written by hand.
+#[macro_export]
+macro_rules! serde_by_json {
+    ($type:ty) => {
+        $crate::serialize_by_json!($type);
 
         impl<'de> $crate::Deserialize<'de> for $type {
             fn deserialize<D: $crate::private::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,6 +1,11 @@
 //! A value on its way to JSON: a tree whose objects keep the order of their fields, and whose texts are borrowed.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{
+    borrow::Cow,
+    string::{String, ToString as _},
+    vec::Vec,
+};
+use core::fmt;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
@@ -59,6 +64,10 @@ impl<'a> Fields<'a> {
 }
 
 impl Node<'_> {
+    pub fn from_display(value: &dyn fmt::Display) -> Node<'static> {
+        Node::Text(Cow::Owned(value.to_string()))
+    }
+
     /// Copies the texts that are borrowed.
     pub fn into_owned(self) -> Node<'static> {
         match self {

@@ -8,6 +8,8 @@ use alloc::{
     vec::Vec,
 };
 
+use core::ops::Range;
+
 use serde::ser::{Serialize as _, Serializer};
 use serde_json::Value;
 
@@ -183,5 +185,14 @@ impl<A: ToJson, B: ToJson> ToJson for (A, B) {
 impl<A: ToJson, B: ToJson, C: ToJson> ToJson for (A, B, C) {
     fn to_node(&self) -> Node<'_> {
         Node::List([self.0.to_node(), self.1.to_node(), self.2.to_node()].into())
+    }
+}
+
+impl<T: ToJson> ToJson for Range<T> {
+    fn to_node(&self) -> Node<'_> {
+        let mut fields = Fields::default();
+        fields.add_node("start", self.start.to_node());
+        fields.add_node("end", self.end.to_node());
+        Node::Object(fields)
     }
 }

@@ -33,8 +33,8 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_agents::clients;
 use tribunal_core::engine::ids::Hash;
 

@@ -1,7 +1,7 @@
 //! Recognizes the form of what a client printed and finds the agent's words in it.
 
-use serde::{Serialize, Serializer};
 use serde_json::Value;
+use tribunal_json::{Node, ToJson};
 
 use super::agent_response::AgentResponse;
 use crate::{
@@ -20,11 +20,13 @@ pub enum OutputShape {
     ClientLines(&'static OutputFormat),
 }
 
-impl Serialize for OutputShape {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+impl ToJson for OutputShape {
+    fn to_node(&self) -> Node<'_> {
+        self.name().to_node()
     }
 }
+
+tribunal_json::serialize_by_json!(OutputShape);
 
 impl OutputShape {
     /// The shape of a client's output by the client's name. `None` where it has to be detected: for an unknown client,

@@ -8,8 +8,8 @@ mod player;
 mod script;
 
 use std::collections::BTreeMap;
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::engine::limits::AgentUsage;
 
 pub use player::{ScriptExit, ScriptOutputForm, ScriptPlayer, play_script};

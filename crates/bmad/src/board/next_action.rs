@@ -1,8 +1,7 @@
 //! What would run next, and why: work that has begun comes before new work, in the order of the board. Nothing is run
 //! here, and which command runs it in which era is decided by `commands`.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::{Board, BoardEntryState};
 use crate::{

@@ -16,8 +16,7 @@ mod stories;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     board::Board,

@@ -6,8 +6,7 @@
 mod edit;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use serde::Serialize;
+use tribunal_json::Serialize;
 
 pub use edit::{ClosedLedger, LedgerClosing, NewDeferredItem, add_items, close_items, ids_of_others};
 

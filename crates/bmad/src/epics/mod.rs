@@ -8,8 +8,8 @@ mod headings;
 mod requirements;
 
 use std::{collections::BTreeMap, ops::Range};
+use tribunal_json::Serialize;
 
-use serde::Serialize;
 use tribunal_core::text::truncate_chars;
 
 pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};

@@ -2,12 +2,11 @@
 //!
 //! The same readers serve a PRD, whose requirements are headings in late eras.
 
-use serde::Serialize;
-
 use crate::{
     epic_id::EpicId,
     markdown::{MarkdownLine, MarkdownPage, normalize_title},
 };
+use tribunal_json::Serialize;
 
 /// One requirement and where it is defined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

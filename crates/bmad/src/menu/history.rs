@@ -1,9 +1,8 @@
 //! Confirmed mistakes: a false menu costs the next similar one a few points, until enough later detections were right. This
 //! is plain data; the caller stores it.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Menu, MenuShape};
+use tribunal_json::{Deserialize, Serialize};
 
 /// The points that one mistake costs.
 const MISTAKE_COST: u32 = 5;

@@ -1,7 +1,7 @@
 //! The meaning of an option, by its label. The key decides only if there is no label and the keys are those that BMAD always
 //! uses the same way.
 
-use serde::{Serialize, Serializer};
+use tribunal_json::{Node, ToJson};
 
 /// What an option does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,11 +119,13 @@ impl ChoiceMeaning {
     }
 }
 
-impl Serialize for ChoiceMeaning {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match self {
-            ChoiceMeaning::Other(_) => "other",
-            known_meaning => known_meaning.as_str(),
-        })
+impl ToJson for ChoiceMeaning {
+    fn to_node(&self) -> Node<'_> {
+        match self {
+            ChoiceMeaning::Other(_) => "other".to_node(),
+            known_meaning => known_meaning.as_str().to_node(),
+        }
     }
 }
+
+tribunal_json::serialize_by_json!(ChoiceMeaning);

@@ -22,10 +22,9 @@ mod question;
 mod tests;
 
 use std::ops::Range;
+use tribunal_json::{Deserialize, Serialize};
 
 use std::borrow::Cow;
-
-use serde::Serialize;
 
 use crate::markdown::{MarkdownLineKind, MarkdownPage};
 use group::MenuCandidate;
@@ -96,7 +95,7 @@ pub struct MenuChoice {
 }
 
 /// How a menu is written and, where the form shows it, what it is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MenuShape {
     /// One option on each line.

@@ -2,8 +2,7 @@
 //! that ends with a question mark.
 
 use std::collections::HashSet;
-
-use serde::Serialize;
+use tribunal_json::Serialize;
 
 use super::{
     END_LINES, MenuChoice, MenuDetection, MenuRefusal, MenuShape,

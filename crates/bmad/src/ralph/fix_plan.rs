@@ -1,7 +1,6 @@
 //! The fix plan of bmalph: a Markdown file whose boxes are the tasks. Boxes in code blocks and comments are examples.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::fix_plan_marks::split_mark;
 use crate::{markdown::MarkdownPage, problem::FileProblem, story::parse_checkbox};

@@ -1,9 +1,8 @@
 //! The settings of ralph-orchestrator, `ralph.yml`. Its first version has flat keys; since its second the same settings are
 //! under `event_loop` and `cli`. Both are read, and every other key is named.
 
-use serde::Serialize;
 use tribunal_core::engine::limits::Cost;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     problem::FileProblem,

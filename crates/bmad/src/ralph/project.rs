@@ -1,7 +1,6 @@
 //! Which files make a project of bmalph or ralph-orchestrator. What is in them is read by the neighbouring modules.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::orchestrator_config::{self, OrchestratorConfig};
 use crate::{

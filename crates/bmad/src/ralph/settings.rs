@@ -3,9 +3,8 @@
 //! What a value means for a run is decided by the caller; here a value is only read, and a wrong or unknown one is named.
 
 use std::collections::BTreeMap;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_core::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
 
 use super::shell_assignments::{self, ShellValue};

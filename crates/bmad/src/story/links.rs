@@ -3,9 +3,7 @@
 //! heading `Operator Actions`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tribunal_json::schemars;
-
-use serde::Serialize;
+use tribunal_json::{Serialize, schemars};
 
 use super::{scalar_texts, tasks};
 use crate::{

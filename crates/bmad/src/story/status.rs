@@ -3,9 +3,7 @@
 //! something else.
 
 use std::ops::Range;
-use tribunal_json::schemars;
-
-use serde::Serialize;
+use tribunal_json::{Serialize, schemars};
 
 use super::tasks;
 use crate::{

@@ -1,8 +1,7 @@
 //! The tasks of a story: list items with a box, `- [ ] …`, nested by their indentation. An item without a box is not a task,
 //! and neither are boxes in code, in a comment, or in what a review left to do.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::{agent_record, criteria};
 use crate::markdown::{MarkdownLine, MarkdownPage, normalize_title};

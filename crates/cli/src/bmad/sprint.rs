@@ -3,9 +3,8 @@
 //! Everything is read from files and the journal; nothing is run and nothing is written here.
 
 use std::{collections::BTreeMap, fmt::Write};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_bmad::{
     board::{ActionItem, Board, BoardEntry, BoardEntryState, next_action},
     documents::{self, DocumentKind},

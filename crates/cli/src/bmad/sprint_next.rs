@@ -1,6 +1,5 @@
 //! The next step of a sprint with its reason: a command for an agent or, if a run has the story already, one for that run.
 
-use serde::Serialize;
 use tribunal_bmad::{
     board::{
         Board,
@@ -9,7 +8,7 @@ use tribunal_bmad::{
     commands::{self, BmadStep, StepCommand},
     keys::BoardKey,
 };
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::{
     BmadProject,

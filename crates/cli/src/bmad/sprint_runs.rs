@@ -1,9 +1,8 @@
 //! What earlier runs mean for the stories of a sprint: which run has a story already, and which work is on another branch.
 
 use std::collections::BTreeMap;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_core::engine::{
     ids::{DecisionId, RunId},
     view::{RunPhase, RunView},

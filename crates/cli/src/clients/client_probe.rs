@@ -11,9 +11,9 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use serde::{Serialize, Serializer};
 use tribunal_agents::clients::{AgentClient, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables};
 use tribunal_core::text::truncate_chars;
+use tribunal_json::{Node, ToJson};
 use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand, run_process};
 
 use crate::clients::{
@@ -56,11 +56,13 @@ impl fmt::Display for ClientState {
     }
 }
 
-impl Serialize for ClientState {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.state_name())
+impl ToJson for ClientState {
+    fn to_node(&self) -> Node<'_> {
+        self.state_name().to_node()
     }
 }
+
+tribunal_json::serialize_by_json!(ClientState);
 
 impl ClientState {
     /// Returns whether it makes sense to give the client work.

@@ -1,8 +1,8 @@
 //! `tribunal breaker [reset]`: shows the circuit breaker of this project's loops, and closes it.
 
 use std::io::{Write, stdout};
+use tribunal_json::Serialize;
 
-use serde::Serialize;
 use tribunal_core::{
     engine::{
         ids::RunId,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// The arguments of one command. Making all options of all commands took half of the time that `tribunal --version` needs;
-/// these are made only if their command was typed, or if somebody asks for its help.
+/// these are made only if the command or its help was asked for.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(pub T);
 

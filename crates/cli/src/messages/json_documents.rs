@@ -3,9 +3,8 @@
 //! Doc comments of these types are descriptions in those schemas.
 
 use std::io::{self, Write};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_core::{
     decisions::decision::Decision,
     development::checks::CheckSpec,

@@ -1,6 +1,5 @@
 //! The JSON form of a run in a list.
 
-use serde::Serialize;
 use tribunal_core::{
     engine::{
         event::{ParentRun, RunSummary},
@@ -10,7 +9,7 @@ use tribunal_core::{
     },
     review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
 };
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::{
     ActiveWork,
     tables::{RunDetails, RunStanding},

@@ -12,7 +12,6 @@ mod text;
 mod usage;
 mod verdict;
 
-use serde::Serialize;
 use tribunal_core::{
     decisions::decision::DecisionChoice,
     development::{changes::ChangeSize, concerns::LandingConcern},
@@ -24,7 +23,7 @@ use tribunal_core::{
     review::counts::FindingCounts,
     sprint::selection::{LeftOut, LeftOutReason},
 };
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::{
     kind_table, next_steps, phrases,

@@ -1,8 +1,7 @@
 //! What a run used, together with its child runs.
 
-use serde::Serialize;
 use tribunal_core::engine::{limits::Cost, view::RunView};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use super::ReportSources;
 use crate::{

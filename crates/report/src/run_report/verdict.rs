@@ -1,7 +1,6 @@
 //! What became of a story, in one word.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 /// What became of a story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]

@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
     sync::PoisonError,
 };
+use tribunal_json::Deserialize;
 
-use serde::Deserialize;
 use tribunal_core::{
     decisions::{
         decision::{ChoiceKey, Decision, DecisionAnswer},

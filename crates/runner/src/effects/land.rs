@@ -14,8 +14,8 @@ use std::{
     path::PathBuf,
     sync::{Arc, PoisonError},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
     engine::{

@@ -17,8 +17,8 @@ use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::engine::ids::{Hash, Key, RunId};
 
 use crate::{
@@ -92,33 +92,11 @@ impl CheckpointFile {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(from = "Recorded")]
 struct CheckpointRecord {
     files: Vec<CheckpointFile>,
     /// The landings that an undo covers; empty in the record of a landing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     landings: Vec<(u32, Key)>,
-}
-
-/// A landing of one file was once recorded without a list.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Recorded {
-    Several {
-        files: Vec<CheckpointFile>,
-        #[serde(default)]
-        landings: Vec<(u32, Key)>,
-    },
-    One(CheckpointFile),
-}
-
-impl From<Recorded> for CheckpointRecord {
-    fn from(recorded: Recorded) -> CheckpointRecord {
-        match recorded {
-            Recorded::Several { files, landings } => CheckpointRecord { files, landings },
-            Recorded::One(file) => CheckpointRecord { files: vec![file], landings: Vec::new() },
-        }
-    }
 }
 
 /// The checkpoints of one run.
@@ -526,17 +504,6 @@ mod tests {
                 format!("it contains {relative_path}, which a run must not change")
             );
         }
-    }
-
-    #[test]
-    fn a_record_of_one_file_without_a_list_still_reads() {
-        let (_root, checkpoints, checkpoint_key) = new_checkpoints();
-        let (before, after) = (checkpoints.store_bytes(b"1\n").unwrap(), checkpoints.store_bytes(b"2\n").unwrap());
-        let record = format!(r#"{{"path":"plan.md","before":"{before}","after":"{after}"}}"#);
-        fs::write(checkpoints.record_path(&checkpoint_key, 1), record).unwrap();
-        assert_eq!(checkpoints.landing_changes(&checkpoint_key).unwrap(), [plan_change("1\n", "2\n")]);
-        // The next attempt gets the next number.
-        assert_eq!(checkpoints.record_landing(&checkpoint_key, &[plan_change("2\n", "3\n")]).unwrap(), 2);
     }
 
     #[test]

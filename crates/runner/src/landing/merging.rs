@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn changes_without_an_unchanged_line_between_them_are_one_place() {
-        // A line added next to a line that the other side changed: nobody knows which comes first.
+        // A line added next to a line that the other side changed: their order is unknown.
         assert_eq!(merge_texts(BASE, "1\n2\nours\n3\n4\n5\n6\n", "1\n2\nthree\n4\n5\n6\n"), Err(3));
         assert_eq!(
             merge_texts(BASE, "1\n2\nours\n3\n4\n5\n6\n", "1\n2\n3\nfour\n5\n6\n"),

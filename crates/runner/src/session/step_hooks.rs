@@ -13,8 +13,8 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHookMoment, WorkflowHooks};
 use tribunal_core::engine::ids::Hash;
 use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand};

@@ -10,8 +10,8 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::engine::ids::Hash;
 
 use crate::project::atomic_files::write_atomically;

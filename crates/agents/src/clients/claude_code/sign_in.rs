@@ -1,8 +1,7 @@
 //! Reads what `claude auth status` prints: a JSON object.
 
-use serde::Deserialize;
-
 use crate::clients::client_status::{SignInOutput, SignInStatus};
+use tribunal_json::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,7 +1,6 @@
 //! What `tribunal doctor` found, as programs read it. Users see the same, rendered by [`super::render`].
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::clients::client_probe::ClientState;
 

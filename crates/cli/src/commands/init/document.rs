@@ -1,7 +1,6 @@
 //! What `tribunal init` answers with `--json`.
 
-use serde::Serialize;
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
 use crate::messages::json_documents::ChangedFile;
 

@@ -1,9 +1,8 @@
 //! `tribunal inspect epics [FILE…]`: shows the epics and stories of a plan as they are read.
 
 use std::{io::Write, path::PathBuf};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_bmad::{
     documents::{self, DocumentKind, ProjectDocument},
     epic_id::EpicId,

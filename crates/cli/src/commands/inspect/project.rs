@@ -4,9 +4,8 @@
 //! It works without BMAD, too: then there is little to show. Nothing is changed and nothing is started.
 
 use std::{collections::BTreeMap, io::Write};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_agents::clients::CLIENTS;
 use tribunal_bmad::{
     commands::{self, BmadStep, StepCommand},

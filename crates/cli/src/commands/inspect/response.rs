@@ -5,9 +5,8 @@ use std::{
     io::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_agents::{
     analysis::{AnalysisContext, OutputShape, ResponseAnalysis, analyse_response},
     answer::{AnswerKind, ParsedAnswer, parse_answer},

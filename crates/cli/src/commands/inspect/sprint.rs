@@ -4,9 +4,8 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_bmad::{
     board::{self, ActionItem, Board, BoardEntryState},
     keys::BoardKey,

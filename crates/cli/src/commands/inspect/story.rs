@@ -2,9 +2,8 @@
 //! it.
 
 use std::{io::Write, path::Path};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_bmad::{
     problem::ProblemWeight,
     story::{self, FollowUp, StatusPlace, Story, StoryStatusLine, StoryTask},

@@ -3,9 +3,8 @@
 //! moves ticked stories on the board.
 
 use std::io::{Write, stdout};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_bmad::{
     board::edit::BoardMove,
     ralph::{

@@ -1,9 +1,8 @@
 //! `--dry-run`: prints what would be done for each story.
 
 use std::io::{Write, stdout};
-use tribunal_json::schemars;
+use tribunal_json::{Serialize, schemars};
 
-use serde::Serialize;
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
     engine::{ids::AgentName, limits::RunLimits, plan::RunPlan, settings::Settings},

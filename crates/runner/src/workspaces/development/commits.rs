@@ -1,8 +1,8 @@
 //! Commits the content of a workspace, and stores the commits in the user's repository under a ref of Tribunal's own.
 
 use std::{collections::BTreeSet, fs, io, process::Command};
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
 
 use super::{

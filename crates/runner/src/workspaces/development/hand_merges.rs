@@ -5,8 +5,8 @@
 //! solution. It also remembers into which commit the work was merged, because the work is measured from there if it has to be repaired.
 
 use std::{collections::BTreeSet, fs, io};
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::{development::commits::FoundSolution, engine::ids::CommitId};
 
 use super::{

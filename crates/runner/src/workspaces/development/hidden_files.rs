@@ -10,8 +10,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::engine::ids::CommitId;
 
 use super::{

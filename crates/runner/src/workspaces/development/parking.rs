@@ -7,8 +7,8 @@
 //! stash of the user.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::{
         parking::{ParkMode, ParkOutcome, name_files},

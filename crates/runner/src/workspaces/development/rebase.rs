@@ -4,8 +4,8 @@
 //! process ends meanwhile, the next one finishes that.
 
 use std::{collections::BTreeSet, fs, io};
+use tribunal_json::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::{
         commits::{RebaseConflict, RebaseOutcome},
