@@ -14,7 +14,7 @@ pub(crate) struct RawEntry {
     pub(crate) wall_ms: i64,
     /// The stored text; `None` if it is a blob that does not exist.
     pub(crate) body: Option<Vec<u8>>,
-    /// `None` if an earlier format has no chain.
+    /// `None` in a format that this build does not know: it may chain entries in another way.
     pub(crate) chain: Option<String>,
     /// Whether long texts of the entry are blobs of their own.
     pub(crate) has_texts: bool,
@@ -69,7 +69,7 @@ impl ChainReader {
                 let last_chain = last_chain.as_deref().unwrap_or(self.run_id.as_str());
                 chain_entry(last_chain, &raw_entry.id, &raw_entry.kind, body).as_str() == chain
             }
-            // Entries of earlier formats have no chain; they come before all others.
+            // Entries of a format that this build does not know count as unchained; no chained entry comes before them.
             (None, last_chain) => last_chain.is_none(),
         };
         if !is_intact {

@@ -16,7 +16,7 @@ use crate::{
     error::StoreError,
     heads::read_head,
     long_texts::put_texts_back,
-    schema::{CHAINS_FORMAT, JOURNAL_FORMAT},
+    schema::JOURNAL_FORMAT,
     store::Store,
 };
 
@@ -120,11 +120,7 @@ impl Store {
     /// The beginning of a query for whole entries.
     pub(crate) fn select_raw(&self) -> &'static str {
         match self.format {
-            ..CHAINS_FORMAT => {
-                "SELECT e.run, e.seq, e.id, e.kind, e.wall_ms, coalesce(cast(e.body AS BLOB), b.body), NULL, 0
-                 FROM events e LEFT JOIN blobs b ON b.hash = e.blob"
-            }
-            CHAINS_FORMAT..=JOURNAL_FORMAT => {
+            ..=JOURNAL_FORMAT => {
                 "SELECT e.run, e.seq, e.id, e.kind, e.wall_ms, coalesce(cast(e.body AS BLOB), b.body), e.chain, e.has_texts
                  FROM events e LEFT JOIN blobs b ON b.hash = e.blob"
             }
@@ -138,7 +134,7 @@ impl Store {
 
     /// Whether this build knows how the entries are chained.
     fn has_chains(&self) -> bool {
-        (CHAINS_FORMAT..=JOURNAL_FORMAT).contains(&self.format)
+        self.format <= JOURNAL_FORMAT
     }
 
     /// Decodes a stored entry.

@@ -5,7 +5,6 @@ use tribunal_core::{decisions::user_request::UserRequest, engine::ids::RunId};
 
 use crate::{
     error::StoreError,
-    schema::SENDERS_FORMAT,
     store::Store,
     writer::{EntryBatch, NewRequest},
 };
@@ -43,9 +42,9 @@ impl Store {
 
     fn select_requests(&self, condition: &str, parameters: &[&str]) -> Result<Vec<(RunId, StoredRequest)>, StoreError> {
         // Taken requests stay in the table as a record; only the others are pending.
-        let sender_column = if self.format < SENDERS_FORMAT { "''" } else { "coalesce(sender, '')" };
-        let select_sql =
-            format!("SELECT run, id, body, {sender_column} FROM inbox WHERE {condition} AND taken = 0 ORDER BY id");
+        let select_sql = format!(
+            "SELECT run, id, body, coalesce(sender, '') FROM inbox WHERE {condition} AND taken = 0 ORDER BY id"
+        );
         let mut statement = self.reader.prepare_cached(&select_sql).map_err(|cause| self.database_error(cause))?;
         let rows: Vec<(String, i64, String, String)> = statement
             .query_map(params_from_iter(parameters), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))

@@ -10,59 +10,43 @@ use crate::error::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x5452_4942;
 
 /// One script for each format version.
-const MIGRATIONS: [&str; 5] = [
-    "
+const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE events (
-        run     TEXT    NOT NULL,
-        seq     INTEGER NOT NULL,
-        id      TEXT    NOT NULL,   -- idempotency id within the run
-        kind    TEXT    NOT NULL,
-        wall_ms INTEGER NOT NULL,
-        body    TEXT,               -- the entry as JSON, or
-        blob    TEXT,               -- the hash of the blob that holds it
+        run       TEXT    NOT NULL,
+        seq       INTEGER NOT NULL,
+        id        TEXT    NOT NULL,           -- idempotency id within the run
+        kind      TEXT    NOT NULL,
+        wall_ms   INTEGER NOT NULL,
+        body      TEXT,                       -- the entry as JSON, or
+        blob      TEXT,                       -- the hash of the blob that holds it
+        chain     TEXT    NOT NULL,           -- a hash of the entry and of the chain before it
+        has_texts INTEGER NOT NULL,           -- 1: long texts in it are blobs
         PRIMARY KEY (run, seq),
         UNIQUE (run, id)
     ) WITHOUT ROWID;
+    CREATE INDEX run_starts ON events (wall_ms, run) WHERE seq = 1;
     CREATE TABLE blobs (
         hash TEXT PRIMARY KEY,
         body BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE inbox (
-        id   INTEGER PRIMARY KEY,
-        run  TEXT    NOT NULL,
-        body TEXT    NOT NULL,      -- a request as JSON
-        taken INTEGER NOT NULL DEFAULT 0
+        id      INTEGER PRIMARY KEY,
+        run     TEXT    NOT NULL,
+        body    TEXT    NOT NULL,             -- a request as JSON
+        taken   INTEGER NOT NULL DEFAULT 0,
+        sender  TEXT,                         -- the process that sent the request
+        receipt INTEGER                       -- 1: the run knows the sender; 0: it refused the request
     );
     CREATE INDEX inbox_of_run ON inbox (run, taken);
-",
-    "
     CREATE TABLE records (
         kind    TEXT    NOT NULL,
         key     TEXT    NOT NULL,
-        body    TEXT    NOT NULL,   -- the record as JSON
-        run     TEXT    NOT NULL,   -- the run that wrote it, which may be removed by now
+        body    TEXT    NOT NULL,             -- the record as JSON
+        run     TEXT    NOT NULL,             -- the run that wrote it, which may be removed by now
         wall_ms INTEGER NOT NULL,
         PRIMARY KEY (kind, key)
     ) WITHOUT ROWID;
-",
-    "
-    ALTER TABLE inbox ADD COLUMN sender TEXT;       -- the process that sent the request
-    ALTER TABLE inbox ADD COLUMN receipt INTEGER;   -- 1: the run knows the sender; 0: it refused the request
-",
-    "
-    ALTER TABLE events ADD COLUMN chain TEXT;       -- a hash of the entry and of the chain before it
-    ALTER TABLE events ADD COLUMN has_texts INTEGER NOT NULL DEFAULT 0;  -- 1: long texts in it are blobs
-",
-    "
-    CREATE INDEX run_starts ON events (wall_ms, run) WHERE seq = 1;
-",
-];
-/// The first format whose entries are chained.
-pub(crate) const CHAINS_FORMAT: i32 = 4;
-/// The first format whose inbox knows the senders.
-pub(crate) const SENDERS_FORMAT: i32 = 3;
-/// The first format that has the table of records.
-pub(crate) const RECORDS_FORMAT: i32 = 2;
+"];
 
 /// The newest format that this build knows.
 pub const JOURNAL_FORMAT: i32 = MIGRATIONS.len() as i32;

@@ -22,7 +22,7 @@ use crate::{
     heads::{HeadWriter, read_heads},
     journal_file::{JOURNAL_FILE, check_presence, database_error, explain_damage, file_damage, has_heads, has_log},
     records,
-    schema::{CHAINS_FORMAT, JOURNAL_FORMAT, RECORDS_FORMAT, check_format, migrate_schema},
+    schema::{JOURNAL_FORMAT, check_format, migrate_schema},
     sync_mode::SyncMode,
     writer::{CommittedGroup, EntryBatch, JournalWriter, commit_batches},
 };
@@ -217,7 +217,7 @@ impl Store {
         if let Some(format_error) = self.newer_format_error() {
             return Err(format_error);
         }
-        if self.format < CHAINS_FORMAT {
+        if self.format < JOURNAL_FORMAT {
             return Store::open_with_timeout(self.directory(), BUSY_TIMEOUT)?.append(batch);
         }
         let write_batch = || -> rusqlite::Result<CommittedGroup> {
@@ -270,9 +270,6 @@ impl Store {
 
     /// Reads the project records of one kind whose keys begin with a prefix, by key.
     pub fn read_records(&self, kind: RecordKind, key_prefix: &str) -> Result<Vec<StoredRecord>, StoreError> {
-        if self.format < RECORDS_FORMAT {
-            return Ok(Vec::new());
-        }
         records::select_records(&self.reader, kind, key_prefix).map_err(|cause| self.database_error(cause))
     }
 

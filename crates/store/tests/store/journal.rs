@@ -189,7 +189,8 @@ fn a_newer_file_is_read_but_not_written() {
     execute_sql(
         directory.path(),
         &format!(
-            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 2, 'b', 'dreamt', 0, '{unknown_event}')"
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body, chain, has_texts) \
+             VALUES ('prd-k3f9', 2, 'b', 'dreamt', 0, '{unknown_event}', '', 0)"
         ),
     );
     let unknown_effect =
@@ -197,7 +198,8 @@ fn a_newer_file_is_read_but_not_written() {
     execute_sql(
         directory.path(),
         &format!(
-            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 3, 'c', 'x', 0, '{unknown_effect}')"
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body, chain, has_texts) \
+             VALUES ('prd-k3f9', 3, 'c', 'x', 0, '{unknown_effect}', '', 0)"
         ),
     );
     let error = Store::open(directory.path()).unwrap_err();

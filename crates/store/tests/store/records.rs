@@ -123,23 +123,6 @@ fn a_record_that_this_build_cannot_read_is_skipped_and_stays() {
     assert_eq!(row_count, 2);
 }
 
-#[test]
-fn a_journal_of_the_first_format_has_no_records_until_it_is_migrated() {
-    let directory = tempfile::tempdir().unwrap();
-    drop(Store::open(directory.path()).unwrap());
-    execute_sql(
-        directory.path(),
-        "DROP INDEX run_starts; DROP TABLE records;
-         ALTER TABLE inbox DROP COLUMN sender; ALTER TABLE inbox DROP COLUMN receipt;
-         ALTER TABLE events DROP COLUMN chain; ALTER TABLE events DROP COLUMN has_texts;
-         PRAGMA user_version = 1",
-    );
-    assert_eq!(stored_lines(&Store::open_read_only(directory.path()).unwrap(), ""), [""; 0]);
-    let store = Store::open(directory.path()).unwrap();
-    store.append(batch_with(vec![entry_of("first", "1")], vec![put("a/1", "one")])).unwrap();
-    assert_eq!(stored_lines(&store, ""), ["a/1 by first: one"]);
-}
-
 /// Changes the file without the store.
 fn execute_sql(directory: &Path, sql: &str) {
     rusqlite::Connection::open(directory.join("journal.db")).unwrap().execute_batch(sql).unwrap();
