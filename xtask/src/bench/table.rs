@@ -104,6 +104,8 @@ enum RowValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowVerdict {
     Within,
+    /// Over its limit, but not by more than a short measurement on a shared machine may be.
+    Tolerated,
     Exceeded,
     /// It has no limit, or none that counts in this run.
     NotJudged,
@@ -174,7 +176,8 @@ impl BenchRow {
         };
         match most.zip(rule.find_slack(kind)) {
             None => RowVerdict::NotJudged,
-            Some((most, slack)) if number <= most * slack => RowVerdict::Within,
+            Some((most, _)) if number <= most => RowVerdict::Within,
+            Some((most, slack)) if number <= most * slack => RowVerdict::Tolerated,
             Some(_) => RowVerdict::Exceeded,
         }
     }
@@ -195,6 +198,7 @@ impl BenchRow {
         let Some(limit_text) = limit_text else { return format!("{label} {value_text}") };
         let verdict = match self.judge_limit(calibration, rule) {
             RowVerdict::Within => "ok",
+            RowVerdict::Tolerated => &format!("over, allowed here up to {SHORT_SLACK} times"),
             RowVerdict::Exceeded => "over",
             RowVerdict::NotJudged | RowVerdict::Failed => "not judged",
         };
@@ -243,10 +247,10 @@ mod tests {
         let verdicts = |row: &BenchRow| {
             [LimitRule::All, LimitRule::WithSlack, LimitRule::CountsOnly, LimitRule::None].map(|rule| judge(row, rule))
         };
-        use RowVerdict::{Exceeded, NotJudged, Within};
+        use RowVerdict::{Exceeded, NotJudged, Tolerated};
         let count_row = BenchRow::new("x", BenchFigure::Count(6.0), BenchFigure::Count(5.0));
         assert_eq!(verdicts(&count_row), [Exceeded, Exceeded, Exceeded, NotJudged]);
-        assert_eq!(verdicts(&cpu_row(3.9)), [Exceeded, Within, NotJudged, NotJudged]);
+        assert_eq!(verdicts(&cpu_row(3.9)), [Exceeded, Tolerated, NotJudged, NotJudged]);
         assert_eq!(verdicts(&cpu_row(4.1)), [Exceeded, Exceeded, NotJudged, NotJudged]);
         let wall_row = BenchRow::from_time("x", BenchTime::Wall(99.0), CalibrationUnit::Git.at_most(2.0));
         assert_eq!(verdicts(&wall_row), [Exceeded, NotJudged, NotJudged, NotJudged]);
@@ -273,6 +277,8 @@ mod tests {
         let time_row = BenchRow::from_time("wait", BenchTime::Wall(12.6), CalibrationUnit::Git.at_most(3.0));
         assert_eq!(words(&time_row, LimitRule::All), "wait 12.6 ms = 3.1 × git start, at most 3.0 × over");
         assert_eq!(words(&time_row, LimitRule::None), "wait 12.6 ms = 3.1 × git start, at most 3.0 × not judged");
+        let slow_words = words(&cpu_row(1.5), LimitRule::WithSlack);
+        assert_eq!(slow_words, "x 1.5 ms = 3.0 × /bin/true, at most 2.0 × over, allowed here up to 4 times");
         let shown_row = BenchRow::from_time("sync", BenchTime::Cpu(0.25), CalibrationUnit::Cpu.without_limit());
         assert_eq!(words(&shown_row, LimitRule::All), "sync 0.25 ms = 0.03 × fixed loop");
         let memory_row = BenchRow::new("memory", BenchFigure::Megabytes(12.0), BenchFigure::Megabytes(20.0));
