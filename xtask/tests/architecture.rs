@@ -35,13 +35,13 @@ const FORBIDDEN_DEPENDENCIES: &[(&str, &str, &str)] = &[
     ("agents", "bmad", "agents translates for core, starts nothing and keeps nothing"),
     ("agents", "store", "agents translates for core, starts nothing and keeps nothing"),
     ("agents", "supervise", "agents translates for core, starts nothing and keeps nothing"),
-    ("bmad", "agents", "bmad turns text into core's types and back, nothing else"),
+    ("bmad", "agents", "bmad turns text into core's types and JSON, nothing else"),
     ("supervise", "core", "supervise knows processes, and nothing of ours"),
     ("store", "supervise", "store keeps what core names, and knows no other crate"),
-    ("report", "runner", "report sees journal events and core, nothing else"),
-    ("report", "agents", "report sees journal events and core, nothing else"),
-    ("report", "store", "report sees journal events and core, nothing else"),
-    ("report", "supervise", "report sees journal events and core, nothing else"),
+    ("report", "runner", "report sees journal events, core and JSON, nothing else"),
+    ("report", "agents", "report sees journal events, core and JSON, nothing else"),
+    ("report", "store", "report sees journal events, core and JSON, nothing else"),
+    ("report", "supervise", "report sees journal events, core and JSON, nothing else"),
     ("runner", "report", "runner acts, and does not show"),
     ("runner", "cli", "nothing depends on the binary"),
     ("store", "cli", "nothing depends on the binary"),
@@ -86,7 +86,7 @@ fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
 #[test]
 fn a_renamed_dependency_is_recognised() -> Result<()> {
     let found = "crates/report/Cargo.toml: tribunal-report may not depend on tribunal-store \
-                 (report sees journal events and core, nothing else)";
+                 (report sees journal events, core and JSON, nothing else)";
     let report = |line| ManifestEdit::Line("crates/report/Cargo.toml", "dependencies", line);
     let shared = |line| ManifestEdit::Line("Cargo.toml", "workspace.dependencies", line);
 
@@ -111,7 +111,7 @@ fn core_stays_without_io() -> Result<()> {
     let lib = |text| ManifestEdit::File("crates/core/src/lib.rs", text);
 
     let tokio = "crates/core/Cargo.toml: tribunal-core may not depend on tokio (core cannot do i/o: \
-                 from outside it uses only serde, serde_json, schemars, thiserror, futures-util, blake3)";
+                 from outside it uses only serde, serde_json, thiserror, futures-util, blake3)";
     expect_breaches(&[core(r#"tokio = { version = "1", default-features = false }"#)], &[tokio])?;
     expect_breaches(&[core(r#"serde_json5 = { package = "tokio", version = "1" }"#)], &[tokio])?;
 

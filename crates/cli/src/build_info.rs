@@ -1,9 +1,9 @@
 //! Facts about this binary: its version, its source and its formats.
 
 use std::{fmt::Write, sync::LazyLock};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::engine::event::EVENT_VERSION;
+use tribunal_json::{Serialize, schemars};
 
 /// The version as journals and `-V` show it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -83,7 +83,7 @@ mod tests {
         profile  dist
         rustc    rustc 1.95.0
         sqlite   3.51.0
-        journal  format 5, entries 1
+        journal  format 1, entries 1
         ");
     }
 

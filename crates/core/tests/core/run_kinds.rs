@@ -34,7 +34,7 @@ use tribunal_core::{
         fault::{Fault, FaultKind},
     },
 };
-use tribunal_json::schemars::{self, JsonSchema, schema_for};
+use tribunal_json::schemars::{JsonSchema, schema_for};
 use tribunal_testkit::{ScriptedWorld, samples, trial::TrialRun};
 
 const F1: FindingId = FindingId(1);

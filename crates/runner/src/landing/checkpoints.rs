@@ -17,9 +17,9 @@ use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::engine::ids::{Hash, Key, RunId};
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::{
     landing::merging::merge_texts,
@@ -491,7 +491,7 @@ mod tests {
         symlink(project_root.path().join("outside"), &text).unwrap();
         assert!(checkpoints.landing_changes(&checkpoint_key).is_err());
         let error_for_path = |relative_path: &str| {
-            let record = format!(r#"{{"path":"{relative_path}","before":"../../x","after":"y"}}"#);
+            let record = format!(r#"{{"files":[{{"path":"{relative_path}","before":"../../x","after":"y"}}]}}"#);
             fs::write(checkpoints.record_path(&checkpoint_key, 1), record).unwrap();
             checkpoints.landing_changes(&checkpoint_key).unwrap_err().to_string()
         };
