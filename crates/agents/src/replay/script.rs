@@ -1,8 +1,8 @@
-//! The format of scripts, as users write them.
+//! The format of scripts, as users write them. Serde reads it, because only its errors name a line of the YAML.
 
+use serde::Deserialize;
 use serde_json::Value;
 use tribunal_core::engine::limits::AgentUsage;
-use tribunal_json::Deserialize;
 
 /// A script with its parts.
 #[derive(Clone, Debug, Deserialize)]

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     sync::PoisonError,
 };
-use tribunal_json::Deserialize;
 
 use tribunal_core::{
     decisions::{
@@ -22,7 +21,6 @@ use tribunal_core::{
     review::topic::ReviewTopic,
     text::escape_active_chars,
 };
-
 use tribunal_store::Store;
 
 use super::{EffectContext, environment_fault, land};
@@ -165,7 +163,8 @@ fn render_decision_page(run_id: &RunId, decision: &Decision) -> String {
     page_text
 }
 
-#[derive(Deserialize)]
+/// Serde reads it, because only its errors name a line of the YAML, and only it takes `answer: 1` as a text.
+#[derive(serde::Deserialize)]
 struct DecisionPage {
     #[serde(default)]
     answer: String,
@@ -318,4 +317,29 @@ pub(crate) fn remove_decision_page(context: &EffectContext, decision_id: &Decisi
     let page_file = decision_page_path(&context.project, &context.settings, &context.run_id, decision_id);
     context.shared.user_words.forget_file(&page_file);
     let _ = fs::remove_file(page_file);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason_against(page_text: &str) -> Option<String> {
+        let decision = Decision::for_limit(DecisionId::new("D1"), "More?".to_string());
+        match parse_page(page_text.as_bytes(), &decision) {
+            PageContent::UnusableAnswer(reason) => Some(reason),
+            PageContent::NoAnswer | PageContent::Answer(_) => None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_names_its_line() {
+        let reason = reason_against("# More?\nanswer: more\nanswer: accept\n").unwrap_or_default();
+        assert!(reason.contains("line 3"), "{reason}");
+    }
+
+    #[test]
+    fn numbers_in_a_page_are_texts() {
+        assert_eq!(reason_against("answer: more\nnote: 2026\n"), None);
+        assert_eq!(reason_against("answer: 7\n").as_deref(), Some("`7` is not one of the choices"));
+    }
 }
