@@ -332,6 +332,48 @@ mod tests {
         assert_eq!(conflict_texts, [("two\n3\nfour\n", "2b\n3b\n4b\n")]);
     }
 
+    /// Ten lines, each of them kept, deleted, replaced or followed by a new one. All lines differ, so there is only one
+    /// way to compare two texts.
+    fn edit_lines(side: char, edits: &[u8]) -> String {
+        let edit_line = |(index, edit): (usize, &u8)| match edit {
+            0 => String::new(),
+            1 => format!("{side}{index}\n"),
+            2 => format!("{index}\n{side}{index}\n"),
+            _ => format!("{index}\n"),
+        };
+        edits.iter().enumerate().map(edit_line).collect()
+    }
+
+    /// What git makes of three texts; `None` if it finds a conflict.
+    fn merge_by_git(base: &str, ours: &str, theirs: &str) -> Option<String> {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let [our_path, base_path, their_path] =
+            [("ours", ours), ("base", base), ("theirs", theirs)].map(|(name, text)| {
+                let path = temp_dir.path().join(name);
+                std::fs::write(&path, text).unwrap();
+                path
+            });
+        let output = std::process::Command::new("git")
+            .args(["merge-file", "--stdout"])
+            .args([our_path, base_path, their_path])
+            .output()
+            .unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn git_merges_to_the_same_text(
+            our_edits in proptest::collection::vec(0..9u8, 10),
+            their_edits in proptest::collection::vec(0..9u8, 10),
+        ) {
+            let base = edit_lines('b', &[9; 10]);
+            let (ours, theirs) = (edit_lines('o', &our_edits), edit_lines('t', &their_edits));
+            prop_assert_eq!(merge_texts(&base, &ours, &theirs).ok(), merge_by_git(&base, &ours, &theirs));
+        }
+    }
+
     proptest! {
         #[test]
         fn merging_has_no_favourite_side(base in "[abc\n]{0,30}", ours in "[abc\n]{0,30}", theirs in "[abc\n]{0,30}") {
