@@ -21,8 +21,8 @@ use crate::clients::{
     programs::{EnvLookup, ProgramProblem},
 };
 
-/// Before a run the user should not wait long for an answer.
-pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client starts within a second, and within ten on a machine with far too much to do. One that hangs delays the run by this long.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The state of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
