@@ -6,6 +6,7 @@
 //! This crate decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor the
 //! arguments (the binary passes them in).
 
+mod blocking_work;
 mod effects;
 pub mod engine;
 pub mod git;

@@ -24,9 +24,12 @@ use super::{
     environment_fault,
     land::run_file_work,
 };
-use crate::workspaces::{
-    TaskWorkspace, WorkspaceSource,
-    development::{CheckTraces, GuardedFiles, WorkSnapshot, WorkspaceError, read_guarded_checkout},
+use crate::{
+    blocking_work::run_blocking,
+    workspaces::{
+        TaskWorkspace, WorkspaceSource,
+        development::{CheckTraces, GuardedFiles, WorkSnapshot, WorkspaceError, read_guarded_checkout},
+    },
 };
 
 /// The most names of missing files that are reported.
@@ -212,7 +215,7 @@ impl WorkGuard {
 
 /// Runs work on files and git on a thread of its own.
 async fn run_git_work<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = run_blocking(work).await;
     done.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
 }
 

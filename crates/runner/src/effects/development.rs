@@ -29,7 +29,6 @@ use super::{
     commands::{CommandFailure, ProgramCall, run_program},
     environment_fault, stray_edits,
 };
-use crate::engine::locks::lock_user_tree;
 use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
@@ -43,6 +42,7 @@ use crate::workspaces::{
         rebase_workspace,
     },
 };
+use crate::{blocking_work::run_blocking, engine::locks::lock_user_tree};
 
 /// The most bytes of the agents' notes that are kept.
 const MAX_SCRATCHPAD_BYTES: u64 = 1 << 20;
@@ -97,7 +97,7 @@ async fn run_work<T: Send + 'static>(
     work: impl FnOnce(&EffectContext) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
     let context = context.clone();
-    match tokio::task::spawn_blocking(move || work(&context)).await {
+    match run_blocking(move || work(&context)).await {
         Ok(outcome) => outcome,
         Err(panicked) => Err(environment_fault(format!("a file operation failed unexpectedly: {panicked}"))),
     }

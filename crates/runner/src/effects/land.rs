@@ -14,7 +14,6 @@ use std::{
     path::PathBuf,
     sync::{Arc, PoisonError},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
@@ -25,12 +24,14 @@ use tribunal_core::{
     },
     text::truncate_chars,
 };
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     EffectContext, environment_fault,
     verify_commands::{self, CheckVerdict},
 };
 use crate::{
+    blocking_work::run_blocking,
     engine::{kill_points, locks},
     landing::{
         checkpoints::CheckpointChange,
@@ -168,7 +169,7 @@ fn refused_outcome(refusal: PatchRefusal) -> LandOutcome {
 pub(super) async fn run_file_work<T: Send + 'static>(
     file_work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    tokio::task::spawn_blocking(file_work).await.map_err(io::Error::other)?
+    run_blocking(file_work).await.map_err(io::Error::other)?
 }
 
 async fn merge_check_and_put(

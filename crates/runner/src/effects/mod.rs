@@ -51,6 +51,7 @@ use tribunal_core::{
 use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
 
 use crate::{
+    blocking_work::run_blocking,
     engine::{
         permits::{AgentPermit, PermitLane},
         shared_state::SharedState,
@@ -278,16 +279,16 @@ pub(crate) async fn perform_effect(
             Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, checks).await?)
         }
         Effect::Freeze(freeze) => {
-            Reply::Freeze(run_blocking(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await)
+            Reply::Freeze(run_file_effect(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await)
         }
         Effect::Write(WriteFile { file: own_file, text: file_text }) => {
-            Reply::Write(run_blocking(move || own_files::write_own_file(&context, &own_file, &file_text)).await)
+            Reply::Write(run_file_effect(move || own_files::write_own_file(&context, &own_file, &file_text)).await)
         }
         Effect::Post(post_request) => {
-            Reply::Post(run_blocking(move || decision_files::post_decision(&context, &post_request.decision)).await)
+            Reply::Post(run_file_effect(move || decision_files::post_decision(&context, &post_request.decision)).await)
         }
         Effect::Restore(restore_request) => {
-            Reply::Restore(run_blocking(move || stray_edits::restore_stray(&context, &restore_request.stray)).await)
+            Reply::Restore(run_file_effect(move || stray_edits::restore_stray(&context, &restore_request.stray)).await)
         }
         Effect::Sleep(sleep) => {
             context.sleep_unless_stopped(sleep.ms).await?;
@@ -313,7 +314,7 @@ pub(crate) async fn perform_effect(
             return Some(checks::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
         }
         Effect::ReadChange(read_change) => {
-            Reply::ReadChange(run_blocking(move || change_listing::list_change(&context, &read_change)).await)
+            Reply::ReadChange(run_file_effect(move || change_listing::list_change(&context, &read_change)).await)
         }
         Effect::Commit(request) => {
             // A key is unique only within its part of the run.
@@ -359,9 +360,9 @@ fn current_wall_ms() -> u64 {
     elapsed.map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Runs work on files on a separate thread, since it would block the workflow's thread.
-async fn run_blocking<T: From<Fault> + Send + 'static>(file_work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(file_work).await {
+/// Runs work on files on a separate thread.
+async fn run_file_effect<T: From<Fault> + Send + 'static>(file_work: impl FnOnce() -> T + Send + 'static) -> T {
+    match run_blocking(file_work).await {
         Ok(outcome) => outcome,
         Err(panicked) => environment_fault(format!("a file operation failed unexpectedly: {panicked}")).into(),
     }

@@ -16,7 +16,7 @@ use tribunal_core::{
     tasks::fault::Fault,
 };
 
-use super::{EffectContext, run_blocking, stories};
+use super::{EffectContext, run_file_effect, stories};
 use crate::{
     project::{
         Project,
@@ -33,7 +33,7 @@ pub(super) async fn finish_retrospective(
     context: Arc<EffectContext>,
     request: FinishRetrospective,
 ) -> RetrospectiveOutcome {
-    run_blocking(move || match try_finish(&context, &request) {
+    run_file_effect(move || match try_finish(&context, &request) {
         Ok(outcome) => outcome,
         Err(fault) => fault.into(),
     })

@@ -18,7 +18,7 @@ use tribunal_core::{
 };
 use tribunal_store::Store;
 
-use super::{EffectContext, environment_fault, run_blocking};
+use super::{EffectContext, environment_fault, run_file_effect};
 use crate::{
     Runner,
     engine::run_names,
@@ -31,7 +31,7 @@ use crate::{
 };
 
 pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint) -> SprintReading {
-    run_blocking(move || match read_board(&context, &request.branch) {
+    run_file_effect(move || match read_board(&context, &request.branch) {
         Ok(bmad) => {
             let mut facts = sprint_facts::read_sprint(&bmad);
             let is_known = |key: &&String| {
@@ -81,7 +81,7 @@ fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Faul
 }
 
 pub(super) async fn plan_story(context: Arc<EffectContext>, request: PlanStory) -> StoryPlanning {
-    run_blocking(move || {
+    run_file_effect(move || {
         let bmad = BmadProject::read_project(&context.project);
         let Some(story_key) = StoryKey::parse(&request.story) else {
             return StoryPlanning::Refused { detail: format!("`{}` is not the key of a story", request.story) };

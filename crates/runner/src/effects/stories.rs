@@ -27,7 +27,7 @@ use tribunal_core::{
     tasks::fault::Fault,
 };
 
-use super::{EffectContext, environment_fault, run_blocking};
+use super::{EffectContext, environment_fault, run_file_effect};
 use crate::{
     git::heads,
     landing::parked_files::park_file,
@@ -42,7 +42,7 @@ use crate::{
 };
 
 pub(crate) async fn read_story(context: Arc<EffectContext>, request: ReadStory) -> StoryReading {
-    run_blocking(move || match try_read(&context, &request) {
+    run_file_effect(move || match try_read(&context, &request) {
         Ok(reading) => reading,
         Err(fault) => fault.into(),
     })
@@ -97,7 +97,7 @@ fn add_earlier_changes(
 }
 
 pub(super) async fn write_story(context: Arc<EffectContext>, request: WriteStory) -> StoryWriting {
-    run_blocking(move || match try_write(&context, &request) {
+    run_file_effect(move || match try_write(&context, &request) {
         Ok(writing) => writing,
         Err(fault) => fault.into(),
     })
@@ -134,7 +134,7 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
 }
 
 pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreBoard) -> StoryWriting {
-    run_blocking(move || {
+    run_file_effect(move || {
         let restored =
             context.find_development_workspace(&request.workspace).and_then(|workspace| match &request.story.board {
                 Some(board_path) => restore_base_board(&context, &workspace, board_path),

@@ -27,6 +27,7 @@ use tribunal_core::{
 use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 
 use crate::{
+    blocking_work::run_blocking,
     effects::{
         EffectContext, PerformedEffect, environment_fault, find_retained_workspaces, perform_effect, put_back_files,
         remove_decision_page,
@@ -242,7 +243,7 @@ impl WorkflowHost<'_, '_> {
             let clear_workspaces = move || {
                 workspaces::clear_workspaces(&work_dir, &find_retained_workspaces(&context, &decisions));
             };
-            let _ = task::spawn_blocking(clear_workspaces).await;
+            let _ = run_blocking(clear_workspaces).await;
         }
         Ok(boundary_state)
     }

@@ -32,6 +32,7 @@ use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
 
 use crate::{
+    blocking_work::run_blocking,
     effects::{answers_in_files, clear_page_answer, unusable_answers},
     engine::{
         host::{self, HostError, WorkflowHost},
@@ -334,7 +335,7 @@ impl Runner {
         if matches!(journal.run_view().phase, RunPhase::Finished(_)) {
             // No effect refers to the workspaces of a finished run.
             let work_dir = self.project.work_dir(run_id);
-            let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work_dir)).await;
+            let _ = run_blocking(move || std::fs::remove_dir_all(work_dir)).await;
         }
         Ok(ending)
     }

@@ -14,6 +14,7 @@ use tribunal_core::engine::{
 };
 
 use crate::{
+    blocking_work::run_blocking,
     effects::{EffectContext, current_wall_ms},
     engine::rate_limit::HOUR_MS,
 };
@@ -24,7 +25,7 @@ pub(in crate::effects) async fn is_wait_over(context: &Arc<EffectContext>, wait:
         return false;
     };
     let booked_ms = wait.until_ms;
-    let advanced = tokio::task::spawn_blocking(move || call_rate.advance_call(booked_ms, current_wall_ms())).await;
+    let advanced = run_blocking(move || call_rate.advance_call(booked_ms, current_wall_ms())).await;
     // A counter that cannot be read leaves the wait as it is.
     matches!(advanced, Ok(Ok(true)))
 }
@@ -49,7 +50,7 @@ pub(super) async fn book_call(
         return None;
     }
     let per_hour = call_rate.calls_per_hour;
-    let booked = tokio::task::spawn_blocking(move || call_rate.book_call(current_wall_ms())).await;
+    let booked = run_blocking(move || call_rate.book_call(current_wall_ms())).await;
     let start_ms = match booked {
         Ok(Ok(start_ms)) => start_ms,
         Ok(Err(cause)) => {

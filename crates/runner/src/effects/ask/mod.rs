@@ -48,6 +48,7 @@ use super::{
     stray_edits::{self, ProjectWatch},
 };
 use crate::{
+    blocking_work::run_blocking,
     masking::find_secret_variables,
     project::{
         atomic_files,
@@ -168,8 +169,7 @@ async fn run_task(
         let effect_result = agent_result::read_agent_result(&context, request, &agent_workspace, traces);
         add_remarks(effect_result, guard_remarks)
     };
-    let effect_result =
-        tokio::task::spawn_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
+    let effect_result = run_blocking(read_result).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
     // Every unfinished attempt must have read the prompt at least once.
     let earlier_usage = AgentUsage::estimate_from_bytes(prompt_bytes.saturating_mul(unfinished_attempts as usize), 0);
     let effect_result = add_earlier_usage(effect_result, unfinished_attempts, earlier_usage);
@@ -203,7 +203,7 @@ async fn prepare_task_in_background(
         }
         Ok::<_, String>(prepared_task)
     };
-    match tokio::task::spawn_blocking(prepare).await {
+    match run_blocking(prepare).await {
         Ok(Ok(prepared_task)) => Ok(prepared_task),
         Ok(Err(problem)) => Err(environment_fault(problem)),
         Err(panicked) => Err(environment_fault(panicked.to_string())),
