@@ -4,6 +4,7 @@
 //! existence: BMAD may still have to create it. Tribunal's own settings are read elsewhere.
 
 use std::collections::BTreeMap;
+
 use tribunal_json::{Serialize, schemars};
 
 use crate::{

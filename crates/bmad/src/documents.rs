@@ -6,6 +6,8 @@
 
 mod file_names;
 
+use tribunal_json::Serialize;
+
 use crate::{
     config::ProjectFolders,
     markdown::MarkdownPage,
@@ -15,7 +17,6 @@ use crate::{
     yaml,
 };
 use file_names::{epic_number, file_name, find_date, is_exact_name, is_markdown, is_named_after, kind_from_name};
-use tribunal_json::Serialize;
 
 /// The kinds of documents that BMAD's workflows write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

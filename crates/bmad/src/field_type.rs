@@ -4,6 +4,7 @@
 //! may hold anything.
 
 use std::collections::VecDeque;
+
 use tribunal_json::{Serialize, schemars};
 
 use crate::{config::BmadConfig, project_files::ProjectFiles};

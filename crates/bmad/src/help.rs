@@ -5,6 +5,7 @@
 //! `workflow_paths`.
 
 use std::collections::BTreeMap;
+
 use tribunal_json::Serialize;
 
 use crate::{commands::BmadStep, csv, problem::FileProblem};

@@ -4,6 +4,7 @@
 //! that was not finished. Which command runs a step is not decided here but in `commands`, from the files that exist.
 
 use std::fmt;
+
 use tribunal_json::{Serialize, schemars};
 
 use crate::{

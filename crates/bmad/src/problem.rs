@@ -4,6 +4,7 @@
 //! by the caller; here it only has a weight.
 
 use std::fmt;
+
 use tribunal_json::{Serialize, schemars};
 
 /// How much a problem matters, the worst last.

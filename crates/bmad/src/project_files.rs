@@ -120,6 +120,7 @@ impl InMemoryFiles {
         }
     }
 
+    #[cfg(test)]
     pub fn insert_file(&mut self, file_path: &str, file_text: &str) {
         self.files.insert(file_path.to_string(), file_text.to_string());
     }

@@ -1,13 +1,14 @@
 //! The document of a retrospective: its epic, the verdict about the epic (from 6.12 on, in the front matter) and the action
 //! items. The board only says that the retrospective was held, not how it came out.
 
+use tribunal_json::Serialize;
+
 use crate::{
     markdown::{MarkdownLine, MarkdownPage, normalize_title},
     problem::FileProblem,
     story::LocatedText,
     yaml::{self, YamlNode},
 };
-use tribunal_json::Serialize;
 
 /// The verdict about an epic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

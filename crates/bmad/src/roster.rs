@@ -7,6 +7,7 @@
 mod name_lookup;
 
 use std::collections::BTreeSet;
+
 use tribunal_json::Serialize;
 
 pub use name_lookup::AgentNameError;

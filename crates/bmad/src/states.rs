@@ -4,6 +4,7 @@
 //! [`StateMeaning`] says what it means. A remark behind the word does not matter: `done (merged)`, `✅ Completed`.
 
 use std::{fmt, ops::Range};
+
 use tribunal_json::{Serialize, schemars};
 
 /// The states of a story, in their order.

@@ -1,6 +1,7 @@
 //! The steps of BMAD's method, what each is for, and the names that its workflow has had.
 
 use std::fmt;
+
 use tribunal_json::{Serialize, schemars};
 
 use crate::layout::Era;

@@ -4,12 +4,13 @@
 //!
 //! What follows from a verdict is not decided here.
 
+use tribunal_json::Serialize;
+
 use crate::{
     markdown::{MarkdownLine, MarkdownLineKind, MarkdownPage, normalize_title},
     problem::{FileProblem, rules},
     yaml::{self, YamlNode},
 };
-use tribunal_json::Serialize;
 
 /// Whether a plan can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

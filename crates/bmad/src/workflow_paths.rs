@@ -3,11 +3,12 @@
 //!
 //! A workflow is identified by its file: the commands that these files name need not exist.
 
+use tribunal_json::Serialize;
+
 use crate::{
     problem::FileProblem,
     yaml::{self, YamlNode},
 };
-use tribunal_json::Serialize;
 
 /// The directory of the path files, below BMAD's own directory.
 pub const PATHS_DIR: &str = "bmm/workflows/workflow-status/paths";

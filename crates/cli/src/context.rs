@@ -11,7 +11,10 @@ use std::{
 };
 
 use tribunal_agents::driver::{LaunchEnv, UserDirs};
-use tribunal_core::engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView};
+use tribunal_core::{
+    engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView},
+    text::shell_quote,
+};
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{
     Project,
@@ -24,7 +27,6 @@ use tribunal_supervise::search_dirs;
 use crate::{
     ColourChoice,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
-    terminal::shell_quoting::shell_quote,
 };
 
 /// Everything that a command knows about its surroundings.

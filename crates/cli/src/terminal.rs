@@ -8,7 +8,6 @@ pub(crate) mod live_terminal;
 pub(crate) mod multi_run_view;
 pub(crate) mod progress_display;
 pub(crate) mod prompt;
-pub(crate) mod shell_quoting;
 pub(crate) mod wrapped_output;
 
 use std::{

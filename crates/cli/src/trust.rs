@@ -17,9 +17,12 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
-use tribunal_json::{Deserialize, Serialize};
 
-use tribunal_core::engine::{ids::Hash, settings::Settings};
+use tribunal_core::{
+    engine::{ids::Hash, settings::Settings},
+    text::shell_quote,
+};
+use tribunal_json::{Deserialize, Serialize};
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;
 
@@ -28,10 +31,7 @@ use crate::{
     demo_project::bundled_items,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::{SettingSources, gather_user_settings, user_item_hashes},
-    terminal::{
-        prompt::{PromptInput, read_first_answer},
-        shell_quoting::shell_quote,
-    },
+    terminal::prompt::{PromptInput, read_first_answer},
     trust::trust_item::TrustItem,
 };
 

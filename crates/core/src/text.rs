@@ -233,12 +233,35 @@ pub fn keep_last_chars(full_text: &str, max_chars: usize) -> String {
     kept_text
 }
 
+/// Quotes a word for a shell, if it needs that.
+pub fn shell_quote(word: &str) -> String {
+    if is_plain_shell_word(word) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// Whether a shell takes a word as it is, without quotes.
+pub fn is_plain_shell_word(word: &str) -> bool {
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
+    !word.is_empty() && word.chars().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const TEXT: &str =
         "---\ntitle: x\n# no heading\n---\n# One\nintro\n## Two ##\nbody\n```\n# code\n```\n## Three\nend\n";
+
+    #[test]
+    fn a_word_is_quoted_only_if_a_shell_would_take_it_apart() {
+        for plain_word in ["src/main.rs", "--set=a.b=1", "grün.md", "user@host:/x", "50%"] {
+            assert_eq!(shell_quote(plain_word), plain_word);
+        }
+        for (word, quoted) in
+            [("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$HOME;ls", "'$HOME;ls'"), ("~", "'~'")]
+        {
+            assert_eq!(shell_quote(word), quoted);
+        }
+    }
 
     #[test]
     fn sections_cover_their_lines_and_skip_code_and_front_matter() {

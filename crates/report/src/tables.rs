@@ -105,13 +105,8 @@ pub struct RunDetails {
     pub now_ms: u64,
 }
 
-/// Renders one run in a few lines.
-pub fn render_status(run_standing: &RunStanding<'_>, screen: &Screen) -> String {
-    render_detailed_status(run_standing, &RunDetails::default(), screen)
-}
-
 /// Renders one run in a few lines, with what is known besides its view.
-pub fn render_detailed_status(run_standing: &RunStanding<'_>, run_details: &RunDetails, screen: &Screen) -> String {
+pub fn render_status(run_standing: &RunStanding<'_>, run_details: &RunDetails, screen: &Screen) -> String {
     let run_view = run_standing.run_view;
     let mut rendered = String::new();
     write_status_head(&mut rendered, run_standing, screen);

@@ -33,10 +33,10 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_agents::clients;
 use tribunal_core::engine::ids::Hash;
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::project::{
     atomic_files::{self, write_atomically},

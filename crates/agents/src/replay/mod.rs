@@ -8,9 +8,9 @@ mod player;
 mod script;
 
 use std::collections::BTreeMap;
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::engine::limits::AgentUsage;
+use tribunal_json::{Deserialize, Serialize};
 
 pub use player::{ScriptExit, ScriptOutputForm, ScriptPlayer, play_script};
 pub use script::{AgentScript, FixEntry, RuleEntry, ScriptError, ScriptStep, TaskEntry};

@@ -5,6 +5,7 @@
 //! belong to the runner.
 
 use std::{fmt, ops::Range};
+
 use tribunal_json::{Serialize, schemars};
 
 use super::{Board, BoardEntry, BoardEntryState, BoardTree, next_action, read_board, read_board_with_tree, tolerant};

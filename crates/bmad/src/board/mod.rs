@@ -15,6 +15,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,
 };
+
 use tribunal_json::{Serialize, schemars};
 
 use crate::{

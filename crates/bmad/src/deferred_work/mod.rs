@@ -6,6 +6,7 @@
 mod edit;
 
 use std::collections::{BTreeMap, BTreeSet};
+
 use tribunal_json::Serialize;
 
 pub use edit::{ClosedLedger, LedgerClosing, NewDeferredItem, add_items, close_items, ids_of_others};

@@ -8,9 +8,9 @@ mod headings;
 mod requirements;
 
 use std::{collections::BTreeMap, ops::Range};
-use tribunal_json::Serialize;
 
 use tribunal_core::text::truncate_chars;
+use tribunal_json::Serialize;
 
 pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};
 

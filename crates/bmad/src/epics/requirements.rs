@@ -2,11 +2,12 @@
 //!
 //! The same readers serve a PRD, whose requirements are headings in late eras.
 
+use tribunal_json::Serialize;
+
 use crate::{
     epic_id::EpicId,
     markdown::{MarkdownLine, MarkdownPage, normalize_title},
 };
-use tribunal_json::Serialize;
 
 /// One requirement and where it is defined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

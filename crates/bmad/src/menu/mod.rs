@@ -12,7 +12,6 @@
 
 mod bold_choices;
 mod group;
-mod history;
 mod known_shapes;
 mod line_scan;
 mod meaning;
@@ -21,14 +20,12 @@ mod question;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-use tribunal_json::{Deserialize, Serialize};
+use std::{borrow::Cow, ops::Range};
 
-use std::borrow::Cow;
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::markdown::{MarkdownLineKind, MarkdownPage};
 use group::MenuCandidate;
-pub use history::{ConfirmedMistake, MenuTrace, MistakeHistory};
 pub use meaning::ChoiceMeaning;
 pub use question::{OpenQuestion, QuestionKind};
 
@@ -48,7 +45,6 @@ pub struct MenuContext {
     pub reviewed_lines: Vec<Range<usize>>,
     /// The marks between which content under review stands, each on a line of its own.
     pub review_fences: Vec<(String, String)>,
-    pub history: MistakeHistory,
 }
 
 /// What was found in a text, each list in the order of its lines.
@@ -179,7 +175,7 @@ pub fn detect_menus(message_text: &str, context: &MenuContext) -> MenuDetection 
     // Blank lines at the end do not push a menu away from the end.
     let end_index = markdown.lines.iter().rposition(|line| !line.is_blank()).map_or(0, |index| index + 1);
     let menu_judge =
-        MenuJudge { markdown: &markdown, end_index, reviewed_flags: mark_reviewed_lines(&markdown, context), context };
+        MenuJudge { markdown: &markdown, end_index, reviewed_flags: mark_reviewed_lines(&markdown, context) };
     let mut detection = MenuDetection::default();
     let (candidates, left_out) = find_candidates(&markdown);
     detection.left_out = left_out;
@@ -223,17 +219,6 @@ fn strip_colours(message_text: &str) -> Cow<'_, str> {
     Cow::Owned(plain_text)
 }
 
-/// Everything with the structure of a menu, in any place: BMAD's own step files show menus in code, in quotes and in the
-/// middle. Mistakes in the structure itself are reported.
-pub fn find_shapes(document_text: &str) -> Vec<RejectedMenu> {
-    let markdown = MarkdownPage::parse(document_text);
-    let shaped_menus = find_candidates(&markdown).0.into_iter().map(|candidate| {
-        let refusals = candidate.refusals.clone();
-        RejectedMenu { menu: build_menu(&markdown, candidate), because: refusals }
-    });
-    shaped_menus.collect()
-}
-
 /// The candidates of a page, and how many earlier ones were dropped.
 fn find_candidates(markdown: &MarkdownPage<'_>) -> (Vec<MenuCandidate>, usize) {
     let (groups, dropped_count) = group::find_groups(markdown);
@@ -271,7 +256,6 @@ struct MenuJudge<'p, 't> {
     end_index: usize,
     /// Whether each line is under review.
     reviewed_flags: Vec<bool>,
-    context: &'p MenuContext,
 }
 
 impl MenuJudge<'_, '_> {
@@ -289,7 +273,6 @@ impl MenuJudge<'_, '_> {
         let is_at_end = candidate.last_index + END_LINES >= self.end_index;
         let mark_against = self.find_mark_against(&candidate);
         let has_known_keys = known_shapes::has_known_shape(&candidate);
-        let lead_text = candidate.lead_text.clone();
         let mut menu = build_menu(self.markdown, candidate);
         // The exit of a party is the only menu with a single option.
         if menu.shape == MenuShape::Exit {
@@ -317,15 +300,6 @@ impl MenuJudge<'_, '_> {
             None if refusals.is_empty() => add_reason(10, "nothing against it".into()),
             None => add_reason(0, "evidence against it".into()),
             Some(mark_text) => add_reason(0, mark_text.into()),
-        }
-        // A confirmed mistake costs points, so that the same false menu is not found again.
-        let trace = MenuTrace::from_menu(&menu, &lead_text);
-        let mistake_penalty = self.context.history.penalty(&trace);
-        if mistake_penalty > 0 {
-            menu.reasons.push(MenuScoreReason {
-                points: -i32::try_from(mistake_penalty).unwrap_or(i32::MAX),
-                why: "similar text was not a menu before".into(),
-            });
         }
         let total_points: i32 =
             menu.reasons.iter().fold(0, |total_points, reason| total_points.saturating_add(reason.points));

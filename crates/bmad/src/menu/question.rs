@@ -2,6 +2,7 @@
 //! that ends with a question mark.
 
 use std::collections::HashSet;
+
 use tribunal_json::Serialize;
 
 use super::{

@@ -239,35 +239,6 @@ fn text_under_review_offers_no_menu() {
 }
 
 #[test]
-fn a_confirmed_mistake_costs_points_and_fades() {
-    let message_text = "Pick a lens:\n[Q] Quail\n[Z] Zebra\n";
-    let mut context = MenuContext::default();
-    let menu = detect_menus(message_text, &context).menus.remove(0);
-    let trace = MenuTrace::from_menu(&menu, "Pick a lens:");
-    for expected in [75, 70] {
-        context.history.record_mistake(trace.clone());
-        assert_eq!(detect_menus(message_text, &context).menus[0].score, expected);
-    }
-    context.history.record_mistake(trace.clone());
-    let after_third = detect_menus(message_text, &context);
-    assert_eq!((after_third.menus.len(), after_third.rejected[0].menu.score), (0, 65));
-    let other_place = detect_menus("Go where?\n[C] Continue\n[X] Exit\n", &context);
-    assert_eq!(other_place.menus[0].score, 100);
-    let other_place = MenuTrace::from_menu(&other_place.menus[0], "Go where?");
-    // Ten right detections change nothing, the eleventh takes one point off each mistake.
-    for (success_count, score) in [(10, 65), (1, 68), (1, 71), (3, 80)] {
-        (0..success_count).for_each(|_| context.history.record_success(&other_place));
-        let detection = detect_menus(message_text, &context);
-        let all_menus = detection.menus.iter().chain(detection.rejected.iter().map(|rejected| &rejected.menu));
-        assert_eq!(all_menus.map(|menu| menu.score).collect::<Vec<_>>(), [score]);
-    }
-    assert_eq!(context.history.confirmed, []);
-    context.history.record_mistake(trace.clone());
-    context.history.record_success(&trace);
-    assert_eq!(context.history.confirmed[0].good, 0, "a good one in the same context is no proof");
-}
-
-#[test]
 fn questions_are_distinguished_from_menus() {
     let render_questions = |message_text: &str| {
         let detection = detect_in(message_text);
@@ -327,7 +298,6 @@ proptest! {
     #[test]
     fn any_text_is_read_without_falling_over(text in "(?s).{0,300}") {
         let _ = detect_in(&text);
-        let _ = find_shapes(&text);
     }
 
     #[test]

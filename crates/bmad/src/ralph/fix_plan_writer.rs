@@ -5,6 +5,7 @@
 //! stories twice gives the same bytes. Where the stories and the plan come from is the caller's business.
 
 use std::{collections::BTreeSet, ops::Range};
+
 use tribunal_json::{Serialize, schemars};
 
 use super::{

@@ -3,9 +3,9 @@
 //! What a value means for a run is decided by the caller; here a value is only read, and a wrong or unknown one is named.
 
 use std::collections::BTreeMap;
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
+use tribunal_json::{Serialize, schemars};
 
 use super::shell_assignments::{self, ShellValue};
 use crate::problem::FileProblem;

@@ -5,6 +5,7 @@
 //! before it. Nothing of the section is lost but comments, and a number that the story gives is the number of the criterion.
 
 use std::{collections::BTreeSet, ops::Range};
+
 use tribunal_json::{Serialize, schemars};
 
 use super::tasks;

@@ -3,6 +3,7 @@
 //! heading `Operator Actions`.
 
 use std::collections::{BTreeMap, BTreeSet};
+
 use tribunal_json::{Serialize, schemars};
 
 use super::{scalar_texts, tasks};

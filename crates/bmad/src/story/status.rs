@@ -3,6 +3,7 @@
 //! something else.
 
 use std::ops::Range;
+
 use tribunal_json::{Serialize, schemars};
 
 use super::tasks;

@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_bmad::menu::{Menu, MenuContext, MenuRefusal, MenuShape, detect_menus, find_shapes};
+use tribunal_bmad::menu::{Menu, MenuContext, MenuRefusal, MenuShape, detect_menus};
 
 const TREES_VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 const ELICITATION_PROMPT: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
@@ -60,31 +60,38 @@ fn count_menus(tree_root: &Path) -> MenuCensus {
     for text_path in text_paths {
         let file_text = String::from_utf8_lossy(&fs::read(&text_path).unwrap()).into_owned();
         let relative_path = text_path.strip_prefix(tree_root).unwrap().display().to_string();
-        for shaped_menu in find_shapes(&file_text) {
-            let option_keys: Vec<&str> = shaped_menu.menu.options.iter().map(|option| option.key.as_str()).collect();
+        let detection = detect_menus(&file_text, &MenuContext::default());
+        assert_eq!(detection.left_out, 0, "{relative_path}");
+        let found_menus = detection.menus.into_iter().map(|menu| (menu, Vec::new()));
+        let rejected_menus = detection.rejected.into_iter().map(|rejected| (rejected.menu, rejected.because));
+        for (menu, refusals) in found_menus.chain(rejected_menus) {
+            let structure_refusals: Vec<MenuRefusal> =
+                refusals.into_iter().filter(|refusal| !is_about_place(*refusal)).collect();
+            let option_keys: Vec<&str> = menu.options.iter().map(|option| option.key.as_str()).collect();
             let joined_keys = option_keys.join("/");
-            let shape = format!("{:?}", shaped_menu.menu.shape).to_lowercase();
-            match shaped_menu.because.as_slice() {
+            let shape = format!("{:?}", menu.shape).to_lowercase();
+            match structure_refusals.as_slice() {
                 [] => {
                     *census.menus.entry(format!("{shape} {joined_keys}")).or_default() += 1;
-                    if score_when_shown(&shaped_menu.menu) != Some(100) {
-                        census
-                            .unsure
-                            .push(format!("{shape} {joined_keys} {relative_path}:{}", shaped_menu.menu.lines.start));
+                    if menu.shape != MenuShape::Exit && score_when_shown(&menu) != Some(100) {
+                        census.unsure.push(format!("{shape} {joined_keys} {relative_path}:{}", menu.lines.start));
                     }
-                }
-                [MenuRefusal::OneOption] if shape == "exit" => {
-                    *census.menus.entry(format!("{shape} {joined_keys}")).or_default() += 1;
                 }
                 [MenuRefusal::OneOption] => *census.lone_keys.entry(joined_keys).or_default() += 1,
                 [first_refusal, ..] => {
-                    let place = format!("{joined_keys} {relative_path}:{}", shaped_menu.menu.lines.start);
+                    let place = format!("{joined_keys} {relative_path}:{}", menu.lines.start);
                     census.refused.entry(*first_refusal).or_default().push(place);
                 }
             }
         }
     }
     census
+}
+
+/// Whether a refusal is about where a menu stands: step files show menus in code, in quotes and in the middle.
+fn is_about_place(refusal: MenuRefusal) -> bool {
+    use MenuRefusal::{Code, Comment, Example, FrontMatter, Quote, Reviewed, Score};
+    matches!(refusal, Code | Comment | Example | FrontMatter | Quote | Reviewed | Score)
 }
 
 /// The score of a menu if an agent shows it at the end of its message, one option on each line.

@@ -3,7 +3,6 @@
 //! Everything is read from files and the journal; nothing is run and nothing is written here.
 
 use std::{collections::BTreeMap, fmt::Write};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::{
     board::{ActionItem, Board, BoardEntry, BoardEntryState, next_action},
@@ -21,6 +20,7 @@ use tribunal_core::{
     sprint::selection::SprintForecast,
     text::format_count,
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::{Screen, TextStyle, escape_line};
 use tribunal_runner::Project;
 

@@ -6,6 +6,7 @@ use tribunal_core::{
         scope::SprintScope,
         selection::{ForecastStory, LeftOut, LeftOutReason, SprintForecast, plan_sprint},
     },
+    text::shell_quote,
 };
 use tribunal_runner::{
     Project,
@@ -17,7 +18,6 @@ use super::{
     BmadProject,
     sprint_runs::{SprintRuns, find_work_elsewhere},
 };
-use crate::terminal::shell_quoting::shell_quote;
 
 /// How many of the stories after the next one are named.
 const MAX_SHOWN_STORIES: usize = 4;

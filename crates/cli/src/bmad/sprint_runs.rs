@@ -1,12 +1,12 @@
 //! What earlier runs mean for the stories of a sprint: which run has a story already, and which work is on another branch.
 
 use std::collections::BTreeMap;
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::engine::{
     ids::{DecisionId, RunId},
     view::{RunPhase, RunView},
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_runner::{Project, git::heads};
 
 /// The runs of a project, as far as the stories of a sprint are concerned.

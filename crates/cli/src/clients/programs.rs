@@ -9,9 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tribunal_core::text::shell_quote;
 use tribunal_supervise::search_dirs;
-
-use crate::terminal::shell_quoting::shell_quote;
 
 /// How variables of the environment are read.
 pub(crate) type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;

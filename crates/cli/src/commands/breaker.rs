@@ -1,7 +1,6 @@
 //! `tribunal breaker [reset]`: shows the circuit breaker of this project's loops, and closes it.
 
 use std::io::{Write, stdout};
-use tribunal_json::Serialize;
 
 use tribunal_core::{
     engine::{
@@ -11,6 +10,7 @@ use tribunal_core::{
     },
     loop_run::breaker::{BreakerPhase, CircuitBreaker},
 };
+use tribunal_json::Serialize;
 use tribunal_report::escape_line;
 use tribunal_runner::Project;
 use tribunal_store::{EntryBatch, Store};

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::review::subject::Subject;
+use tribunal_core::{review::subject::Subject, text::shell_quote};
 use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
 
@@ -16,7 +16,7 @@ use crate::{
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     runs::engine::{RunEnd, RunJob, execute_run},
     settings::{ResolvedSettings, RunInputs, resolve_settings},
-    terminal::{progress_display::ProgressArgs, shell_quoting::shell_quote},
+    terminal::progress_display::ProgressArgs,
 };
 
 #[derive(Debug, clap::Args)]

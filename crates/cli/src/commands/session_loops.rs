@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use tribunal_agents::{clients::HookFile, hook::HookClient};
-use tribunal_core::engine::{
-    ids::RunId,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{
+        ids::RunId,
+        view::{RunPhase, RunView},
+    },
+    text::shell_quote,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -19,7 +22,6 @@ use tribunal_runner::{
 use crate::{
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::{SettingSources, resolve_hook_settings},
-    terminal::shell_quoting::shell_quote,
 };
 
 pub(crate) fn describe_session(session_id: &str) -> String {

@@ -66,8 +66,7 @@ pub(crate) fn run(arguments: &StatusArguments, context: &CommandContext) -> Resu
         ))?;
     }
     for shown_run in &shown_runs {
-        let status_text =
-            tables::render_detailed_status(&shown_run.standing(), &shown_run.details, &context.answer_screen);
+        let status_text = tables::render_status(&shown_run.standing(), &shown_run.details, &context.answer_screen);
         write!(stdout(), "{status_text}")?;
     }
     if !superseded_runs.is_empty() {

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::{FindingId, RunId};
+use tribunal_core::{
+    engine::ids::{FindingId, RunId},
+    text::shell_quote,
+};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -28,7 +31,6 @@ use crate::{
         json_documents::{self, ChangedFile, UndoDocument},
         user_errors::UserError,
     },
-    terminal::shell_quoting::shell_quote,
 };
 
 /// Where copies of the files are kept as they were before the undo.

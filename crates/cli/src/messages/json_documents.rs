@@ -3,7 +3,6 @@
 //! Doc comments of these types are descriptions in those schemas.
 
 use std::io::{self, Write};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::{
     decisions::decision::Decision,
@@ -22,6 +21,7 @@ use tribunal_core::{
     session::{ReleaseReason, SessionWork},
     tasks::{brief::AnswerContent, client::JobKind, fault::Fault, party_minutes::PartyMinutes},
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_json;
 
 pub(crate) use super::run_documents::{RunActivity, RunRow};

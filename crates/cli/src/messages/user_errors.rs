@@ -7,7 +7,7 @@ mod undoing;
 use std::{fmt, io};
 
 use serde_json::json;
-use tribunal_core::engine::ids::RunId;
+use tribunal_core::{engine::ids::RunId, text::shell_quote};
 use tribunal_report::{clean_block, escape_line};
 use tribunal_runner::{
     RunError,
@@ -22,8 +22,6 @@ use tribunal_runner::{
         subject::{MAX_SUBJECT_BYTES, SubjectError},
     },
 };
-
-use crate::terminal::shell_quoting::shell_quote;
 
 /// Exit code for wrong usage or settings.
 pub(crate) const EXIT_USAGE: u8 = 2;

@@ -1,11 +1,11 @@
 //! Shows the settings in force to users and programs: every value, where it comes from and what it may be.
 
 use std::fmt::Write;
-use tribunal_json::{Serialize, schemars};
 
 use serde_json::Value as Json;
 use tribunal_bmad::ROSTER_PATH;
 use tribunal_core::text::truncate_chars;
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::{Screen, TextStyle, escape_line};
 
 use super::{

@@ -14,11 +14,10 @@ use tribunal_core::{
         settings::{DriverSpec, Settings},
     },
     tasks::client::{ClientSpec, SettingsInheritance},
+    text::shell_quote,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;
-
-use crate::terminal::shell_quoting::shell_quote;
 
 /// Something that would run, or that gives a client more rights than it has by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

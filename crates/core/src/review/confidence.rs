@@ -118,25 +118,6 @@ words!(ConfidenceCaveat {
     Malformed = "malformed signal",
 });
 
-/// Whether the user has to look before a gate may use the score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateCheck {
-    NotRequired,
-    UserRequired,
-    /// Nothing continues automatically.
-    Halt,
-}
-
-impl ConfidenceCaveat {
-    pub fn gate_check(self) -> GateCheck {
-        match self {
-            ConfidenceCaveat::MiscalculatedTwice => GateCheck::Halt,
-            ConfidenceCaveat::Miscalculated | ConfidenceCaveat::NoSignal => GateCheck::UserRequired,
-            _ => GateCheck::NotRequired,
-        }
-    }
-}
-
 pub fn calculate_confidence(signals: &ConfidenceSignals, tier: ProcessTier) -> Result<Confidence, ImpossibleSignals> {
     let shares = signals.source_shares()?;
     let counted = || shares.iter().filter_map(|share| Some((share.source, share.counted_points()?)));

@@ -52,13 +52,6 @@ impl TaskBrief {
         }
     }
 
-    pub fn as_review_mut(&mut self) -> Option<&mut ReviewBrief> {
-        match self {
-            TaskBrief::Review(review_brief) => Some(review_brief),
-            TaskBrief::Instructions(_) => None,
-        }
-    }
-
     /// Whether the prompt begins with a command of this client.
     pub fn has_command_for(&self, client: &str) -> bool {
         match self {
@@ -289,11 +282,6 @@ impl AgentTask {
         self.workspace_access() >= AgentAccess::Write
     }
 
-    /// Whether the agent may run commands in its workspace.
-    pub fn can_run_commands(&self) -> bool {
-        self.workspace_access() >= AgentAccess::Develop
-    }
-
     /// Returns a name for the agent by what it does: its role in a review, else its job.
     pub fn worker_name(&self) -> &'static str {
         self.brief.as_review().map_or(self.job.as_str(), |review_brief| review_brief.role.as_str())
@@ -469,7 +457,6 @@ mod tests {
             let task = AgentTask::new(AgentName::new("a"), purpose, InstructionBrief::new("x"), place.clone(), 1);
             assert_eq!(task.workspace_access(), expected, "{job} {place:?}");
             assert_eq!(task.can_write(), expected != AgentAccess::Read);
-            assert_eq!(task.can_run_commands(), expected == AgentAccess::Develop);
         }
     }
 

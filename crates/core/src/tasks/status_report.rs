@@ -41,10 +41,6 @@ impl StatusReport {
         // do.
         self.exit_signal.unwrap_or(self.status == Some(WorkStatus::Complete))
     }
-
-    pub fn is_blocked(&self) -> bool {
-        self.status == Some(WorkStatus::Blocked)
-    }
 }
 
 /// What an agent says at the end of a turn of development. All of it is a claim: the workspace shows what was done.

@@ -9,10 +9,11 @@ use tribunal_core::{
         ids::Key,
         view::RunView,
     },
+    tasks::brief::TaskBrief,
 };
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work, list_unheard_messages,
-    tables::{RunDetails, RunStanding, render_detailed_status},
+    tables::{RunDetails, RunStanding, render_status},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
@@ -39,7 +40,7 @@ fn status_of(journal: &[JournalEntry], is_live: bool, undelivered: Vec<UserRemar
     let started_ms = active_work.first().map_or(0, |work| work.started_ms);
     let now_ms = started_ms + 133_000;
     let run_details = RunDetails { active_work, undelivered, now_ms, ..RunDetails::default() };
-    render_detailed_status(&RunStanding { run_view: &run_view, is_live }, &run_details, &Screen::default())
+    render_status(&RunStanding { run_view: &run_view, is_live }, &run_details, &Screen::default())
 }
 
 #[test]
@@ -121,7 +122,8 @@ fn a_message_is_unheard_until_a_prompt_has_it() {
     let RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(mut ask_agent) } = ask_event else {
         unreachable!()
     };
-    ask_agent.task.brief.as_review_mut().unwrap().said.push(message.to_string());
+    let TaskBrief::Review(review_brief) = &mut ask_agent.task.brief else { unreachable!() };
+    review_brief.said.push(message.to_string());
     assert_eq!(next_entry(RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(ask_agent) }), []);
 }
 

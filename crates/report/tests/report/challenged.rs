@@ -354,7 +354,7 @@ fn the_findings_table_shows_the_verdict_on_each() {
 fn the_status_names_refuted_findings_and_the_next_commands() {
     let run_view = RunView::from_entries(&challenged_journal());
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: true };
-    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @r#"
+    insta::assert_snapshot!(tables::render_status(&run_standing, &tables::RunDetails::default(), &Screen::default()), @r#"
     prd-86kc running · _bmad-output/planning-artifacts/prd.md
       1 round completed · 10 findings: 7 open, 1 blocked, 2 dismissed · 16k tokens, $0.10
       refuted by challengers: F2

@@ -71,7 +71,7 @@ fn confidence_is_shown_after_every_round_and_at_the_end_and_with_its_parts_in_th
     ");
     let run_view = RunView::from_entries(&journal_with_confidence());
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
-    insta::assert_snapshot!(tables::render_status(&run_standing, &Screen::default()), @"
+    insta::assert_snapshot!(tables::render_status(&run_standing, &tables::RunDetails::default(), &Screen::default()), @"
     prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
       all findings fixed, and the last review found nothing new
       11 findings: 10 fixed, 1 dismissed · 3 rounds · 47k tokens · $0.35 · 0:00
@@ -177,7 +177,9 @@ fn in_a_list_of_runs() {
     let run_view = RunView::from_entries(&parse_entries(SAMPLE_JOURNAL));
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
     let runs_table = tables::render_runs(&[run_standing], &Screen::default());
-    insta::assert_snapshot!(runs_table + &tables::render_status(&run_standing, &Screen::default()));
+    insta::assert_snapshot!(
+        runs_table + &tables::render_status(&run_standing, &tables::RunDetails::default(), &Screen::default())
+    );
 }
 
 #[test]
@@ -215,7 +217,7 @@ fn a_crashed_run_can_be_resumed_or_discarded() {
     let run_view = RunView::from_entries(&parse_entries(SAMPLE_JOURNAL)[..30]);
     let run_standing = tables::RunStanding { run_view: &run_view, is_live: false };
     let narrow_screen = Screen { max_columns: Some(60), ..Screen::default() };
-    insta::assert_snapshot!(tables::render_status(&run_standing, &narrow_screen), @r"
+    insta::assert_snapshot!(tables::render_status(&run_standing, &tables::RunDetails::default(), &narrow_screen), @r"
     prd-86kc crashed · _bmad-output/planning-artifacts/prd.md
       1 round completed · 10 findings: 9 open, 1 dismissed
         13k tokens, $0.10
@@ -235,7 +237,7 @@ fn no_line_of_a_table_is_wider_than_its_screen() {
             let screen = Screen { max_columns: Some(columns), ..Screen::default() };
             let rendered_tables = [
                 tables::render_runs(&[run_standing], &screen),
-                tables::render_status(&run_standing, &screen),
+                tables::render_status(&run_standing, &tables::RunDetails::default(), &screen),
                 tables::render_findings(run_view.all_findings(), &RulingIndex::from_entries(&journal), &screen),
                 tables::render_calls(&agent_calls, &|_| Some(12_345), &screen),
                 tables::render_sent_texts(&agent_calls, &|_| None, &screen),

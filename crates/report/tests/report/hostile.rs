@@ -10,7 +10,7 @@ use tribunal_core::engine::{
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, VerboseReporter,
     calls::collect_calls,
-    tables::{self, RunStanding},
+    tables::{self, RunDetails, RunStanding},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
@@ -115,7 +115,7 @@ fn no_text_in_a_journal_controls_the_screen_of_a_table() {
         for is_live in [true, false] {
             let run_standing = RunStanding { run_view: &run_view, is_live };
             assert_harmless("runs", &tables::render_runs(&[run_standing], &screen));
-            assert_harmless("status", &tables::render_status(&run_standing, &screen));
+            assert_harmless("status", &tables::render_status(&run_standing, &RunDetails::default(), &screen));
         }
         assert_harmless(
             "findings",
@@ -130,7 +130,11 @@ fn no_text_in_a_journal_controls_the_screen_of_a_table() {
             assert_harmless("decisions", &tables::render_decisions([&waiting_view], &screen));
             assert_harmless(
                 "status",
-                &tables::render_status(&RunStanding { run_view: &waiting_view, is_live: false }, &screen),
+                &tables::render_status(
+                    &RunStanding { run_view: &waiting_view, is_live: false },
+                    &RunDetails::default(),
+                    &screen,
+                ),
             );
         }
     }

@@ -20,7 +20,7 @@ use tribunal_report::{
     list_child_lines,
     live::{LiveBoard, ViewControls},
     suggest_next_steps,
-    tables::{RunDetails, RunStanding, render_detailed_status, render_runs, render_status},
+    tables::{RunDetails, RunStanding, render_runs, render_status},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
@@ -79,7 +79,7 @@ fn a_loop_is_drawn_with_what_its_session_does() {
 fn the_status_of_a_loop_names_no_command_for_processes() {
     let run_view = RunView::from_entries(&loop_journal()[..3]);
     let run_standing = RunStanding { run_view: &run_view, is_live: true };
-    insta::assert_snapshot!(render_status(&run_standing, &Screen::default()), @"
+    insta::assert_snapshot!(render_status(&run_standing, &RunDetails::default(), &Screen::default()), @"
     loop-a1 running · Make it good.
       sent back 1 time, 4 tools used
       belongs to session s1
@@ -206,7 +206,7 @@ fn the_status_of_a_run_lists_its_children_with_what_they_used() {
             ..RunDetails::default()
         };
         let run_standing = RunStanding { run_view: &run_view, is_live: true };
-        let status_text = render_detailed_status(&run_standing, &run_details, &Screen::default());
+        let status_text = render_status(&run_standing, &run_details, &Screen::default());
         status_text.lines().skip(1).take(2).map(String::from).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(status_of(&journal_with_child(None)), @"

@@ -12,7 +12,7 @@ use tribunal_core::engine::{
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work,
     live::{LiveBoard, ViewControls},
-    tables::{RunStanding, render_runs, render_status},
+    tables::{RunDetails, RunStanding, render_runs, render_status},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
@@ -133,7 +133,8 @@ fn the_live_view_counts_down_to_the_reset() {
 fn a_live_run_that_waits_says_so_in_its_status() {
     let status_lines = |entries: &[JournalEntry], is_live| {
         let run_view = RunView::from_entries(entries);
-        let status_text = render_status(&RunStanding { run_view: &run_view, is_live }, &Screen::default());
+        let status_text =
+            render_status(&RunStanding { run_view: &run_view, is_live }, &RunDetails::default(), &Screen::default());
         status_text.lines().filter(|line| line.contains("limit")).map(String::from).collect::<Vec<_>>().join("\n")
     };
     let live_status = status_lines(&journal_at_usage_limit(), true);
@@ -169,7 +170,7 @@ fn tokens_come_first_and_costs_of_a_subscription_are_not_billed() {
     let usage_lines = |entries: &[JournalEntry]| {
         let run_view = RunView::from_entries(entries);
         let run_standing = RunStanding { run_view: &run_view, is_live: false };
-        let status_text = render_status(&run_standing, &Screen::default());
+        let status_text = render_status(&run_standing, &RunDetails::default(), &Screen::default());
         let line = status_text.lines().find(|line| line.contains("tokens")).unwrap_or_default();
         let runs_table = render_runs(&[run_standing], &Screen::default());
         let run_row = runs_table.lines().nth(1).unwrap_or_default();

@@ -41,7 +41,7 @@ use tribunal_core::{
 use tribunal_report::{
     Screen,
     run_report::{ReportSources, ReportVerdict, RunReport, build_report},
-    tables::RunStanding,
+    tables::{self, RunDetails, RunStanding},
 };
 use tribunal_testkit::samples;
 
@@ -706,7 +706,7 @@ fn a_waiting_story_that_is_continued_is_listed_once() {
     ];
     let run_view = RunView::from_entries(&journal_of(SPRINT, events));
     let standing = RunStanding { run_view: &run_view, is_live: true };
-    let status = tribunal_report::tables::render_status(&standing, &Screen::default());
+    let status = tables::render_status(&standing, &RunDetails::default(), &Screen::default());
     assert!(status.contains("● 1-3-pack") && !status.contains("Buy the domain"), "{status}");
 }
 

@@ -13,10 +13,10 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHookMoment, WorkflowHooks};
 use tribunal_core::engine::ids::Hash;
+use tribunal_json::{Deserialize, Serialize};
 use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand};
 
 use crate::masking::Masker;
@@ -124,13 +124,6 @@ pub struct HookReport {
     /// What the user should know in addition.
     pub notes: Vec<String>,
     pub memory: HookMemory,
-}
-
-impl HookReport {
-    /// Returns the critical hook that failed.
-    pub fn failed_critical_hook(&self) -> Option<&HookRun> {
-        self.hook_runs.iter().find(|hook_run| hook_run.is_critical && hook_run.outcome.is_failure())
-    }
 }
 
 /// Where and how a step's hooks run.

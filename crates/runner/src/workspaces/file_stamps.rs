@@ -10,9 +10,9 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::engine::ids::Hash;
+use tribunal_json::{Deserialize, Serialize};
 
 use crate::project::atomic_files::write_atomically;
 

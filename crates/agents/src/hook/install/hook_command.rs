@@ -1,6 +1,7 @@
 //! The command that a client starts: how it is written, and how ours is told from others.
 
 use crate::hook::{HookClient, HookEvent};
+use tribunal_core::text::{is_plain_shell_word, shell_quote};
 
 /// How a client starts Tribunal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,21 +107,10 @@ fn ends_with_program_name(text_before: &str) -> bool {
 
 /// Whether the shell takes this for exactly one word.
 fn is_single_word(shell_word: &str) -> bool {
-    let is_plain_word = |word_text: &str| !word_text.is_empty() && word_text.chars().all(is_unquoted_char);
     let quoted_text = shell_word.strip_prefix('\'').and_then(|after_quote| after_quote.strip_suffix('\''));
     // Inside single quotes only the quote itself is special, and `'\''` is how we write it.
-    is_plain_word(shell_word) || quoted_text.is_some_and(|quoted_text| !quoted_text.replace("'\\''", "").contains('\''))
-}
-
-fn is_unquoted_char(character: char) -> bool {
-    character.is_alphanumeric() || "/._-+=:@%".contains(character)
-}
-
-fn shell_quote(shell_word: &str) -> String {
-    match !shell_word.is_empty() && shell_word.chars().all(is_unquoted_char) {
-        true => shell_word.to_string(),
-        false => format!("'{}'", shell_word.replace('\'', "'\\''")),
-    }
+    is_plain_shell_word(shell_word)
+        || quoted_text.is_some_and(|quoted_text| !quoted_text.replace("'\\''", "").contains('\''))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `tribunal inspect epics [FILE…]`: shows the epics and stories of a plan as they are read.
 
 use std::{io::Write, path::PathBuf};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::{
     documents::{self, DocumentKind, ProjectDocument},
@@ -12,6 +11,7 @@ use tribunal_bmad::{
     project_files,
 };
 use tribunal_core::text::format_count;
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use crate::{

@@ -2,9 +2,9 @@
 //! like a menu, and questions without one. What to answer is not decided here.
 
 use std::{io::Write, path::Path};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::menu::{self, MenuChoice, MenuDetection, OpenQuestion};
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use crate::{

@@ -4,7 +4,6 @@
 //! It works without BMAD, too: then there is little to show. Nothing is changed and nothing is started.
 
 use std::{collections::BTreeMap, io::Write};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_agents::clients::CLIENTS;
 use tribunal_bmad::{
@@ -18,6 +17,7 @@ use tribunal_bmad::{
     quick_dev, roster,
     tier::{self, TierLevels, TierSuggestion},
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 use tribunal_runner::project::project_files::ProjectDirectory;
 

@@ -5,7 +5,6 @@ use std::{
     io::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_agents::{
     analysis::{AnalysisContext, OutputShape, ResponseAnalysis, analyse_response},
@@ -25,6 +24,7 @@ use tribunal_core::{
         party_minutes::PartyMinutes,
     },
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use crate::{

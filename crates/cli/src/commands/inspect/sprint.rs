@@ -4,13 +4,13 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::{
     board::{self, ActionItem, Board, BoardEntryState},
     keys::BoardKey,
     problem::{FileProblem, ProblemWeight},
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use crate::{

@@ -2,12 +2,12 @@
 //! it.
 
 use std::{io::Write, path::Path};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::{
     problem::ProblemWeight,
     story::{self, FollowUp, StatusPlace, Story, StoryStatusLine, StoryTask},
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use crate::{

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use tribunal_core::{
     development::workspace::DevelopmentPlace,
     loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
+    text::shell_quote,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -30,7 +31,7 @@ use crate::{
         run_verdict::judge_and_print,
     },
     settings::{ResolvedLoop, RunInputs, resolve_loop_settings},
-    terminal::{progress_display::ProgressArgs, shell_quoting::shell_quote},
+    terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
 };
 

@@ -3,7 +3,6 @@
 //! moves ticked stories on the board.
 
 use std::io::{Write, stdout};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_bmad::{
     board::edit::BoardMove,
@@ -14,6 +13,7 @@ use tribunal_bmad::{
     },
 };
 use tribunal_core::text::format_count;
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,

@@ -4,13 +4,13 @@ use tribunal_bmad::{
     ralph::spec_copies::{SPECS_FOLDER, spec_copy_path},
     story,
 };
-use tribunal_core::development::workspace::PathChange;
+use tribunal_core::{development::workspace::PathChange, text::shell_quote};
 use tribunal_runner::{
     Project,
     git::heads::{self, FileTracking},
 };
 
-use crate::{bmad::BmadProject, terminal::shell_quoting::shell_quote};
+use crate::bmad::BmadProject;
 
 /// The directory of the plan and of the files beside it.
 const RALPH_FOLDER: &str = ".ralph";

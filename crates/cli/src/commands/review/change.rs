@@ -7,7 +7,7 @@ use std::{
 
 use tribunal_core::{
     review::subject::{CodeChange, Subject},
-    text::{format_count, parse_sections},
+    text::{format_count, parse_sections, shell_quote},
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -25,7 +25,6 @@ use crate::{
     messages::user_errors::UserError,
     preflight::check_templates,
     settings::{RunInputs, resolve_settings},
-    terminal::shell_quoting::shell_quote,
 };
 
 /// At most this many reasons and names are shown one by one.

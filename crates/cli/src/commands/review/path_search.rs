@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{review::subject::Subject, text::format_count};
+use tribunal_core::{
+    review::subject::Subject,
+    text::{format_count, shell_quote},
+};
 use tribunal_runner::project::{
     document_search::{PathPattern, SearchError, list_documents, list_matching_files},
     subject,
@@ -17,7 +20,6 @@ use crate::{
     context::CommandContext,
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},
     settings::{RunInputs, resolve_settings},
-    terminal::shell_quoting::shell_quote,
 };
 
 /// So many files are reviewed without a question; each of them costs as much as a file that is named.

@@ -9,7 +9,7 @@ use tribunal_bmad::{
     project_files::ProjectFiles,
     story::{self, Story},
 };
-use tribunal_core::text::format_count;
+use tribunal_core::text::{format_count, shell_quote};
 use tribunal_runner::{Project, git::changes::ChangeScope, project::subject};
 
 use super::{
@@ -21,7 +21,6 @@ use crate::{
     context::CommandContext,
     messages::user_errors::UserError,
     settings::RunInputs,
-    terminal::shell_quoting::shell_quote,
 };
 
 /// What stories of late eras write as their baseline where there is no git.

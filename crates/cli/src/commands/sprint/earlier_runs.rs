@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tribunal_core::{
     engine::{event::RunEvent, ids::RunId, kinds::WorkflowEvent, view::RunView},
     sprint::{claims, event::SprintEvent},
+    text::shell_quote,
 };
 use tribunal_runner::Project;
 use tribunal_store::Store;
@@ -15,7 +16,6 @@ use crate::{
     commands::runs,
     context::CommandContext,
     messages::user_errors::UserError,
-    terminal::shell_quoting::shell_quote,
 };
 
 /// The runs of a project so far.

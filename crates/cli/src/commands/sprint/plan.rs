@@ -1,7 +1,6 @@
 //! `--dry-run`: prints what would be done for each story.
 
 use std::io::{Write, stdout};
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
@@ -15,6 +14,7 @@ use tribunal_core::{
     },
     text::format_count,
 };
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 
 use super::selection::ChosenStory;

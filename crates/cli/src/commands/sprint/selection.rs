@@ -6,10 +6,13 @@ use tribunal_bmad::{
     states::StoryStatus,
     story,
 };
-use tribunal_core::engine::{
-    kinds::RunOrder,
-    own_folders::OwnFolders,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{
+        kinds::RunOrder,
+        own_folders::OwnFolders,
+        view::{RunPhase, RunView},
+    },
+    text::shell_quote,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{
@@ -23,7 +26,7 @@ use crate::{
     commands::workplace::describe_files,
     context::CommandContext,
     messages::user_errors::{EXIT_NEGATIVE, UserError},
-    terminal::{prompt::ask_yes_no, shell_quoting::shell_quote},
+    terminal::prompt::ask_yes_no,
 };
 
 /// The message of the commit with what was not committed.

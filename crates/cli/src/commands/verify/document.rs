@@ -1,9 +1,9 @@
 //! What `tribunal verify` says, for users and as a document.
 
 use std::io::Write;
-use tribunal_json::{Serialize, schemars};
 
 use tribunal_core::development::checks::{CheckResult, ChecksReport, FailureAction};
+use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 use tribunal_runner::BaseCheck;
 

@@ -4,6 +4,7 @@ use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
     engine::settings::{AgentSpec, DriverSpec},
     tasks::fault::{Fault, FaultKind, FaultRemedy},
+    text::shell_quote,
 };
 use tribunal_supervise::StartError;
 
@@ -38,19 +39,9 @@ fn suggest_start_remedy(agent_spec: &AgentSpec, cause: &StartError) -> Option<Fa
         }
         // Only a path says which file is meant.
         StartError::NotExecutable { program } if program.starts_with('/') => {
-            format!("chmod +x {}", quote_for_shell(program))
+            format!("chmod +x {}", shell_quote(program))
         }
         StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => return None,
     };
     Some(FaultRemedy::RunCommand { command })
-}
-
-/// Quotes a path for a shell, if it needs that.
-fn quote_for_shell(path_text: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+=:@%".contains(character);
-    if path_text.chars().all(is_plain) {
-        path_text.to_string()
-    } else {
-        format!("'{}'", path_text.replace('\'', "'\\''"))
-    }
 }

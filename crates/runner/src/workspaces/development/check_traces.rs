@@ -14,9 +14,9 @@ use std::{
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::engine::ids::CommitId;
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     BrokenSeal, DevelopmentWorkspace, WithPath, WorkspaceError,

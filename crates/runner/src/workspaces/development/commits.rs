@@ -1,9 +1,10 @@
 //! Commits the content of a workspace, and stores the commits in the user's repository under a ref of Tribunal's own.
 
 use std::{collections::BTreeSet, fs, io, process::Command};
-use tribunal_json::{Deserialize, Serialize};
 
+use tribunal_core::development::workspace::DevelopmentPlace;
 use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
@@ -17,7 +18,6 @@ use crate::{
     project::atomic_files,
     workspaces::TaskWorkspace,
 };
-use tribunal_core::development::workspace::DevelopmentPlace;
 
 /// The author of commits where git knows no name.
 const FALLBACK_NAME: &str = "Tribunal";

@@ -5,9 +5,9 @@
 //! solution. It also remembers into which commit the work was merged, because the work is measured from there if it has to be repaired.
 
 use std::{collections::BTreeSet, fs, io};
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::{development::commits::FoundSolution, engine::ids::CommitId};
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError, conflict_sides::MergeSides, contents::parse_raw_diff,

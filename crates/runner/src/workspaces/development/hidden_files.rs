@@ -10,9 +10,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::engine::ids::CommitId;
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,

@@ -7,7 +7,6 @@
 //! stash of the user.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::{
     development::{
@@ -16,6 +15,7 @@ use tribunal_core::{
     },
     engine::ids::CommitId,
 };
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,

@@ -4,7 +4,6 @@
 //! process ends meanwhile, the next one finishes that.
 
 use std::{collections::BTreeSet, fs, io};
-use tribunal_json::{Deserialize, Serialize};
 
 use tribunal_core::{
     development::{
@@ -14,6 +13,7 @@ use tribunal_core::{
     },
     engine::ids::CommitId,
 };
+use tribunal_json::{Deserialize, Serialize};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
