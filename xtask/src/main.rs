@@ -162,6 +162,12 @@ fn print_style(arguments: &[OsString]) -> Result<u8> {
         for place in figures.patched_marks.iter() {
             println!("`patched` mark: {}:{} {}", place.path, place.line, place.name);
         }
+        for place in figures.arrows_back() {
+            println!("import against the order of folders: {} → {}", place.path, place.name);
+        }
+        for place in &figures.kind_mentions {
+            println!("mention of a kind: {}:{} {}", place.path, place.line, place.name);
+        }
         for cycle in &figures.import_cycles {
             println!("circle of {} files: {}", cycle.files.len(), cycle.files.join(" "));
         }

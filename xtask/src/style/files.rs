@@ -13,6 +13,7 @@ const KEYWORDS: &str = "as break const continue crate else enum extern false fn 
 
 #[derive(Debug, Default)]
 pub struct FileFigures {
+    pub path: String,
     /// The number of lines outside of tests.
     pub lines: usize,
     pub code_lines: usize,
@@ -28,7 +29,7 @@ pub struct FileFigures {
 
 pub fn measure_file(source: &SourceFile) -> FileFigures {
     let keywords: BTreeSet<&str> = KEYWORDS.split(' ').collect();
-    let mut figures = FileFigures::default();
+    let mut figures = FileFigures { path: source.path.clone(), ..FileFigures::default() };
     let mut code_lines = BTreeSet::new();
     let mut after_quote = false;
     visit_production_tokens(&source.tokens, &mut |remaining_tokens| {

@@ -22,8 +22,32 @@ pub struct ImportCycle {
     pub files: Vec<String>,
 }
 
-/// Finds every cycle of two files or more, the largest first.
-pub fn find_import_cycles(sources: &[&SourceFile]) -> Vec<ImportCycle> {
+/// A file of a crate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrateFile {
+    pub path: String,
+    module: ModulePath,
+}
+
+impl CrateFile {
+    /// The module below the root that the file belongs to; `None` for the root itself.
+    pub fn folder(&self) -> Option<&str> {
+        self.module.first().map(String::as_str)
+    }
+}
+
+/// Which files of one crate import which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrateImports {
+    /// The directory of the crate.
+    pub crate_dir: String,
+    pub files: Vec<CrateFile>,
+    /// For each file the indexes of those that it imports.
+    pub targets: Vec<BTreeSet<usize>>,
+}
+
+/// Reads the imports of every crate.
+pub fn read_imports(sources: &[&SourceFile]) -> Vec<CrateImports> {
     let mut crates: BTreeMap<String, Vec<&SourceFile>> = BTreeMap::new();
     for source in sources {
         // Sources outside `src` are tests, benches or examples; cycles among them are not counted.
@@ -31,36 +55,45 @@ pub fn find_import_cycles(sources: &[&SourceFile]) -> Vec<ImportCycle> {
             crates.entry(crate_dir.to_owned()).or_default().push(source);
         }
     }
-    let mut cycles: Vec<ImportCycle> =
-        crates.iter().flat_map(|(crate_dir, crate_sources)| find_crate_cycles(crate_dir, crate_sources)).collect();
+    crates.iter().map(|(crate_dir, crate_sources)| read_crate_imports(crate_dir, crate_sources)).collect()
+}
+
+/// Finds every cycle of two files or more, the largest first.
+pub fn find_import_cycles(crates: &[CrateImports]) -> Vec<ImportCycle> {
+    let mut cycles: Vec<ImportCycle> = crates.iter().flat_map(find_crate_cycles).collect();
     cycles.sort_by(|left, right| right.files.len().cmp(&left.files.len()).then_with(|| left.files.cmp(&right.files)));
     cycles
 }
 
 type ModulePath = Vec<String>;
 
-fn find_crate_cycles(crate_dir: &str, sources: &[&SourceFile]) -> Vec<ImportCycle> {
-    let modules: BTreeMap<ModulePath, usize> = sources
-        .iter()
-        .enumerate()
-        .map(|(source_index, source)| (module_path_of_file(crate_dir, &source.path), source_index))
-        .collect();
-    let mut imports: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); sources.len()];
-    for (module, source_index) in &modules {
+fn read_crate_imports(crate_dir: &str, sources: &[&SourceFile]) -> CrateImports {
+    let find_module = |source: &&SourceFile| module_path_of_file(crate_dir, &source.path);
+    let files: Vec<CrateFile> =
+        sources.iter().map(|source| CrateFile { path: source.path.clone(), module: find_module(source) }).collect();
+    let modules: BTreeMap<ModulePath, usize> =
+        files.iter().enumerate().map(|(file_index, file)| (file.module.clone(), file_index)).collect();
+    let mut targets: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); sources.len()];
+    for (module, file_index) in &modules {
         let is_submodule = |name: &str| modules.contains_key(&[module.as_slice(), &[name.to_owned()]].concat());
-        for named_path in find_module_paths(sources[*source_index], module, &is_submodule) {
+        for named_path in find_module_paths(sources[*file_index], module, &is_submodule) {
             let Some((target, target_index)) = find_longest_module(&modules, &named_path) else { continue };
             // A module may use what its parents define.
             if !module.starts_with(target) {
-                imports[*source_index].insert(target_index);
+                targets[*file_index].insert(target_index);
             }
         }
     }
-    let cyclic_components = find_components(&imports).into_iter().filter(|component| component.len() > 1);
+    CrateImports { crate_dir: crate_dir.to_owned(), files, targets }
+}
+
+fn find_crate_cycles(imports: &CrateImports) -> Vec<ImportCycle> {
+    let cyclic_components = find_components(&imports.targets).into_iter().filter(|component| component.len() > 1);
     let cycles = cyclic_components.map(|component| {
-        let mut files: Vec<String> = component.iter().map(|source_index| sources[*source_index].path.clone()).collect();
+        let mut files: Vec<String> =
+            component.iter().map(|file_index| imports.files[*file_index].path.clone()).collect();
         files.sort();
-        ImportCycle { crate_dir: crate_dir.to_owned(), files }
+        ImportCycle { crate_dir: imports.crate_dir.clone(), files }
     });
     cycles.collect()
 }
@@ -153,7 +186,7 @@ fn extend_path(base: &mut ModulePath, segment: &str) {
 }
 
 /// Finds the strongly connected components with Tarjan's algorithm.
-fn find_components(imports: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+pub fn find_components(imports: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let mut search = ComponentSearch { imports, ..ComponentSearch::default() };
     search.visit_numbers = vec![None; imports.len()];
     search.lowest_reachable = vec![0; imports.len()];

@@ -4,13 +4,17 @@
 //! - `files`: lines, functions, names and comments of one file
 //! - `parameters`: parameters that are tuples
 //! - `import_cycles`: files of one crate that need each other
+//! - `folder_arrows`: circles among the folders of a crate
+//! - `kind_mentions`: kinds of runs that are named outside of their folders
 //!
 //! Test code is left out: files below `tests/`, `benches/`, `examples/`, `fixtures/` or `fuzz/`, files named as tests, the crate
 //! `testkit`, and items behind `#[cfg(test)]` or `#[test]`. The figures only describe; what may not occur at all is a rule in
 //! [`crate::tidy`], which uses the same counts.
 
 mod files;
+mod folder_arrows;
 mod import_cycles;
+mod kind_mentions;
 mod parameters;
 mod tokens;
 
@@ -25,8 +29,9 @@ use anyhow::Result;
 use crate::repository::{RepositoryTree, SourceFile};
 
 use files::FileFigures;
+pub use folder_arrows::FolderArrows;
 pub use import_cycles::ImportCycle;
-pub(crate) use import_cycles::find_import_cycles;
+pub(crate) use import_cycles::{find_import_cycles, read_imports};
 pub(crate) use parameters::find_tuple_parameters;
 pub(crate) use tokens::{find_patched_marks, visit_production_tokens};
 
@@ -49,6 +54,10 @@ pub struct StyleFigures {
     pub patched_marks: Vec<SourcePlace>,
     /// The import cycles of every size, the largest first.
     pub import_cycles: Vec<ImportCycle>,
+    /// One for each crate.
+    pub folder_arrows: Vec<FolderArrows>,
+    /// Where a kind of run is named outside of its folders.
+    pub kind_mentions: Vec<SourcePlace>,
 }
 
 /// Measures the repository below `root`.
@@ -58,11 +67,14 @@ pub fn measure_repository(root: &Path) -> Result<StyleFigures> {
 
 fn measure_tree(repository: &RepositoryTree) -> StyleFigures {
     let sources: Vec<&SourceFile> = repository.sources.iter().filter(|source| is_production(&source.path)).collect();
+    let crate_imports = read_imports(&sources);
     StyleFigures {
         files: sources.iter().map(|source| files::measure_file(source)).collect(),
         tuple_parameters: sources.iter().flat_map(|source| find_tuple_parameters(source)).collect(),
         patched_marks: sources.iter().flat_map(|source| find_patched_marks(source)).collect(),
-        import_cycles: find_import_cycles(&sources),
+        import_cycles: find_import_cycles(&crate_imports),
+        folder_arrows: crate_imports.iter().map(folder_arrows::find_folder_arrows).collect(),
+        kind_mentions: kind_mentions::find_kind_mentions(&sources),
     }
 }
 
@@ -114,7 +126,31 @@ impl StyleFigures {
             ("plain comment lines per 100 lines of code", format!("{:.1}", per_hundred(comment_lines, code_lines))),
             ("`patched` marks", self.patched_marks.len().to_string()),
             ("circles of more than 3 files", large_cycles.to_string()),
+            ("folders in circles", self.describe_folder_circles()),
+            ("imports against the order of folders", count_by_crate(self.arrows_back())),
+            ("mentions of kinds outside their folders", count_by_crate(self.kind_mentions.iter())),
+            ("lines of code that are shipped", self.count_shipped_lines().to_string()),
         ]
+    }
+
+    /// The lines of code that become part of the program: without the tools and tests of the workspace.
+    fn count_shipped_lines(&self) -> usize {
+        let shipped_files = self.files.iter().filter(|file| file.path.starts_with("crates/"));
+        shipped_files.map(|file| file.code_lines).sum()
+    }
+
+    /// Imports that point against the order of the folders of their crate.
+    pub fn arrows_back(&self) -> impl Iterator<Item = &SourcePlace> {
+        self.folder_arrows.iter().flat_map(|arrows| &arrows.arrows_back)
+    }
+
+    fn describe_folder_circles(&self) -> String {
+        let cyclic_crates = self.folder_arrows.iter().filter(|arrows| !arrows.circles.is_empty());
+        let descriptions = cyclic_crates.map(|arrows| {
+            let circle_sizes: Vec<String> = arrows.circles.iter().map(ToString::to_string).collect();
+            format!("{} {} of {}", crate_name(&arrows.crate_dir), circle_sizes.join(" + "), arrows.folder_count)
+        });
+        descriptions.collect::<Vec<_>>().join(", ")
     }
 
     /// The names that most functions share, with their counts.
@@ -138,6 +174,23 @@ impl StyleFigures {
         // An empty tree has no identifiers; the mean is then zero.
         letter_count as f64 / identifier_count.max(1) as f64
     }
+}
+
+/// `12: cli 7, core 5`
+fn count_by_crate<'p>(places: impl Iterator<Item = &'p SourcePlace>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for place in places {
+        *counts.entry(crate_name(&place.path)).or_default() += 1;
+    }
+    let total: usize = counts.values().sum();
+    let listed: Vec<String> = counts.iter().map(|(crate_name, count)| format!("{crate_name} {count}")).collect();
+    if listed.is_empty() { total.to_string() } else { format!("{total}: {}", listed.join(", ")) }
+}
+
+/// The directory of a crate without `crates/`.
+fn crate_name(path: &str) -> &str {
+    let inner_path = path.strip_prefix("crates/").unwrap_or(path);
+    inner_path.split_once('/').map_or(inner_path, |(crate_name, _)| crate_name)
 }
 
 /// The value below which this share of all values lies.

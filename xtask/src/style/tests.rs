@@ -72,6 +72,62 @@ fn a_cycle_is_found_across_directories_but_not_between_a_module_and_its_submodul
 }
 
 #[test]
+fn an_import_against_the_order_of_folders_is_found_where_folders_form_a_circle() {
+    let style = measure_samples(&[
+        ("crates/a/src/lib.rs", "mod plan; mod host; mod text;"),
+        ("crates/a/src/plan/mod.rs", "mod steps; use crate::host::Host; use crate::text::wrap;"),
+        ("crates/a/src/plan/steps.rs", "use crate::host::Host;"),
+        ("crates/a/src/host.rs", "use crate::plan::Plan; use crate::text::wrap;"),
+        ("crates/a/src/text.rs", "pub fn wrap() {}"),
+    ]);
+    assert_eq!(row_value(&style, "folders in circles"), "a 2 of 3");
+    // Two files of `plan` need `host`, so the one import of `plan` is the one that is wrong.
+    assert_eq!(row_value(&style, "imports against the order of folders"), "1: a 1");
+    let arrows: Vec<(&str, &str)> =
+        style.arrows_back().map(|place| (place.path.as_str(), place.name.as_str())).collect();
+    assert_eq!(arrows, [("crates/a/src/host.rs", "plan")]);
+}
+
+#[test]
+fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
+    let table = "macro_rules! run_kinds { ($($kind:ident($order:ty);)*) => { pub enum RunOrder { $($kind($order),)* } }; }\n\
+                 run_kinds! { Loop(crate::loop_run::order::LoopOrder); Story(crate::story::StoryOrder); }";
+    let shared = "use crate::{engine::Host, story::StoryOrder};\n\
+                  fn f(o: &RunOrder) { match o { RunOrder::Loop(_) => (), _ => drop(o.as_story()) } }\n\
+                  #[cfg(test)]\nmod tests { use crate::loop_run::order::LoopOrder; }";
+    let style = measure_samples(&[
+        ("crates/core/src/engine/kinds.rs", table),
+        ("crates/core/src/engine/host.rs", shared),
+        ("crates/core/src/loop_run/order.rs", "use crate::engine::kinds::RunOrder; fn g() { RunOrder::Loop(o) }"),
+        ("crates/cli/src/commands/loops.rs", "use tribunal_core::loop_run::order::LoopOrder;"),
+        (
+            "crates/cli/src/commands/stories/list.rs",
+            "use tribunal_core::{loop_run::order::LoopOrder, story::StoryOrder};",
+        ),
+        ("crates/cli/src/context.rs", "mod story; use crate::story::Story;"),
+    ]);
+    let mentions: Vec<String> =
+        style.kind_mentions.iter().map(|place| format!("{}:{} {}", place.path, place.line, place.name)).collect();
+    assert_eq!(
+        mentions,
+        [
+            "crates/core/src/engine/host.rs:1 crate::story",
+            "crates/core/src/engine/host.rs:2 RunOrder::Loop",
+            "crates/core/src/engine/host.rs:2 as_story",
+            "crates/cli/src/commands/stories/list.rs:1 tribunal_core::loop_run",
+        ]
+    );
+    assert_eq!(row_value(&style, "mentions of kinds outside their folders"), "4: cli 1, core 3");
+}
+
+#[test]
+fn tools_and_tests_are_no_shipped_lines() {
+    let code = "fn a() {}\n\n// A comment.\nfn b() {}\n#[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
+    let style = measure_samples(&[("crates/a/src/lib.rs", code), ("xtask/src/lib.rs", code)]);
+    assert_eq!(row_value(&style, "lines of code that are shipped"), "2");
+}
+
+#[test]
 fn test_code_is_not_production_code() {
     assert!(is_production("crates/core/src/review/mod.rs"));
     assert!(!is_production("crates/core/tests/core/merge.rs"));

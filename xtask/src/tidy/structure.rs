@@ -2,7 +2,9 @@
 
 use crate::RuleBreach;
 use crate::repository::{RepositoryTree, SourceFile};
-use crate::style::{LARGE_CYCLE, find_import_cycles, find_patched_marks, find_tuple_parameters, is_production};
+use crate::style::{
+    LARGE_CYCLE, find_import_cycles, find_patched_marks, find_tuple_parameters, is_production, read_imports,
+};
 
 pub fn check_structure(repository: &RepositoryTree) -> Vec<RuleBreach> {
     let sources: Vec<&SourceFile> = repository.sources.iter().filter(|source| is_production(&source.path)).collect();
@@ -20,7 +22,8 @@ pub fn check_structure(repository: &RepositoryTree) -> Vec<RuleBreach> {
         );
         RuleBreach::at_line(&place.path, place.line, message)
     });
-    let large_cycles = find_import_cycles(&sources).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
+    let large_cycles =
+        find_import_cycles(&read_imports(&sources)).into_iter().filter(|cycle| cycle.files.len() >= LARGE_CYCLE);
     // The breach is reported at one file, although it belongs to all of them.
     let cycle_breaches = large_cycles.flat_map(|cycle| {
         let first_file = cycle.files.first()?.clone();
