@@ -38,9 +38,12 @@ use tribunal_agents::clients;
 use tribunal_core::engine::ids::Hash;
 use tribunal_json::{Deserialize, Serialize};
 
-use crate::project::{
-    atomic_files::{self, write_atomically},
-    subject::is_plain_path,
+use crate::{
+    file_limits::TOOL_DIRECTORIES,
+    project::{
+        atomic_files::{self, write_atomically},
+        subject::is_plain_path,
+    },
 };
 use copier::WorkspaceCopier;
 use file_stamps::FileStamp;
@@ -54,10 +57,6 @@ pub(crate) use retention::clear_workspaces;
 
 /// The limits for what is copied for every task.
 const COPY_LIMITS: CopyLimits = CopyLimits { files: 20_000, bytes: 512 << 20 };
-/// Directories that tools leave behind. Of these, only files of the subject can be part of a patch, and what is copied is
-/// only what git tracks or what is requested.
-pub(crate) const TOOL_DIRECTORIES: [&str; 7] =
-    [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
 /// Files that several agent clients read.
 const SHARED_AGENT_FILES: [&str; 4] = [".mcp.json", "AGENTS.md", "_bmad", ".bmad-core"];

@@ -10,17 +10,14 @@ use serde_json::json;
 use tribunal_core::{engine::ids::RunId, text::shell_quote};
 use tribunal_report::{clean_block, escape_line};
 use tribunal_runner::{
-    RunError,
+    MAX_SUBJECT_BYTES, RunError,
     engine::host::HostError,
     git::{
         GitError,
         changes::{self, ChangeError, format_bytes},
     },
     housekeeping::gc::GcError,
-    project::{
-        story_plan::StoryPlanError,
-        subject::{MAX_SUBJECT_BYTES, SubjectError},
-    },
+    project::{story_plan::StoryPlanError, subject::SubjectError},
 };
 
 /// Exit code for wrong usage or settings.

@@ -42,7 +42,7 @@ use crate::workspaces::{
         rebase_workspace,
     },
 };
-use crate::{blocking_work::run_blocking, engine::locks::lock_user_tree};
+use crate::{blocking_work::run_blocking, locks::lock_user_tree};
 
 /// The most bytes of the agents' notes that are kept.
 const MAX_SCRATCHPAD_BYTES: u64 = 1 << 20;

@@ -32,12 +32,13 @@ use super::{
 };
 use crate::{
     blocking_work::run_blocking,
-    engine::{kill_points, locks},
+    kill_points,
     landing::{
         checkpoints::CheckpointChange,
         landing_repository,
         merging::{MergeConflict, diff_hunks, merge_or_first_conflict},
     },
+    locks,
     project::atomic_files::{FileReplacement, write_atomically},
     workspaces::TaskWorkspace,
 };

@@ -21,13 +21,13 @@ use tribunal_store::Store;
 use super::{EffectContext, environment_fault, run_file_effect};
 use crate::{
     Runner,
-    engine::run_names,
     git::heads::{self, FileTracking},
     project::{
         bmad_project::BmadProject,
         sprint_facts, story_plan,
         trash_marks::{is_discarded, list_discarded},
     },
+    run_names,
 };
 
 pub(super) async fn read_sprint(context: Arc<EffectContext>, request: ReadSprint) -> SprintReading {

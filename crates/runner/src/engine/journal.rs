@@ -25,7 +25,7 @@ use tribunal_core::{
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
 
-use crate::{engine::kill_points, masking::Masker};
+use crate::{kill_points, masking::Masker};
 
 /// A run's journal, open for writing.
 #[derive(Debug)]

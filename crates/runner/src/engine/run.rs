@@ -37,18 +37,18 @@ use crate::{
     engine::{
         host::{self, HostError, WorkflowHost},
         journal::RunJournal,
-        locks::{self, HeldLock},
-        run_names,
         shared_state::SharedState,
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
         user_words::WatchStart,
     },
+    locks::{self, HeldLock},
     masking::Masker,
     project::{
         Project, atomic_files,
         subject::{self, SubjectError},
     },
+    run_names,
     sandbox::remove_leftover_dirs,
     session::{self, SessionError},
 };

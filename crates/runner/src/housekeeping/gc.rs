@@ -27,14 +27,12 @@ use tribunal_core::engine::{
 use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 
 use crate::{
-    engine::{
-        kill_points,
-        run::{RunHold, Runner},
-    },
+    engine::run::{RunHold, Runner},
     housekeeping::{
         development_workspaces::{ListedWorkspace, list_workspaces, remove_run_workspaces, remove_workspace},
         discarded_runs::{self, TRASH_DAYS},
     },
+    kill_points,
     landing::landing_repository,
     project::{Project, atomic_files},
     sandbox::{remove_leftover_dirs, remove_session_dirs},

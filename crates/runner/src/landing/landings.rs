@@ -24,7 +24,7 @@ use crate::{
         checkpoints::{CheckpointChange, CheckpointKey, CheckpointStore},
         merging::{LineRange, count_changed_lines, map_to_old_lines, merge_or_all_conflicts, render_patch},
     },
-    project::Project,
+    project::{Project, file_edits::FileEdit},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +120,11 @@ impl LandingsDiff {
 }
 
 impl RenderedFileDiff {
+    /// Shows an edit before it is made.
+    pub fn from_edit(edit: &FileEdit) -> RenderedFileDiff {
+        RenderedFileDiff::from_texts(&edit.relative_path, edit.old_text.as_deref(), edit.new_text.as_deref())
+    }
+
     pub(crate) fn from_texts(relative_path: &str, old_text: Option<&str>, new_text: Option<&str>) -> RenderedFileDiff {
         let (added_lines, removed_lines) =
             count_changed_lines(old_text.unwrap_or_default(), new_text.unwrap_or_default());

@@ -24,10 +24,7 @@ use tribunal_core::{
 use tribunal_store::{EntryBatch, Store, StoreError};
 
 use crate::{
-    engine::{
-        locks::{self, HeldLock, LockFailure},
-        run::{RunError, RunHold, Runner, exclusive_lock_name, run_lock_name},
-    },
+    engine::run::{RunError, RunHold, Runner, exclusive_lock_name, run_lock_name},
     landing::{
         checkpoints::{BegunUndo, CheckpointChange, CheckpointKey},
         landings::{
@@ -35,6 +32,7 @@ use crate::{
         },
         merging::LineRange,
     },
+    locks::{self, HeldLock, LockFailure},
     project::{
         Project,
         atomic_files::{sweep_temporary_files, written_directories},

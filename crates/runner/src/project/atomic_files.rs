@@ -15,7 +15,7 @@ use tribunal_core::engine::{
     view::RunView,
 };
 
-use crate::{engine::kill_points, project::Project};
+use crate::{kill_points, project::Project};
 
 /// The prefix of our temporary files; the identity of the process that created them follows.
 pub(crate) const TEMPORARY_PREFIX: &str = ".tribunal-tmp-";

@@ -8,7 +8,7 @@ use std::{
 
 use regex::Regex;
 
-use crate::{git, workspaces::TOOL_DIRECTORIES};
+use crate::{file_limits::TOOL_DIRECTORIES, git};
 
 /// A search ends with an error after this many files and directories: a wrong directory must not keep the user waiting.
 const MAX_VISITED: usize = 100_000;

@@ -14,7 +14,6 @@ use tribunal_bmad::project_files::{ProjectFiles, UnreadableFile};
 
 use crate::{
     git,
-    landing::landings::RenderedFileDiff,
     project::{
         Project,
         atomic_files::{self, FileReplacement},
@@ -36,10 +35,6 @@ pub struct FileEdit {
 impl FileEdit {
     pub fn has_changes(&self) -> bool {
         self.old_text != self.new_text
-    }
-
-    pub fn to_diff(&self) -> RenderedFileDiff {
-        RenderedFileDiff::from_texts(&self.relative_path, self.old_text.as_deref(), self.new_text.as_deref())
     }
 }
 

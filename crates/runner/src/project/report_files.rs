@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::{
-    engine::locks::lock_user_tree,
+    locks::lock_user_tree,
     project::{Project, atomic_files::write_atomically},
 };
 

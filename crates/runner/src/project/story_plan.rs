@@ -27,9 +27,9 @@ use tribunal_core::{
 use tribunal_store::Store;
 
 use crate::{
-    engine::run_names,
     git::{find_ignored, heads},
     project::{Project, bmad_project::BmadProject},
+    run_names,
 };
 
 /// Why a story cannot be run.

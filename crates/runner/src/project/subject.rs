@@ -5,8 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// A longer subject cannot be reviewed with care.
-pub const MAX_SUBJECT_BYTES: u64 = 1 << 20;
+use crate::file_limits::MAX_SUBJECT_BYTES;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {

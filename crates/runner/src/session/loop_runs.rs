@@ -28,10 +28,7 @@ use super::{
     current_wall_ms, look_up_in_file, read_state_file,
     state_file::{self, StateCounts, StateFile, StateFileFacts},
 };
-use crate::{
-    engine::{locks, run::Runner, run_names},
-    project::Project,
-};
+use crate::{engine::run::Runner, locks, project::Project, run_names};
 
 /// What a loop starts with.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::{
     path::Path,
 };
 
-use super::{TOOL_DIRECTORIES, WorkspaceSource, git_queries, is_never_copied, omissions::OmissionRemarks};
-use crate::project::subject::is_plain_path;
+use super::{WorkspaceSource, git_queries, is_never_copied, omissions::OmissionRemarks};
+use crate::{file_limits::TOOL_DIRECTORIES, project::subject::is_plain_path};
 
 /// The number and size of files that are copied for a task.
 #[derive(Clone, Copy, Debug)]

@@ -15,6 +15,7 @@ use tribunal_agents::hook::HookClient;
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
+    landing::landings::RenderedFileDiff,
     project::file_edits::{self, EditError, FileEdit},
 };
 
@@ -159,7 +160,7 @@ fn ask_for_consent(init_plan: &InitPlan, arguments: &InitArguments) -> Result<bo
 fn print_plan(init_plan: &InitPlan, context: &CommandContext) -> Result<(), UserError> {
     let mut output = wrapped_stdout();
     for edit in &init_plan.edits {
-        write_diff(&mut output, &context.answer_screen, &edit.to_diff().patch_text)?;
+        write_diff(&mut output, &context.answer_screen, &RenderedFileDiff::from_edit(edit).patch_text)?;
     }
     for client_row in &init_plan.client_rows {
         writeln!(output, "{}", escape_line(&client_row.summary_line()))?;
@@ -226,7 +227,7 @@ fn document(init_plan: &InitPlan, arguments: &InitArguments, was_written: bool) 
         schema: INIT_SCHEMA,
         done: was_written,
         clients: init_plan.client_rows.clone(),
-        files: init_plan.edits.iter().map(|edit| build_file_row(&edit.to_diff())).collect(),
+        files: init_plan.edits.iter().map(|edit| build_file_row(&RenderedFileDiff::from_edit(edit))).collect(),
         bmad: init_plan.bmad_dir.clone(),
         profile: arguments.profile.map(ReviewProfile::as_str),
         warnings: init_plan.warnings.clone(),

@@ -49,11 +49,9 @@ use super::{
 };
 use crate::{
     blocking_work::run_blocking,
+    file_limits::MAX_SUBJECT_BYTES,
     masking::find_secret_variables,
-    project::{
-        atomic_files,
-        subject::{MAX_SUBJECT_BYTES, is_plain_path},
-    },
+    project::{atomic_files, subject::is_plain_path},
     sandbox::{PrivateTmp, SandboxPurpose},
     workspaces::{TaskWorkspace, WorkspaceSource},
 };

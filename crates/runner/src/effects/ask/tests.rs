@@ -20,8 +20,8 @@ use tribunal_core::{
 use super::*;
 use crate::{
     effects::{current_wall_ms, test_context::new_effect_context},
-    engine::rate_limit::{CallRate, HOUR_MS},
     project::Project,
+    rate_limit::{CallRate, HOUR_MS},
 };
 
 /// A project with one file and one agent: a shell that writes its prompt into `prompt.txt` and then runs a script.

@@ -21,9 +21,9 @@ use tribunal_core::engine::{
 
 use super::EffectContext;
 use crate::{
-    engine::locks,
     git::{git_command, run_checked},
     landing::checkpoints::{CheckpointStore, OwnTexts},
+    locks,
     project::{
         atomic_files::TEMPORARY_PREFIX,
         subject::{find_link_on_path, is_plain_path},

@@ -15,12 +15,12 @@ use tribunal_core::engine::{
 use super::describe_state;
 use crate::{
     effects::{EffectContext, environment_fault},
-    engine::locks,
     landing::{
         checkpoints::CheckpointStore,
         merging::merge_or_first_conflict,
         parked_files::{move_to_parked, park_file},
     },
+    locks,
     project::{
         atomic_files::{FileReplacement, hash_file},
         subject::{find_link_on_path, is_plain_path},

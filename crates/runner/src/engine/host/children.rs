@@ -25,7 +25,8 @@ use tribunal_store::{StoreError, SyncMode};
 use super::{HostError, WorkflowHost};
 use crate::{
     effects::{environment_fault, read_trusted_answers},
-    engine::{run_names, stop_level::StopLevel, updates::UpdateSink},
+    engine::{stop_level::StopLevel, updates::UpdateSink},
+    run_names,
 };
 
 /// The most characters of a finding that a parent is told.

@@ -12,10 +12,10 @@ use super::{RunError, Runner};
 use crate::{
     effects::END_GRACE,
     engine::{
-        locks::{self, HeldLock, LockFailure},
         stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
     },
+    locks::{self, HeldLock, LockFailure},
     project::Project,
 };
 

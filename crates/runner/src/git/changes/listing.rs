@@ -15,9 +15,8 @@ use super::{
     too_big_error,
 };
 use crate::{
+    file_limits::{MAX_SUBJECT_BYTES, TOOL_DIRECTORIES},
     git::{GitReadExtent, GitRepository},
-    project::subject::MAX_SUBJECT_BYTES,
-    workspaces::TOOL_DIRECTORIES,
 };
 
 /// Inexact renames are detected among this many files at most; the time it takes grows with the square.

@@ -9,7 +9,7 @@ use std::{
 
 use super::{FileUndoPlan, UndoError, UndoPlan, read_current_text};
 use crate::{
-    engine::kill_points,
+    kill_points,
     landing::{
         checkpoints::{CheckpointChange, CheckpointKey},
         parked_files::park_file,

@@ -20,8 +20,8 @@ use super::{
     user_repository::UserRepository,
 };
 use crate::{
-    engine::kill_points,
     git::{WORK_TIMEOUT, layout::HeadState, run_checked, run_git},
+    kill_points,
 };
 
 /// The variable with which git processes of agents say who commits.
