@@ -52,16 +52,16 @@ use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, Pr
 
 use crate::{
     blocking_work::run_blocking,
-    engine::{
-        permits::{AgentPermit, PermitLane},
-        shared_state::SharedState,
-        stop_level::StopLevel,
-    },
     git::REDIRECTING_VARIABLES,
     landing::checkpoints::CheckpointKey,
     masking::Masker,
     project::Project,
     sandbox::{SandboxPolicy, SpareTmp},
+    shared::{
+        permits::{AgentPermit, PermitLane},
+        shared_state::SharedState,
+        stop_level::StopLevel,
+    },
     workspaces::{SharedScans, agent_file_names},
 };
 

@@ -9,7 +9,7 @@ use tribunal_supervise::SandboxSupport;
 use tribunal_testkit::samples;
 
 use super::{EffectContext, ProcessPolicy, RunMemory};
-use crate::{engine::stop_level::StopLevel, masking::Masker, project::Project};
+use crate::{masking::Masker, project::Project, shared::stop_level::StopLevel};
 
 pub(crate) fn new_effect_context(project: Project, order: impl Into<RunOrder>) -> EffectContext {
     let run_id = RunId::new("work-aaaa");

@@ -34,9 +34,9 @@ use crate::{
     },
     engine::{
         journal::{RecordedReply, RunJournal},
-        stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
     },
+    shared::stop_level::StopLevel,
     workspaces,
 };
 

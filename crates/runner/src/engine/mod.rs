@@ -2,10 +2,6 @@
 
 pub mod host;
 pub mod journal;
-pub(crate) mod permits;
 pub mod request_sender;
 pub mod run;
-pub(crate) mod shared_state;
-pub(crate) mod stop_level;
 pub mod updates;
-pub(crate) mod user_words;

@@ -19,8 +19,8 @@ use tribunal_supervise::{ProcessIdentity, SandboxSupport, SenderProof, can_verif
 
 use crate::{
     Project, Runner,
-    engine::user_words::request_digest,
     sandbox::{ProjectPlace, can_write_project},
+    shared::user_words::request_digest,
 };
 
 /// How long a sender waits for the run.

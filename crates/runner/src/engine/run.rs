@@ -37,10 +37,7 @@ use crate::{
     engine::{
         host::{self, HostError, WorkflowHost},
         journal::RunJournal,
-        shared_state::SharedState,
-        stop_level::StopLevel,
         updates::{RunUpdate, UpdateSink},
-        user_words::WatchStart,
     },
     locks::{self, HeldLock},
     masking::Masker,
@@ -51,6 +48,7 @@ use crate::{
     run_names,
     sandbox::remove_leftover_dirs,
     session::{self, SessionError},
+    shared::{shared_state::SharedState, stop_level::StopLevel, user_words::WatchStart},
 };
 
 use context_building::ProcessChannels;

@@ -16,7 +16,7 @@ use tribunal_core::engine::{
 use crate::{
     blocking_work::run_blocking,
     effects::{EffectContext, current_wall_ms},
-    rate_limit::HOUR_MS,
+    shared::rate_limit::HOUR_MS,
 };
 
 /// Whether a run that waits for its booked call may go on at once, because the limit was raised meanwhile.

@@ -21,7 +21,7 @@ use super::*;
 use crate::{
     effects::{current_wall_ms, test_context::new_effect_context},
     project::Project,
-    rate_limit::{CallRate, HOUR_MS},
+    shared::rate_limit::{CallRate, HOUR_MS},
 };
 
 /// A project with one file and one agent: a shell that writes its prompt into `prompt.txt` and then runs a script.

@@ -25,8 +25,9 @@ use tribunal_store::{StoreError, SyncMode};
 use super::{HostError, WorkflowHost};
 use crate::{
     effects::{environment_fault, read_trusted_answers},
-    engine::{stop_level::StopLevel, updates::UpdateSink},
+    engine::updates::UpdateSink,
     run_names,
+    shared::stop_level::StopLevel,
 };
 
 /// The most characters of a finding that a parent is told.

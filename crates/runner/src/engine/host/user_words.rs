@@ -14,7 +14,7 @@ use tribunal_store::{StoredRequest, SyncMode};
 use super::{HostError, WorkflowHost};
 use crate::{
     effects::{EffectContext, read_trusted_answers},
-    engine::user_words::{INSPECTION_INTERVAL, RequestJudgement},
+    shared::user_words::{INSPECTION_INTERVAL, RequestJudgement},
 };
 
 /// Waits until it is time to look again; forever if all agents have a sandbox.

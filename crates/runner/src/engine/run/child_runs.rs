@@ -27,11 +27,13 @@ use crate::{
     effects::environment_fault,
     engine::{
         host::{ChildDriver, ChildPlan},
-        stop_level::StopLevel,
         updates::UpdateSink,
-        user_words::{RequestJudgement, UserWordWatch},
     },
     project::Project,
+    shared::{
+        stop_level::StopLevel,
+        user_words::{RequestJudgement, UserWordWatch},
+    },
 };
 
 impl ChildDriver for Runner {

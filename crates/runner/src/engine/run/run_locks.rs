@@ -11,12 +11,10 @@ use tribunal_supervise::{ProcessIdentity, sweep_strays};
 use super::{RunError, Runner};
 use crate::{
     effects::END_GRACE,
-    engine::{
-        stop_level::StopLevel,
-        updates::{RunUpdate, UpdateSink},
-    },
+    engine::updates::{RunUpdate, UpdateSink},
     locks::{self, HeldLock, LockFailure},
     project::Project,
+    shared::stop_level::StopLevel,
 };
 
 /// The time that the processes of a killed run get to end: the grace period of its agents, and a little more.

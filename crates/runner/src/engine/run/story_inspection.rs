@@ -25,10 +25,8 @@ use crate::{
     effects::{
         BaseCheck, PerformedEffect, ReplacedCheck, read_story, run_checks, run_checks_in_checkout, run_checks_of_base,
     },
-    engine::{
-        stop_level::StopLevel,
-        updates::{RunUpdate, UpdateCallback},
-    },
+    engine::updates::{RunUpdate, UpdateCallback},
+    shared::stop_level::StopLevel,
 };
 
 /// A story whose work is to be checked.

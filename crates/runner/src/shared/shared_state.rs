@@ -7,10 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{
-    engine::{permits::AgentPermits, user_words::UserWordWatch},
-    rate_limit::CallRate,
-};
+use crate::shared::{permits::AgentPermits, rate_limit::CallRate, user_words::UserWordWatch};
 
 /// Created once per process and passed to every [`crate::Runner`]; all clones share the same state.
 #[derive(Clone, Debug)]
