@@ -163,7 +163,7 @@ fn print_style(arguments: &[OsString]) -> Result<u8> {
             println!("`patched` mark: {}:{} {}", place.path, place.line, place.name);
         }
         for place in figures.arrows_back() {
-            println!("import against the order of folders: {} → {}", place.path, place.name);
+            println!("import against the order of directories: {} → {}", place.path, place.name);
         }
         for place in &figures.kind_mentions {
             println!("mention of a kind: {}:{} {}", place.path, place.line, place.name);

@@ -24,8 +24,8 @@ pub struct FolderArrows {
 /// Measures one crate.
 pub fn find_folder_arrows(imports: &CrateImports) -> FolderArrows {
     let folders: Vec<&str> =
-        imports.files.iter().filter_map(|file| file.folder()).collect::<BTreeSet<_>>().into_iter().collect();
-    let find_folder = |file_index: usize| folders.binary_search(&imports.files[file_index].folder()?).ok();
+        imports.files.iter().filter_map(|file| file.find_folder()).collect::<BTreeSet<_>>().into_iter().collect();
+    let find_folder = |file_index: usize| folders.binary_search(&imports.files[file_index].find_folder()?).ok();
     // Which files of a folder import another one.
     let mut importers: BTreeMap<(usize, usize), BTreeSet<usize>> = BTreeMap::new();
     for (file_index, targets) in imports.targets.iter().enumerate() {

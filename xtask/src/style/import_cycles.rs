@@ -31,7 +31,7 @@ pub struct CrateFile {
 
 impl CrateFile {
     /// The module below the root that the file belongs to; `None` for the root itself.
-    pub fn folder(&self) -> Option<&str> {
+    pub fn find_folder(&self) -> Option<&str> {
         self.module.first().map(String::as_str)
     }
 }

@@ -126,9 +126,9 @@ impl StyleFigures {
             ("plain comment lines per 100 lines of code", format!("{:.1}", per_hundred(comment_lines, code_lines))),
             ("`patched` marks", self.patched_marks.len().to_string()),
             ("circles of more than 3 files", large_cycles.to_string()),
-            ("folders in circles", self.describe_folder_circles()),
-            ("imports against the order of folders", count_by_crate(self.arrows_back())),
-            ("mentions of kinds outside their folders", count_by_crate(self.kind_mentions.iter())),
+            ("directories in circles", self.describe_folder_circles()),
+            ("imports against the order of directories", count_by_crate(self.arrows_back())),
+            ("mentions of kinds outside their directories", count_by_crate(self.kind_mentions.iter())),
             ("lines of code that are shipped", self.count_shipped_lines().to_string()),
         ]
     }

@@ -80,9 +80,9 @@ fn an_import_against_the_order_of_folders_is_found_where_folders_form_a_circle()
         ("crates/a/src/host.rs", "use crate::plan::Plan; use crate::text::wrap;"),
         ("crates/a/src/text.rs", "pub fn wrap() {}"),
     ]);
-    assert_eq!(row_value(&style, "folders in circles"), "a 2 of 3");
+    assert_eq!(row_value(&style, "directories in circles"), "a 2 of 3");
     // Two files of `plan` need `host`, so the one import of `plan` is the one that is wrong.
-    assert_eq!(row_value(&style, "imports against the order of folders"), "1: a 1");
+    assert_eq!(row_value(&style, "imports against the order of directories"), "1: a 1");
     let arrows: Vec<(&str, &str)> =
         style.arrows_back().map(|place| (place.path.as_str(), place.name.as_str())).collect();
     assert_eq!(arrows, [("crates/a/src/host.rs", "plan")]);
@@ -117,7 +117,7 @@ fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
             "crates/cli/src/commands/stories/list.rs:1 tribunal_core::loop_run",
         ]
     );
-    assert_eq!(row_value(&style, "mentions of kinds outside their folders"), "4: cli 1, core 3");
+    assert_eq!(row_value(&style, "mentions of kinds outside their directories"), "4: cli 1, core 3");
 }
 
 #[test]
