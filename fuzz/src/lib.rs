@@ -99,11 +99,8 @@ pub fn hook(bytes: &[u8]) {
 /// A project's folder, its state and documents: files one behind the other, each under a line `=== its/path`.
 pub fn layout(bytes: &[u8]) {
     let text = text(bytes);
-    let mut shelf = InMemoryFiles::default();
-    for file in text.split("=== ").skip(1) {
-        let (path, text) = file.split_once('\n').unwrap_or((file, ""));
-        shelf.insert_file(path.trim(), text);
-    }
+    let files = text.split("=== ").skip(1).map(|file| file.split_once('\n').unwrap_or((file, "")));
+    let shelf = InMemoryFiles::from_files(files.map(|(path, text)| (path.trim(), text)));
     let config = config::read_config(&shelf);
     let layout = layout::read_layout(&shelf);
     let _ =
@@ -150,7 +147,6 @@ pub fn menu(bytes: &[u8]) {
     }
     assert!(found.rejected.iter().all(|rejected| !rejected.because.is_empty()));
     assert!(found.questions.iter().all(|question| (1..=lines).contains(&question.line)));
-    let _ = menu::find_shapes(&text);
 }
 
 /// The list of agents, BMAD's help and its paths: comma-separated values and what came before them.
