@@ -162,8 +162,8 @@ fn print_style(arguments: &[OsString]) -> Result<u8> {
         for place in figures.patched_marks.iter() {
             println!("`patched` mark: {}:{} {}", place.path, place.line, place.name);
         }
-        for place in figures.arrows_back() {
-            println!("import against the order of directories: {} → {}", place.path, place.name);
+        for arrow in figures.arrows_back() {
+            println!("import against the order of directories: {} → {}", arrow.path, arrow.imported_folder);
         }
         for place in &figures.kind_mentions {
             println!("mention of a kind: {}:{} {}", place.path, place.line, place.name);

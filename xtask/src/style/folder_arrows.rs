@@ -6,8 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::SourcePlace;
 use super::import_cycles::{CrateImports, find_components};
+
+/// A file that imports a folder above its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BackArrow {
+    pub path: String,
+    pub imported_folder: String,
+}
 
 /// The folders of one crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +23,7 @@ pub struct FolderArrows {
     pub folder_count: usize,
     /// The number of folders in each circle, the largest first.
     pub circles: Vec<usize>,
-    /// Files that import against the order, with the folder that they import as the name.
-    pub arrows_back: Vec<SourcePlace>,
+    pub arrows_back: Vec<BackArrow>,
 }
 
 /// Measures one crate.
@@ -51,10 +56,9 @@ pub fn find_folder_arrows(imports: &CrateImports) -> FolderArrows {
         for (position, upper) in order.iter().enumerate() {
             for lower in &order[position + 1..] {
                 let files = importers.get(&(*lower, *upper)).into_iter().flatten();
-                arrows_back.extend(files.map(|file_index| SourcePlace {
+                arrows_back.extend(files.map(|file_index| BackArrow {
                     path: imports.files[*file_index].path.clone(),
-                    line: 1,
-                    name: folders[*upper].to_owned(),
+                    imported_folder: folders[*upper].to_owned(),
                 }));
             }
         }

@@ -60,12 +60,12 @@ fn read_table(sources: &[&SourceFile]) -> Option<KindTable> {
     for source in sources {
         visit_production_tokens(&source.tokens, &mut |remaining_tokens| match remaining_tokens {
             [word, TokenTree::Ident(name), TokenTree::Group(variants), ..]
-                if is_word(word, "enum") && names_each_kind(variants, "$kind") =>
+                if is_word(word, "enum") && has_kind_variable(variants, false) =>
             {
                 enums.insert(name.to_string());
             }
             [word, bang, TokenTree::Ident(name), TokenTree::Group(body), ..]
-                if is_word(word, "macro_rules") && is_punct(bang, '!') && names_each_kind(body, "$kind:") =>
+                if is_word(word, "macro_rules") && is_punct(bang, '!') && has_kind_variable(body, true) =>
             {
                 macros.insert(name.to_string());
             }
@@ -75,13 +75,13 @@ fn read_table(sources: &[&SourceFile]) -> Option<KindTable> {
     Some(KindTable { kinds, crate_name, enums, macros })
 }
 
-/// Whether a group contains the pattern `$kind` or `$kind:`.
-fn names_each_kind(group: &Group, pattern: &str) -> bool {
+/// Whether a group contains the variable of a macro `$kind`, or its declaration `$kind:`.
+fn has_kind_variable(group: &Group, is_declared: bool) -> bool {
     let mut is_found = false;
     crate::tokens::visit_tokens(&group.stream(), &mut |remaining_tokens| {
         if let [dollar, name, following_tokens @ ..] = remaining_tokens {
             let has_colon = following_tokens.first().is_some_and(|token_tree| is_punct(token_tree, ':'));
-            is_found |= is_punct(dollar, '$') && is_word(name, "kind") && (has_colon || !pattern.ends_with(':'));
+            is_found |= is_punct(dollar, '$') && is_word(name, "kind") && (has_colon || !is_declared);
         }
     });
     is_found

@@ -29,7 +29,7 @@ use anyhow::Result;
 use crate::repository::{RepositoryTree, SourceFile};
 
 use files::FileFigures;
-pub use folder_arrows::FolderArrows;
+pub use folder_arrows::{BackArrow, FolderArrows};
 pub use import_cycles::ImportCycle;
 pub(crate) use import_cycles::{find_import_cycles, read_imports};
 pub(crate) use parameters::find_tuple_parameters;
@@ -127,8 +127,11 @@ impl StyleFigures {
             ("`patched` marks", self.patched_marks.len().to_string()),
             ("circles of more than 3 files", large_cycles.to_string()),
             ("directories in circles", self.describe_folder_circles()),
-            ("imports against the order of directories", count_by_crate(self.arrows_back())),
-            ("mentions of kinds outside their directories", count_by_crate(self.kind_mentions.iter())),
+            ("imports against the order of directories", count_by_crate(self.arrows_back().map(|arrow| &arrow.path))),
+            (
+                "mentions of kinds outside their directories",
+                count_by_crate(self.kind_mentions.iter().map(|place| &place.path)),
+            ),
             ("lines of code that are shipped", self.count_shipped_lines().to_string()),
         ]
     }
@@ -140,7 +143,7 @@ impl StyleFigures {
     }
 
     /// Imports that point against the order of the folders of their crate.
-    pub fn arrows_back(&self) -> impl Iterator<Item = &SourcePlace> {
+    pub fn arrows_back(&self) -> impl Iterator<Item = &BackArrow> {
         self.folder_arrows.iter().flat_map(|arrows| &arrows.arrows_back)
     }
 
@@ -177,10 +180,10 @@ impl StyleFigures {
 }
 
 /// `12: cli 7, core 5`
-fn count_by_crate<'p>(places: impl Iterator<Item = &'p SourcePlace>) -> String {
+fn count_by_crate<'p>(paths: impl Iterator<Item = &'p String>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for place in places {
-        *counts.entry(crate_name(&place.path)).or_default() += 1;
+    for path in paths {
+        *counts.entry(crate_name(path)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
     let listed: Vec<String> = counts.iter().map(|(crate_name, count)| format!("{crate_name} {count}")).collect();

@@ -84,7 +84,7 @@ fn an_import_against_the_order_of_folders_is_found_where_folders_form_a_circle()
     // Two files of `plan` need `host`, so the one import of `plan` is the one that is wrong.
     assert_eq!(row_value(&style, "imports against the order of directories"), "1: a 1");
     let arrows: Vec<(&str, &str)> =
-        style.arrows_back().map(|place| (place.path.as_str(), place.name.as_str())).collect();
+        style.arrows_back().map(|arrow| (arrow.path.as_str(), arrow.imported_folder.as_str())).collect();
     assert_eq!(arrows, [("crates/a/src/host.rs", "plan")]);
 }
 
