@@ -13,7 +13,7 @@ pub(crate) fn run_blocking<T: Send + 'static>(
 ) -> impl Future<Output = Result<T, WorkPanicked>> + Send {
     let result = Arc::new(Mutex::new(None));
     let result_of_work = Arc::clone(&result);
-    // The runtime makes a kilobyte of code for each type of work, so it gets only this one.
+    // The runtime makes several kilobytes of code for each type of work, so it gets only this one.
     let boxed_work: Box<dyn FnOnce() + Send> = Box::new(move || {
         let finished = work();
         *result_of_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);

@@ -21,7 +21,7 @@ use crate::clients::{
     programs::{EnvLookup, ProgramProblem},
 };
 
-/// A client starts within a second, and within ten on a machine with far too much to do. One that hangs delays the run by this long.
+/// Long enough for a client on a machine that is busy with other work. One that hangs delays the run by this long.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The state of a client.
