@@ -54,8 +54,7 @@ pub fn find_command(
     client_name: &str,
     project_files: &dyn ProjectFiles,
 ) -> StepCommand {
-    let finder =
-        CommandFinder { layout, shelf: project_files, is_claude: matches!(client_name, "claude" | "claude-code") };
+    let finder = CommandFinder { layout, project_files, is_claude: matches!(client_name, "claude" | "claude-code") };
     let known_names = step
         .workflow_names()
         .iter()
@@ -105,7 +104,7 @@ fn explain_missing(layout: &BmadLayout, step: BmadStep, client_name: &str) -> St
 /// Looks up the entry points of a step in one project.
 struct CommandFinder<'a> {
     layout: &'a BmadLayout,
-    shelf: &'a dyn ProjectFiles,
+    project_files: &'a dyn ProjectFiles,
     is_claude: bool,
 }
 
@@ -149,7 +148,7 @@ impl CommandFinder<'_> {
                     Some((format!("/{entry_name}"), skill_file))
                 }
                 EntryPointKind::Commands => {
-                    let entry_names = self.shelf.list_names(&client.folder);
+                    let entry_names = self.project_files.list_names(&client.folder);
                     let is_listed = |entry_name: &String| {
                         entry_names.iter().any(|name| name.strip_suffix(".md") == Some(entry_name))
                     };
@@ -167,7 +166,7 @@ impl CommandFinder<'_> {
             let skill_file = format!("{directory}/{entry_name}/SKILL.md");
             (entry_name, skill_file)
         });
-        skill_files.into_iter().find(|(_, skill_file)| project_files::is_readable(self.shelf, skill_file))
+        skill_files.into_iter().find(|(_, skill_file)| project_files::is_readable(self.project_files, skill_file))
     }
 
     /// The names that an entry point may have: `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`. Modules of later
@@ -182,7 +181,7 @@ impl CommandFinder<'_> {
 
     /// Finds a command in the tree of the first era, `bmad/MODULE/workflows/NAME.md`.
     fn find_in_command_tree(&self, workflow_id: &str, directory: &str) -> Option<(String, String)> {
-        let mut module_names: Vec<String> = self.shelf.list_names(directory);
+        let mut module_names: Vec<String> = self.project_files.list_names(directory);
         // The method's own commands come before those of another module with the same name.
         module_names.sort_by_key(|module_name| match module_name.as_str() {
             "bmm/" => 0,
@@ -191,7 +190,7 @@ impl CommandFinder<'_> {
         });
         module_names.iter().filter_map(|module_name| module_name.strip_suffix('/')).find_map(|module_name| {
             let command_file = format!("{directory}/{module_name}/workflows/{workflow_id}.md");
-            project_files::is_readable(self.shelf, &command_file)
+            project_files::is_readable(self.project_files, &command_file)
                 .then(|| (format!("/bmad:{module_name}:workflows:{workflow_id}"), command_file))
         })
     }
@@ -211,7 +210,7 @@ impl CommandFinder<'_> {
         // Only YAML workflows need the engine, and only early eras have it.
         let engine_file = format!("{bmad_root}/core/tasks/workflow.xml");
         let engine_file = Some(engine_file).filter(|engine_file| {
-            workflow_path.ends_with(".yaml") && project_files::is_readable(self.shelf, engine_file)
+            workflow_path.ends_with(".yaml") && project_files::is_readable(self.project_files, engine_file)
         });
         Some((workflow_path, engine_file))
     }
@@ -220,7 +219,7 @@ impl CommandFinder<'_> {
     fn find_in_manifest(&self, workflow_id: &str, bmad_root: &str) -> Option<String> {
         let manifest_paths =
             ["_config", "_cfg"].map(|directory| format!("{bmad_root}/{directory}/workflow-manifest.csv"));
-        let csv_text = manifest_paths.iter().find_map(|path| self.shelf.read_file(path).ok().flatten())?;
+        let csv_text = manifest_paths.iter().find_map(|path| self.project_files.read_file(path).ok().flatten())?;
         let csv_table = csv::parse_csv(&csv_text);
         let (header_row, rows) = csv_table.rows.split_first()?;
         let find_column = |name: &str| header_row.iter().position(|heading| heading.trim() == name);
@@ -230,7 +229,7 @@ impl CommandFinder<'_> {
             .filter_map(|row| row.get(path_column))
             .map(|path| path.trim().trim_start_matches("{project-root}/").to_string())
             // A manifest may list files of a module that was removed.
-            .find(|path| project_files::is_readable(self.shelf, path))
+            .find(|path| project_files::is_readable(self.project_files, path))
     }
 }
 

@@ -17,7 +17,7 @@ use tribunal_core::{
 #[derive(Clone, Debug)]
 pub struct AgentCall<'a> {
     pub effect_key: &'a Key,
-    pub stretch: u32,
+    pub segment: u32,
     pub agent_task: &'a AgentTask,
     /// The driver that talks to the agent: `command`, `replay`, ….
     pub driver_name: String,
@@ -81,7 +81,7 @@ impl AgentCall<'_> {
 /// Collects all calls of a run, in the order in which they were asked.
 pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
     let mut agent_calls: Vec<AgentCall<'_>> = Vec::new();
-    // A key repeats in later stretches, so only stretch and key together identify a call.
+    // A key repeats in later segments, so only segment and key together identify a call.
     let mut open_calls: BTreeMap<(u32, &Key), (usize, u64)> = BTreeMap::new();
     let mut settings: Option<&Settings> = None;
     for journal_entry in entries {
@@ -92,14 +92,14 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
             }
             RunEvent::EffectStarted {
                 key: effect_key,
-                stretch,
+                segment,
                 effect: Effect::Ask(AskAgent { task: agent_task, .. }),
                 ..
             } => {
-                open_calls.insert((*stretch, effect_key), (agent_calls.len(), journal_entry.at.awake_ms));
+                open_calls.insert((*segment, effect_key), (agent_calls.len(), journal_entry.at.awake_ms));
                 agent_calls.push(AgentCall {
                     effect_key,
-                    stretch: *stretch,
+                    segment: *segment,
                     agent_task,
                     driver_name: task_driver_name(settings, agent_task),
                     is_script: is_scripted_task(settings, agent_task),
@@ -113,8 +113,8 @@ pub fn collect_calls(entries: &[JournalEntry]) -> Vec<AgentCall<'_>> {
                     elapsed_ms: 0,
                 });
             }
-            RunEvent::EffectFinished { key: effect_key, stretch, reply: effect_reply } => {
-                if let Some((call_index, started_ms)) = open_calls.remove(&(*stretch, effect_key)) {
+            RunEvent::EffectFinished { key: effect_key, segment, reply: effect_reply } => {
+                if let Some((call_index, started_ms)) = open_calls.remove(&(*segment, effect_key)) {
                     let finished_call = &mut agent_calls[call_index];
                     finished_call.answered_seq = Some(journal_entry.seq);
                     finished_call.reply = Some(effect_reply);

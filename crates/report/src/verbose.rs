@@ -37,7 +37,7 @@ use crate::{
 pub struct VerboseReporter<W> {
     writer: W,
     screen: Screen,
-    /// The awake time at which the effects under way were requested, by stretch and key.
+    /// The awake time at which the effects under way were requested, by segment and key.
     started_effects: BTreeMap<(u32, Key), u64>,
 }
 
@@ -49,12 +49,12 @@ impl<W: Write> VerboseReporter<W> {
     /// Returns how long an effect took, once it ended.
     fn effect_duration(&mut self, journal_entry: &JournalEntry) -> Option<u64> {
         match &journal_entry.event {
-            RunEvent::EffectStarted { key: effect_key, stretch, .. } => {
-                self.started_effects.insert((*stretch, effect_key.clone()), journal_entry.at.awake_ms);
+            RunEvent::EffectStarted { key: effect_key, segment, .. } => {
+                self.started_effects.insert((*segment, effect_key.clone()), journal_entry.at.awake_ms);
                 None
             }
-            RunEvent::EffectFinished { key: effect_key, stretch, .. } => {
-                let started_ms = self.started_effects.remove(&(*stretch, effect_key.clone()))?;
+            RunEvent::EffectFinished { key: effect_key, segment, .. } => {
+                let started_ms = self.started_effects.remove(&(*segment, effect_key.clone()))?;
                 Some(journal_entry.at.awake_ms.saturating_sub(started_ms))
             }
             _ => None,

@@ -130,7 +130,7 @@ impl ChallengeJournal {
             reply.content = AnswerContent::Rulings { rulings, parts: Vec::new(), unknown: Vec::new() };
             reply.usage = usage;
         }
-        self.record_event(RunEvent::EffectFinished { key: challenge_key(challenge_name), stretch: 1, reply });
+        self.record_event(RunEvent::EffectFinished { key: challenge_key(challenge_name), segment: 1, reply });
         let (agent, finding_count) = (AgentName::new(agent_name), findings.len() as u32);
         self.record_review(ReviewEvent::ChallengerAnswered {
             key: challenge_key(challenge_name),

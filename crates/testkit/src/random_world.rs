@@ -464,9 +464,11 @@ impl SimulatedWorld for RandomWorld {
             }
             Effect::Write(written) => {
                 let requests = if written.file == OwnFile::Tracker { self.tracker_edits() } else { Vec::new() };
-                let aside = self.dice.roll_percent(5).then(|| "plan-issues.edited-1.md".to_string());
+                let kept_copy = self.dice.roll_percent(5).then(|| "plan-issues.edited-1.md".to_string());
                 Reply::Write(match requests.is_empty() {
-                    true => WriteOutcome::Written { path: "plan-issues.md".into(), aside, strange: Vec::new() },
+                    true => {
+                        WriteOutcome::Written { path: "plan-issues.md".into(), kept_copy, unusable_edits: Vec::new() }
+                    }
                     false => WriteOutcome::Edited { requests },
                 })
             }

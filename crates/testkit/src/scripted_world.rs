@@ -91,8 +91,8 @@ impl SimulatedWorld for ScriptedWorld {
             }
             Effect::Write(_) => EffectResult::Reply(Reply::Write(WriteOutcome::Written {
                 path: format!("{}-issues.md", ask.effect_key),
-                aside: None,
-                strange: Vec::new(),
+                kept_copy: None,
+                unusable_edits: Vec::new(),
             })),
             Effect::Sleep(_) => EffectResult::Reply(Reply::Sleep(Elapsed {})),
             Effect::AwaitReset(_) => EffectResult::Reply(Reply::AwaitReset(Elapsed {})),

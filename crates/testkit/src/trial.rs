@@ -222,7 +222,7 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
             self.finish_all_effects(true)?;
             let (replayer, keeps_raw_entries) = (self.replayer, self.trial.keeps_raw_entries);
             let JournalEntry { at, event, .. } = self.record_draft(boundary)?;
-            replayer.begin_next_stretch(*at);
+            replayer.begin_next_segment(*at);
             return match event {
                 RunEvent::Boundary { state, .. } if keeps_raw_entries => Ok(Some(state.take())),
                 RunEvent::Boundary { state, .. } => Ok(Some(state.clone())),
@@ -249,7 +249,7 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
                     self.trial.waited_ms += wait.until_ms.saturating_sub(self.trial.current_timestamp().wall_ms);
                 }
                 let replayer = self.replayer;
-                let entry = self.record_draft(finished_draft(&ask.effect_key, replayer.current_stretch(), reply))?;
+                let entry = self.record_draft(finished_draft(&ask.effect_key, replayer.current_segment(), reply))?;
                 if let (true, RunEvent::EffectFinished { reply, .. }) = (deliver_reply, &entry.event) {
                     replayer.deliver_reply(&ask.effect_key, entry.at, reply.clone()).map_err(EarlyEnd::Diverged)?;
                 }

@@ -164,7 +164,7 @@ fn sum_external_effects(built: &BuiltPrograms, project: &ScriptedProject, sessio
         let entries: Vec<Value> = journal_text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         let mut begun_effects: BTreeMap<String, f64> = BTreeMap::new();
         for entry in &entries {
-            let effect_name = format!("{} {}", entry["key"], entry["stretch"]);
+            let effect_name = format!("{} {}", entry["key"], entry["segment"]);
             let wall_ms = entry["at"]["wall_ms"].as_f64().context("an entry without a time")?;
             let is_external = EXTERNAL_EFFECTS.iter().any(|name| entry["effect"]["effect"] == *name);
             if entry["kind"] == "effect_started" && is_external && wall_ms >= first_session.ended_ms.floor() {

@@ -105,7 +105,7 @@ struct PromptSurroundings<'a> {
 }
 
 impl PromptSurroundings<'_> {
-    /// Fills the template again with the surroundings. Earlier tries get the room that is left, and lessons of earlier
+    /// Fills the template again with the surroundings. Earlier attempts get the room that is left, and lessons of earlier
     /// reviews the room after that.
     fn fill_in(
         &self,
@@ -415,7 +415,7 @@ fn method_question(method: ElicitationMethod) -> &'static str {
 /// The length of a block's marks with its name.
 const BLOCK_OVERHEAD: usize = 160;
 
-/// Renders the state of the run and earlier tries, shortened to the room there is. A character has up to four bytes.
+/// Renders the state of the run and earlier attempts, shortened to the room there is. A character has up to four bytes.
 fn render_context(background: &TaskBackground, subject_text: &str, bytes_left: usize) -> String {
     let bytes_left = bytes_left.saturating_sub(BLOCK_OVERHEAD);
     // The state of the run is always given, regardless of the room: it is short and written by us.
@@ -568,13 +568,13 @@ mod tests {
                 task_brief.surroundings.context.add_output(&format!("{try_number} {}", "ü".repeat(600)));
                 task_brief.surroundings.context.add_error(&format!("{try_number} {}", "ö".repeat(600)));
             }
-            let bytes_with_tries = render_sample(&task_brief, &subject_text).len() - subject_text.len();
+            let bytes_with_attempts = render_sample(&task_brief, &subject_text).len() - subject_text.len();
             println!(
-                "{role}: {bare_bytes} bytes, with all the memory there is room for {full_bytes}, with earlier tries {bytes_with_tries}"
+                "{role}: {bare_bytes} bytes, with all the memory there is room for {full_bytes}, with earlier attempts {bytes_with_attempts}"
             );
             assert!(
-                [bare_bytes, full_bytes, bytes_with_tries].iter().all(|bytes| *bytes <= MAX_PROMPT_BYTES),
-                "{role}: {bare_bytes}, {full_bytes}, {bytes_with_tries}"
+                [bare_bytes, full_bytes, bytes_with_attempts].iter().all(|bytes| *bytes <= MAX_PROMPT_BYTES),
+                "{role}: {bare_bytes}, {full_bytes}, {bytes_with_attempts}"
             );
             assert!(full_bytes > bare_bytes + 300, "{role}: there is room for some memory");
         }

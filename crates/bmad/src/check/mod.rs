@@ -31,7 +31,7 @@ use crate::{
 use material::CheckMaterial;
 
 /// The input of a check.
-#[expect(missing_debug_implementations, reason = "a shelf has nothing to show")]
+#[expect(missing_debug_implementations, reason = "files have nothing to show")]
 pub struct CheckInput<'a> {
     pub project_files: &'a dyn ProjectFiles,
     pub layout: &'a BmadLayout,

@@ -191,11 +191,11 @@ fn make_epic_row(board: &Board, epic: EpicId) -> EpicRow {
 
 /// Collects the verdicts of retrospectives; of two about one epic the newer one counts.
 fn read_verdicts(bmad_project: &BmadProject) -> BTreeMap<u32, &'static str> {
-    let found_documents = documents::find_documents(&bmad_project.shelf, &bmad_project.config.folders);
+    let found_documents = documents::find_documents(&bmad_project.project_files, &bmad_project.config.folders);
     let mut epic_verdicts = BTreeMap::new();
     for document in found_documents.of_kind(DocumentKind::Retro) {
-        let document_text =
-            project_files::read_or_report(&bmad_project.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
+        let document_text = project_files::read_or_report(&bmad_project.project_files, &document.path, &mut Vec::new())
+            .unwrap_or_default();
         let retro_page = retrospective::read_retrospective(&document.path, &document_text);
         if let (Some(epic_number), Some(retro_verdict)) = (retro_page.epic, retro_page.verdict) {
             // Documents come newest first.
@@ -216,7 +216,7 @@ fn make_story_row(
     // A file that cannot be read has no tasks; `validate` says why.
     let story_text = story_file
         .as_ref()
-        .and_then(|story_file| project_files::read_or_report(&bmad_project.shelf, story_file, &mut Vec::new()));
+        .and_then(|story_file| project_files::read_or_report(&bmad_project.project_files, story_file, &mut Vec::new()));
     let parsed_story = story_text
         .map(|story_text| story::read_story(story_file.as_deref().unwrap_or_default(), &story_text))
         .unwrap_or_default();

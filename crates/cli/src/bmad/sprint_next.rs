@@ -86,7 +86,12 @@ pub(super) fn find_next_step(
     sprint_runs: &SprintRuns<'_>,
 ) -> Option<SprintNextStep> {
     let find_command = |workflow_step: BmadStep| {
-        commands::find_command(&bmad_project.layout, workflow_step, bmad_project.command_client(), &bmad_project.shelf)
+        commands::find_command(
+            &bmad_project.layout,
+            workflow_step,
+            bmad_project.command_client(),
+            &bmad_project.project_files,
+        )
     };
     // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
     let can_create = !matches!(find_command(BmadStep::CreateStory), StepCommand::Missing { .. })

@@ -180,7 +180,7 @@ fn require_story_file(bmad: &BmadProject, board_key: &BoardKey, board_moves: &[B
     let skips_writing = story_move.from == BoardEntryState::Story(StoryStatus::Backlog)
         && story_move.to == BoardEntryState::Story(StoryStatus::InProgress);
     let create_command =
-        commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf);
+        commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.project_files);
     match create_command.to_prompt(story_key.as_str()) {
         // An era without a command to create stories has no prompt here, and then a missing file is normal.
         Some(prompt) if skips_writing && bmad.find_story_file(story_key).is_none() => {
@@ -283,7 +283,7 @@ fn update_story_status(
     // A dry run applies the same rule to the text as it is read, without taking the lock.
     if dry_run {
         // Nothing is shown about a file that cannot be read; the move itself would fail on it.
-        return match bmad.shelf.read_file(&story_path) {
+        return match bmad.project_files.read_file(&story_path) {
             Ok(Some(story_text)) => {
                 rewrite_status(&story_text).map(|(_, file_update)| file_update).map_err(explain_edit_refusal)
             }
@@ -328,7 +328,7 @@ fn preview_moves(
     board_path: &str,
     move_request: MoveRequest<'_>,
 ) -> Result<Vec<BoardMove>, UserError> {
-    let board_text = match bmad.shelf.read_file(board_path) {
+    let board_text = match bmad.project_files.read_file(board_path) {
         Ok(Some(board_text)) => board_text,
         Ok(None) => {
             return Err(explain_write_error(&EditFileError::<()>::Missing { path: board_path.to_string() }));

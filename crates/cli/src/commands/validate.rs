@@ -36,10 +36,10 @@ pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Re
     let step = arguments.step.as_deref().map(parse_step).transpose()?;
     let project = context.current_project();
     let bmad = BmadProject::read_project(&project);
-    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
+    let found_documents = documents::find_documents(&bmad.project_files, &bmad.config.folders);
     let board_path = bmad.board_path();
     let check_input = CheckInput {
-        project_files: &bmad.shelf,
+        project_files: &bmad.project_files,
         layout: &bmad.layout,
         config: &bmad.config,
         board: bmad.board.as_ref(),
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ValidateArguments, context: &CommandContext) -> Re
     // `check_project` sees BMAD's files only; problems of reading them and of the settings are added here.
     let mut report = check::check_project(&check_input, step);
     report.problems.extend_from_slice(&bmad.problems);
-    report.problems.extend(find_settings_problems(project.root(), &bmad.shelf));
+    report.problems.extend(find_settings_problems(project.root(), &bmad.project_files));
     check::sort_problems(&mut report.problems);
     // An added error makes a project unready even if the step itself would be possible.
     report.ready &= report.problems.iter().all(|problem| problem.weight < ProblemWeight::Error);

@@ -142,7 +142,7 @@ pub(crate) struct VendorRow {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct CallRow {
     pub key: Key,
-    pub stretch: u32,
+    pub segment: u32,
     pub agent: AgentName,
     /// What the call was for.
     pub job: JobKind,

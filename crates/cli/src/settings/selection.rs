@@ -214,7 +214,7 @@ fn part_of_agent(job_choice: &JobChoice, agent_name: &str, used_names: &[String]
         Some(primary) if primary == agent_name => JobPriority::Takes,
         None if is_used => JobPriority::Takes,
         _ if job_choice.fallback.is_agent(agent_name) => JobPriority::StandsBy,
-        Some(_) if is_used && job_choice.fallback != FallbackAgent::Disabled => JobPriority::StandsBehind,
+        Some(_) if is_used && job_choice.fallback != FallbackAgent::Disabled => JobPriority::LastResort,
         _ => JobPriority::Never,
     }
 }

@@ -157,7 +157,7 @@ fn a_killed_attempt_is_charged_for_its_prompt() {
     assert!(run_with_fault(&uninterrupted, &["review", PRD, "--json"], "").status.success());
     let interrupted = Sandbox::with_demo();
     // The prompts of the running agents were paid for, even if their answers were lost. The checks before the first round
-    // have a stretch of their own.
+    // have a segment of their own.
     let output = run_with_fault(&interrupted, &["review", PRD, "--json"], &format!("before:1:finished:{key}"));
     assert_eq!(output.status.signal(), Some(9));
     assert!(run_with_fault(&interrupted, &["resume", "--json"], "").status.success());

@@ -22,7 +22,7 @@ pub(crate) const LOOP_KIND: KilledKind = KilledKind {
     list_fault_points,
 };
 
-const LOOP_SCENARIO: CrashScenario = CrashScenario {
+pub(crate) const LOOP_SCENARIO: CrashScenario = CrashScenario {
     new_sandbox: six_iterations,
     start_args: &["loop", "run", "-p", "Write six parts.", "--review=enhanced"],
     compared_summary: |row| {

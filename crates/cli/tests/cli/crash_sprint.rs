@@ -13,7 +13,7 @@ use crate::{
     story_sandbox::{BOARD, STORY, story_sandbox},
 };
 
-const SPRINT_SCENARIO: CrashScenario = CrashScenario {
+pub(crate) const SPRINT_SCENARIO: CrashScenario = CrashScenario {
     new_sandbox: sprint_to_kill,
     start_args: &["sprint", "--epic", "1"],
     compared_summary: |_| Value::Null,

@@ -13,7 +13,7 @@ use crate::{
     story_sandbox::{BOARD, CRITICAL_REVIEW, story_sandbox, write_review},
 };
 
-const STORY_SCENARIO: CrashScenario = CrashScenario {
+pub(crate) const STORY_SCENARIO: CrashScenario = CrashScenario {
     new_sandbox: story_to_kill,
     start_args: &["sprint", "1-2"],
     compared_summary: |_| Value::Null,

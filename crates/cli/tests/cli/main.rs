@@ -53,6 +53,7 @@ mod preflight;
 mod progress_display;
 mod projects;
 mod reader_copies;
+mod record_journals;
 mod reports;
 mod responses;
 mod review_level;

@@ -399,10 +399,10 @@ pub enum WriteOutcome {
         path: String,
         /// Where the version that the user had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        aside: Option<String>,
+        kept_copy: Option<String>,
         /// The edits that were not understood, one line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        strange: Vec<String>,
+        unusable_edits: Vec<String>,
     },
     /// Nothing was written because the user has edited the file. The workflow applies the edits and then writes it again.
     Edited { requests: Vec<UserRequest> },

@@ -101,18 +101,18 @@ run_events! {
         },
         EffectStarted {
             key: Key,
-            stretch: u32,
+            segment: u32,
             fingerprint: Hash,
             effect: Effect,
         },
         EffectFinished {
             key: Key,
-            stretch: u32,
+            segment: u32,
             reply: Reply,
         },
         Boundary {
             key: Key,
-            stretch: u32,
+            segment: u32,
             state: serde_json::Value,
         },
         Patched {

@@ -119,7 +119,7 @@ mod tests {
             strayed: Vec::new(),
             workspace: None,
         });
-        RunEvent::EffectFinished { key: key.clone(), stretch: 1, reply: Reply::Ask(outcome) }
+        RunEvent::EffectFinished { key: key.clone(), segment: 1, reply: Reply::Ask(outcome) }
     }
 
     fn rejected(findings: &[FindingId]) -> RunEvent {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(with_event(landed), 1);
         let sleep = RunEvent::EffectStarted {
             key: Key::for_end(),
-            stretch: 1,
+            segment: 1,
             fingerprint: Hash::new(""),
             effect: Effect::Sleep(Sleep { ms: 1 }),
         };

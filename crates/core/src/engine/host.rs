@@ -32,11 +32,11 @@ pub struct ParkedRun {
 }
 
 pub trait Host {
-    /// Requests an effect under a key that is unique in this stretch. A host never answers with a reply of another kind: it
+    /// Requests an effect under a key that is unique in this segment. A host never answers with a reply of another kind: it
     /// ends with [`crate::engine::replayer::ReplayDivergence::WrongReplyKind`] instead. Workflows call [`perform`](#method.perform).
     fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply>;
 
-    /// Ends a stretch: a resumed run starts with this state, and what came before is not replayed. Waits for all effects that
+    /// Ends a segment: a resumed run starts with this state, and what came before is not replayed. Waits for all effects that
     /// are under way. Hosts then call the workflow again with the state *as recorded*, so that a run that continued and one
     /// that was resumed cannot differ; code behind a boundary is reached only through its state. Use [`cross_boundary`].
     fn record_boundary(&self, boundary_key: Key, state: serde_json::Value) -> HostFuture<'_, ()>;
@@ -47,7 +47,7 @@ pub trait Host {
     /// Returns the timestamp of the last delivered reply. A workflow has no other clock.
     fn last_timestamp(&self) -> Timestamp;
 
-    /// Whether this stretch runs with the change: true from the first time that a build with the change gets here, false where
+    /// Whether this segment runs with the change: true from the first time that a build with the change gets here, false where
     /// an older build had already passed this point.
     fn patched(&self, change: &'static str) -> bool;
 

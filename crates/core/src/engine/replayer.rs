@@ -59,7 +59,7 @@ pub enum ReplayDivergence {
 #[derive(Clone, Debug, Default)]
 pub struct ReplayHistory {
     pub state: Option<serde_json::Value>,
-    stretch: u32,
+    segment: u32,
     recorded_drafts: VecDeque<EntryDraft>,
     recorded_replies: VecDeque<(Key, Timestamp, Reply)>,
     timestamp: Timestamp,
@@ -81,10 +81,10 @@ impl ReplayHistory {
                 | RunEvent::WordIgnored { .. }
                 // Hooks write session events at any time; the workflow itself never emits them.
                 | RunEvent::Session(_) => {}
-                RunEvent::Boundary { state, stretch, .. } => {
+                RunEvent::Boundary { state, segment, .. } => {
                     // A boundary makes everything before it irrelevant: the resumed workflow starts from its state.
                     history =
-                        ReplayHistory { state: Some(state), stretch: stretch + 1, timestamp: at, ..ReplayHistory::default() };
+                        ReplayHistory { state: Some(state), segment: segment + 1, timestamp: at, ..ReplayHistory::default() };
                 }
                 RunEvent::EffectFinished { key, reply, .. } => history.recorded_replies.push_back((key, at, reply)),
                 // `breaker reset` used to write into the journal of the run that had opened the breaker.
@@ -109,7 +109,7 @@ pub struct PendingEffect {
 #[derive(Debug)]
 pub enum WorkflowPoll<T> {
     /// The host records the drafts and then performs the effects. A boundary can only be the last draft: the host drains all
-    /// running effects before it records one, and then calls [`Replayer::begin_next_stretch`].
+    /// running effects before it records one, and then calls [`Replayer::begin_next_segment`].
     Waiting {
         drafts: Vec<EntryDraft>,
         effects: Vec<PendingEffect>,
@@ -129,8 +129,8 @@ pub struct Replayer {
 
 #[derive(Debug)]
 struct ReplayerState {
-    stretch: u32,
-    /// How often each note was made in this stretch; the count is part of its id.
+    segment: u32,
+    /// How often each note was made in this segment; the count is part of its id.
     note_counts: BTreeMap<String, u32>,
     slots: BTreeMap<Key, EffectSlot>,
     recorded_drafts: VecDeque<EntryDraft>,
@@ -155,7 +155,7 @@ struct EffectSlot {
 impl Replayer {
     pub fn new(settings: Settings, replay_history: ReplayHistory) -> Replayer {
         let replayer_state = ReplayerState {
-            stretch: replay_history.stretch,
+            segment: replay_history.segment,
             note_counts: BTreeMap::new(),
             slots: BTreeMap::new(),
             recorded_drafts: replay_history.recorded_drafts,
@@ -211,11 +211,11 @@ impl Replayer {
         self.state.borrow_mut().deliver_reply(effect_key, reply_time, reply)
     }
 
-    /// Begins a new stretch after the host has recorded the boundary.
-    pub fn begin_next_stretch(&self, boundary_time: Timestamp) {
+    /// Begins a new segment after the host has recorded the boundary.
+    pub fn begin_next_segment(&self, boundary_time: Timestamp) {
         let mut replayer_state = self.state.borrow_mut();
-        replayer_state.stretch += 1;
-        // Keys and note ids are unique within one stretch only.
+        replayer_state.segment += 1;
+        // Keys and note ids are unique within one segment only.
         replayer_state.note_counts.clear();
         replayer_state.slots.clear();
         replayer_state.timestamp = boundary_time;
@@ -235,8 +235,8 @@ impl Replayer {
         }
     }
 
-    pub fn current_stretch(&self) -> u32 {
-        self.state.borrow().stretch
+    pub fn current_segment(&self) -> u32 {
+        self.state.borrow().segment
     }
 }
 
@@ -306,7 +306,7 @@ impl ReplayerState {
 
     /// Builds an id such as `2:finding_moved:F3#1`, which does not depend on other notes in between.
     fn next_note_id(&mut self, event: &RunEvent) -> String {
-        let note_name = format!("{}:{}:{}", self.stretch, event.kind_name(), event.subject_name());
+        let note_name = format!("{}:{}:{}", self.segment, event.kind_name(), event.subject_name());
         let count = self.note_counts.entry(note_name.clone()).or_default();
         *count += 1;
         format!("{note_name}#{count}")
@@ -323,11 +323,11 @@ impl ReplayerState {
         })?;
         let event = RunEvent::EffectStarted {
             key: effect_key.clone(),
-            stretch: self.stretch,
+            segment: self.segment,
             fingerprint,
             effect: effect.clone(),
         };
-        let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.stretch), event });
+        let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.segment), event });
         let kind = effect.kind();
         self.slots.insert(
             effect_key.clone(),
@@ -338,10 +338,10 @@ impl ReplayerState {
 }
 
 /// Makes the draft for a finished effect: the host records it first and delivers the reply afterwards.
-pub fn finished_draft(effect_key: &Key, stretch: u32, reply: Reply) -> EntryDraft {
+pub fn finished_draft(effect_key: &Key, segment: u32, reply: Reply) -> EntryDraft {
     EntryDraft {
-        id: format!("{stretch}:finished:{effect_key}"),
-        event: RunEvent::EffectFinished { key: effect_key.clone(), stretch, reply },
+        id: format!("{segment}:finished:{effect_key}"),
+        event: RunEvent::EffectFinished { key: effect_key.clone(), segment, reply },
     }
 }
 
@@ -361,9 +361,9 @@ impl Host for Replayer {
     fn record_boundary(&self, key: Key, state: serde_json::Value) -> HostFuture<'_, ()> {
         let mut replayer_state = self.state.borrow_mut();
         if replayer_state.parked.is_none() {
-            let stretch = replayer_state.stretch;
-            let draft_id = format!("{stretch}:boundary:{key}");
-            replayer_state.emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, stretch, state } });
+            let segment = replayer_state.segment;
+            let draft_id = format!("{segment}:boundary:{key}");
+            replayer_state.emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, segment, state } });
             // The workflow waits here until the host has recorded the boundary.
             replayer_state.boundary_waker = Some(None);
         }

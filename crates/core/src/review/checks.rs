@@ -89,7 +89,7 @@ pub(super) fn report_failed_check(
         FindingStatus::Fixed | FindingStatus::Assigned => {
             let note_text = describe_failure(result);
             let finding_id = finding.id;
-            state.tries.context.add_error(&format!("{finding_id}: {note_text}"));
+            state.fix_history.context.add_error(&format!("{finding_id}: {note_text}"));
             let transition = StatusTransition::new(FindingStatus::Open, TransitionCause::CheckFailed, note_text);
             state.transition_finding(host, finding_id, transition);
         }
@@ -137,7 +137,7 @@ fn resolve_check_findings(host: &ReviewHost<'_>, state: &mut ReviewState, result
         amendments::withdraw_questions_about(host, state, finding_id);
         let transition = StatusTransition::new(FindingStatus::Fixed, TransitionCause::CheckPassed, note_text.as_str());
         state.transition_finding(host, finding_id, transition);
-        state.tries.context.add_success(&format!("{finding_id}: {note_text}"));
+        state.fix_history.context.add_success(&format!("{finding_id}: {note_text}"));
     }
 }
 

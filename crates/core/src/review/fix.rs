@@ -63,7 +63,7 @@ pub(super) async fn fix_iteration(
         state.findings.iter().filter(|finding| finding.status.is_open()).cloned().collect();
     let trigger = fix_trigger(state);
     // All waves compare with the state at the start of the iteration.
-    let state_hash = state.tries.compute_state_hash(&state.findings);
+    let state_hash = state.fix_history.compute_state_hash(&state.findings);
     let mut fixer_number = 0;
     for (wave_index, fix_wave) in plan_waves(&open_findings, &host.order.fixers).into_iter().enumerate() {
         let mut fix_wave = fix_wave;
@@ -91,7 +91,7 @@ pub(super) async fn fix_iteration(
             let timeout_ms = host.order.fixers.timeout_ms;
             let mut agent_task = AgentTask::for_review(agent_name, brief, WorkspaceKind::Private, timeout_ms);
             // The host compares the new output with these and reports how much is repeated.
-            agent_task.recent = state.tries.outputs_at(&state_hash, &assigned_ids);
+            agent_task.recent = state.fix_history.outputs_at(&state_hash, &assigned_ids);
             running_fixers.push(ask_fixer(host, fixer_key, agent_task, assigned_ids, spent.clone()));
         }
         let mut wave_result = WorkResult::Done;
@@ -221,9 +221,9 @@ fn fixer_brief(host: &ReviewHost<'_>, state: &ReviewState, assigned_ids: &[Findi
             suggested_fix: finding.suggested_fix.clone(),
             last_try: last_failure_note(finding),
         });
-    let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
+    let is_circling = assigned_ids.iter().any(|finding_id| state.fix_history.circling.contains(finding_id));
     let mut environment = state.task_background(host);
-    environment.context = state.tries.context.clone();
+    environment.context = state.fix_history.context.clone();
     environment.context.stable = describe_progress(host, state, iteration);
     ReviewBrief {
         assigned: assigned_findings.collect(),
@@ -258,8 +258,8 @@ fn choose_fixer(
     let settings = host.settings();
     let failure_counts = &state.spent.failing;
     let next_agent = selection::agent_for_seat(settings, JobKind::Fix, fixer_number, 0);
-    let is_circling = assigned_ids.iter().any(|finding_id| state.tries.circling.contains(finding_id));
-    match state.tries.last_agent_for(assigned_ids).filter(|_| is_circling) {
+    let is_circling = assigned_ids.iter().any(|finding_id| state.fix_history.circling.contains(finding_id));
+    match state.fix_history.last_agent_for(assigned_ids).filter(|_| is_circling) {
         Some(last_agent_name) => selection::other_agent(settings, JobKind::Fix, last_agent_name, failure_counts),
         None => selection::stand_in(settings, JobKind::Fix, &next_agent, failure_counts),
     }
@@ -294,10 +294,10 @@ async fn settle_answer(
     state.record_result(host, &consultation, readable_answer.is_some());
     state.dialog.ask_about_strays(host.run_host(), &fixer_key, &consultation.strayed).await?;
     // This is read before the new outputs are remembered, which would otherwise count as their own repetition.
-    let answered_before_ids = state.tries.findings_answered_before(state_hash, &assigned_ids);
+    let answered_before_ids = state.fix_history.findings_answered_before(state_hash, &assigned_ids);
     let agent = consultation.last_agent().cloned().unwrap_or(agent);
     for answered in &consultation.replies {
-        state.tries.remember_output(
+        state.fix_history.remember_output(
             answered.reply.output.clone(),
             state_hash.clone(),
             agent.clone(),
@@ -307,7 +307,7 @@ async fn settle_answer(
     let Some((KeyedReply { reply_key, reply }, claims, unknown_words)) = readable_answer else {
         return Ok(handle_missing_answer(host, state, FixerResult { fixer_key, agent, assigned_ids, consultation }));
     };
-    state.tries.context.add_output(&summarize_claims(&claims));
+    state.fix_history.context.add_output(&summarize_claims(&claims));
     let sorted_claims = sort_claims(claims, &assigned_ids);
     for claim in &sorted_claims.blocked_claims {
         // The user decides about blocked findings even if the rest of the patch lands.
@@ -322,7 +322,7 @@ async fn settle_answer(
     let is_repeat = consultation.replies.iter().any(|answered| is_repeated_reply(&answered.reply));
     let is_done = matches!(work_result, WorkResult::Done);
     // Repeating an answer is only a problem if nothing has changed through it.
-    if is_repeat && is_done && state.tries.compute_state_hash(&state.findings) == *state_hash {
+    if is_repeat && is_done && state.fix_history.compute_state_hash(&state.findings) == *state_hash {
         handle_circling(host, state, &fixer_key, &answered_before_ids).await?;
     }
     Ok(work_result)
@@ -411,13 +411,13 @@ async fn handle_circling(
     let (circling_again, circling_first): (Vec<FindingId>, Vec<FindingId>) = repeated_ids
         .iter()
         .filter(is_open)
-        .partition(|finding_id| is_last_iteration || state.tries.circling.contains(finding_id));
+        .partition(|finding_id| is_last_iteration || state.fix_history.circling.contains(finding_id));
     if !circling_first.is_empty() {
         let finding_names: Vec<String> = circling_first.iter().map(|finding_id| format!("{finding_id}")).collect();
         let warning =
             format!("{}: two fixes made no progress; trying once more with another approach", finding_names.join(", "));
         host.note_event(RunEvent::Warned { text: warning });
-        state.tries.circling.extend(circling_first);
+        state.fix_history.circling.extend(circling_first);
     }
     for finding_id in circling_again {
         let mut note_text = String::from("repeated fixes made no progress");

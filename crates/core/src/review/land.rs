@@ -311,7 +311,7 @@ async fn land_patch(
             });
             // The confidence must count only text that checks have seen and found good.
             state.checked = is_checked(settings, &checks).then(|| hash.clone());
-            state.tries.text = Some(hash);
+            state.fix_history.text = Some(hash);
             state.metrics.checkpoints += 1;
             state.add_new_files(&host.order.subject, &files);
             // The last pass was over another text, unless the landing changed nothing.

@@ -118,7 +118,7 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
     if host.order.skipped {
         return Ok(StageOutcome::Ended(RunEnding::from_reason(RunReason::Skipped)));
     }
-    // Waiting has its own stretch: everything about the run may be changed meanwhile.
+    // Waiting has its own segment: everything about the run may be changed meanwhile.
     if let Some(ending) = state.waiting.take() {
         user_requests::wait_for_user(host, state, ending).await?;
         if state.has_unconfirmed_edits() {

@@ -121,7 +121,7 @@ fn decide_next_stage(state: &ReviewState, order: &ReviewOrder, tier: ProcessTier
         (0, false) => end_with(
             RunReason::Rounds,
             // Without fixes since the pass, the pass itself was inconclusive.
-            match state.tries.text == state.last_pass.text {
+            match state.fix_history.text == state.last_pass.text {
                 true => {
                     format!("round {} was inconclusive: {}", state.round, state.last_pass.describe_shortfall())
                 }
@@ -172,7 +172,7 @@ pub(super) fn round_trigger(state: &ReviewState) -> RunReason {
 
 /// Returns the trigger of the next fix iteration.
 pub(super) fn fix_trigger(state: &ReviewState) -> RunReason {
-    let is_circling = |finding: &&Finding| state.tries.circling.contains(&finding.id);
+    let is_circling = |finding: &&Finding| state.fix_history.circling.contains(&finding.id);
     match state.findings.iter().filter(|finding| finding.status.is_open()).find(is_circling) {
         Some(_) => RunReason::LoopDetected,
         None if state.spent.failures_in_a_row > 0 => RunReason::Recovery,

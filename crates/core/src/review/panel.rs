@@ -82,7 +82,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
         None => freeze_subject(host, state, round_key.freeze_key()).await?,
     };
     state.last_pass.text = Some(frozen.subject_hash.clone());
-    state.tries.text = Some(frozen.subject_hash.clone());
+    state.fix_history.text = Some(frozen.subject_hash.clone());
     let scope = frozen.review_scope(host.order)?;
     if frozen.subject_text.is_empty() && host.order.subject.file_path().is_none() {
         return end_empty_round(host, state, round).await;

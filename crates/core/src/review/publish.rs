@@ -39,14 +39,17 @@ impl ReviewState {
                     let write_key = parent_key.child_key(write_name).child_key(user_requests::DISMISSALS_NAME);
                     user_requests::apply_requests(host, self, requests, write_key).await?;
                 }
-                WriteOutcome::Written { path, aside, strange } => {
+                WriteOutcome::Written { path, kept_copy, unusable_edits } => {
                     self.tracker_rev = next_revision;
                     host.note_review(ReviewEvent::FileWritten { file: own_file, path });
-                    if let Some(aside) = aside {
-                        // The edited version was put aside, so nothing that the user wrote is lost.
-                        let strange_edits = if strange.is_empty() { "unknown change" } else { &strange.join("; ") };
+                    if let Some(kept_copy) = kept_copy {
+                        // The edited version is kept, so nothing that the user wrote is lost.
+                        let problem = match unusable_edits.is_empty() {
+                            true => String::from("unknown change"),
+                            false => unusable_edits.join("; "),
+                        };
                         let warning = format!(
-                            "could not understand this edit of the tracker: {strange_edits}; your version is kept as {aside}"
+                            "could not understand this edit of the tracker: {problem}; your version is kept as {kept_copy}"
                         );
                         host.note_event(RunEvent::Warned { text: warning });
                     }

@@ -66,7 +66,7 @@ pub(super) fn reopen_unrepaired(host: &ReviewHost<'_>, state: &mut ReviewState, 
             let note_text = format!("claimed as fixed, but {reason}");
             let reopened = StatusTransition::new(FindingStatus::Open, TransitionCause::NotBorneOut, note_text.as_str());
             state.transition_finding(host, *finding_id, reopened);
-            state.tries.context.add_error(&format!("{finding_id}: {note_text}"));
+            state.fix_history.context.add_error(&format!("{finding_id}: {note_text}"));
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn accept_repairs(
             StatusTransition::new(FindingStatus::Fixed, TransitionCause::Repaired, claim.note.as_str());
         state.transition_finding(host, claim.id, repaired_transition);
         // The next fixer learns from what worked as well as from what did not.
-        state.tries.context.add_success(&format!("{}: {}", claim.id, claim.note));
+        state.fix_history.context.add_success(&format!("{}: {}", claim.id, claim.note));
         let separator = if claim.verification.is_empty() { "" } else { "; checked: " };
         let memory_note = if claim.memory_saved { "; lesson saved to memory" } else { "" };
         let note_text = format!("{}{separator}{}{memory_note}", claim.note, claim.verification);
@@ -126,7 +126,7 @@ pub(super) fn shift_findings(host: &ReviewHost<'_>, state: &mut ReviewState, lan
     let impact = LandingImpact::new(&subject, landed_files);
     // The places still have the old line numbers here; they are shifted last.
     let is_resolved = |finding: &&Finding| finding.status.is_open() && impact.resolves_evidence(finding);
-    state.tries.gone = state.findings.iter().filter(is_resolved).map(|finding| finding.id).collect();
+    state.fix_history.gone = state.findings.iter().filter(is_resolved).map(|finding| finding.id).collect();
     for finding in &mut state.findings {
         if let Some(place) = &mut finding.place {
             place.shift_lines(impact.hunks_at(place));
@@ -151,7 +151,7 @@ pub(super) async fn accept_fixes_along(
     fixed_claims: &[FixClaim],
 ) -> Result<WorkResult, ParkedRun> {
     let AnsweredPatch { reply_key, agent, .. } = answered_patch;
-    let is_gone = |claim: &&FixClaim| state.tries.gone.contains(&claim.id);
+    let is_gone = |claim: &&FixClaim| state.fix_history.gone.contains(&claim.id);
     let finding_ids: Vec<FindingId> = fixed_claims.iter().filter(is_gone).map(|claim| claim.id).collect();
     if finding_ids.is_empty() {
         return Ok(WorkResult::Done);

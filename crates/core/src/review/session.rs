@@ -152,7 +152,7 @@ async fn collect_session_edits(
             });
             // Only checked text may count for the confidence.
             state.checked = is_checked(settings, &landed.checks).then(|| landed.hash.clone());
-            state.tries.text = Some(landed.hash);
+            state.fix_history.text = Some(landed.hash);
             // The last pass was over another text.
             state.last_pass.dry = false;
             // A session makes no claims, so it is taken to claim every finding it was given.

@@ -78,7 +78,7 @@ pub struct ReviewState {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub degraded: u32,
     #[serde(default, skip_serializing_if = "FixHistory::is_empty")]
-    pub tries: FixHistory,
+    pub fix_history: FixHistory,
     /// Patches that wait for the user's approval, or have it and wait to be landed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingPatch>,
@@ -255,7 +255,7 @@ impl ReviewState {
                 .is_some_and(|finding| matches!(finding.status, FindingStatus::Dismissed { .. }))
         };
         // A pass can only be reinterpreted for the text that it has read.
-        let is_same_text = self.tries.text == self.last_pass.text && !self.last_pass.changed;
+        let is_same_text = self.fix_history.text == self.last_pass.text && !self.last_pass.changed;
         if self.last_pass.sound
             && is_same_text
             && !self.last_pass.raised.is_empty()

@@ -47,7 +47,7 @@ impl ReviewState {
                     *finding_id,
                     StatusTransition::new(FindingStatus::Open, cause.clone(), note_text),
                 );
-                self.tries.context.add_error(&format!("{finding_id}: {note_text}"));
+                self.fix_history.context.add_error(&format!("{finding_id}: {note_text}"));
             }
         }
     }

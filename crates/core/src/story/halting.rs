@@ -165,9 +165,9 @@ fn apply_answer(
             }
             ChoiceKey::Keep => return Some(end_without_landing(host, state)),
             _ => {
-                state.tries.begin_step();
+                state.attempts.begin_step();
                 let detail = String::from("the user wants the change of what the checks run undone");
-                state.tries.problems = alloc::vec![StoryProblem::CheckFailed { detail }];
+                state.attempts.problems = alloc::vec![StoryProblem::CheckFailed { detail }];
                 state.step = StoryStep::Develop;
             }
         }
@@ -190,13 +190,13 @@ fn apply_answer(
             ChoiceKey::Keep => return Some(end_without_landing(host, state)),
             // What the user has merged is verified like the work of a session: in the checkout now, and on the branch when it lands.
             ChoiceKey::Hand if state.has_parked_work() => {
-                state.tries.begin_step();
-                state.tries.by_hand = true;
-                state.tries.has_unkept_edits = true;
+                state.attempts.begin_step();
+                state.attempts.by_hand = true;
+                state.attempts.has_unkept_edits = true;
                 state.landing.may_be_merged = false;
                 state.step = state.step.min(StoryStep::Develop);
             }
-            _ => state.tries.by_hand = false,
+            _ => state.attempts.by_hand = false,
         }
         return None;
     }
@@ -204,14 +204,14 @@ fn apply_answer(
         ChoiceKey::Skip => return Some(end_without_landing(host, state)),
         // No session is granted: if the work does not do, the user is asked again, and no agent writes over it.
         ChoiceKey::Hand => {
-            state.tries.by_hand = true;
-            state.tries.has_unkept_edits = true;
+            state.attempts.by_hand = true;
+            state.attempts.has_unkept_edits = true;
         }
         ChoiceKey::Agent => {
             // A step that has sessions left gets no more of them: the choice says how many there are.
-            state.tries.grants += u32::from(state.tries.charged >= sessions::allowed_sessions(host, state));
-            state.tries.by_hand = false;
-            state.tries.has_unkept_edits = true;
+            state.attempts.grants += u32::from(state.attempts.charged >= sessions::allowed_sessions(host, state));
+            state.attempts.by_hand = false;
+            state.attempts.has_unkept_edits = true;
         }
         ChoiceKey::More => {
             state.spent.grants += 1;
@@ -222,12 +222,12 @@ fn apply_answer(
     }
     // What a review left unresolved is a matter for a new session, or for the user's own hands.
     if matches!(choice, ChoiceKey::Hand | ChoiceKey::Agent) && state.step == StoryStep::Review {
-        let by_hand = state.tries.by_hand;
-        state.tries.begin_step();
-        state.tries.by_hand = by_hand;
+        let by_hand = state.attempts.by_hand;
+        state.attempts.begin_step();
+        state.attempts.by_hand = by_hand;
         state.step = StoryStep::Develop;
         let findings = state.review.critical.iter().map(StoryFollowUp::describe);
-        state.tries.problems = findings.map(|detail| StoryProblem::ReviewFinding { detail }).collect();
+        state.attempts.problems = findings.map(|detail| StoryProblem::ReviewFinding { detail }).collect();
     }
     None
 }
@@ -243,9 +243,9 @@ fn apply_concern_answer(
         ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
         ChoiceKey::Keep => return Some(end_without_landing(host, state)),
         _ => {
-            state.tries.begin_step();
+            state.attempts.begin_step();
             let detail = format!("the user wants this taken back: {}", describe_concerns(concerns));
-            state.tries.problems = alloc::vec![StoryProblem::Questionable { detail }];
+            state.attempts.problems = alloc::vec![StoryProblem::Questionable { detail }];
             state.step = StoryStep::Develop;
         }
     }
@@ -274,7 +274,7 @@ pub(super) async fn close_ended(host: StoryHost<'_>, state: &mut StoryState, sta
         return Ok(());
     }
     let kept = (work.tip != work.base).then(|| work.tip.clone());
-    host.note_event(StoryEvent::StoryClosed { sessions: state.tries.total, kept });
+    host.note_event(StoryEvent::StoryClosed { sessions: state.attempts.total, kept });
     Ok(())
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn land_work(
         CommitOutcome::Unchanged { tip } => set_tip(state, tip),
         CommitOutcome::Refused(result) => {
             let problem = StoryProblem::HookRefused { detail: result.describe() };
-            state.tries.failed_checks = alloc::vec![result];
+            state.attempts.failed_checks = alloc::vec![result];
             return Ok(go_back(host, state, problem));
         }
         CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
@@ -141,14 +141,14 @@ fn set_tip(state: &mut StoryState, tip: CommitId) {
 
 /// Has another session repair the work. A story that is refused again and again waits for the user: every session costs something.
 fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageEnd {
-    let failed_checks = core::mem::take(&mut state.tries.failed_checks);
+    let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
     let detail = problem.describe();
     host.note_warning(detail.clone());
     state.landing.refusals += 1;
     let allowed = host.order.pacing.max_cycles.max(1);
-    state.tries.begin_step();
-    state.tries.problems = alloc::vec![problem];
-    state.tries.failed_checks = failed_checks;
+    state.attempts.begin_step();
+    state.attempts.problems = alloc::vec![problem];
+    state.attempts.failed_checks = failed_checks;
     state.step = StoryStep::Develop;
     if state.landing.refusals < allowed {
         return StageEnd::Continue;

@@ -96,7 +96,7 @@ pub(super) async fn take_work_back(
     if !state.has_parked_work() {
         return Ok(ReturnAttempt::Unchanged);
     }
-    let mode = if state.tries.by_hand { ParkMode::TakeCheckout } else { ParkMode::Return };
+    let mode = if state.attempts.by_hand { ParkMode::TakeCheckout } else { ParkMode::Return };
     let park = ParkWork { workspace: String::from(WORKSPACE_NAME), mode };
     Ok(match host.host.perform(stage_key.child_key("return"), park).await? {
         ParkOutcome::Returned { base, commit } => {

@@ -134,7 +134,7 @@ async fn begin_first_step(host: StoryHost<'_>, state: &mut StoryState, stage_key
         if verdict.problems.is_empty() {
             sessions::finish_step(host, state, StoryStepName::Develop);
         }
-        state.tries.problems = verdict.problems;
+        state.attempts.problems = verdict.problems;
         return Ok(StageEnd::Continue);
     }
     let has_file = state.work.as_ref().is_some_and(|work| work.story_file.is_some());

@@ -41,11 +41,11 @@ pub(super) fn build_brief(
         StoryStep::Create => create_rules(),
         _ => develop_rules(order, settings, work),
     });
-    if !state.tries.problems.is_empty() {
+    if !state.attempts.problems.is_empty() {
         lines.push(String::from("The last session left these problems. Solve them first:"));
-        lines.extend(state.tries.problems.iter().map(|problem| format!("- {}", problem.describe())));
+        lines.extend(state.attempts.problems.iter().map(|problem| format!("- {}", problem.describe())));
     }
-    let material = state.tries.failed_checks.iter().map(|result| BriefMaterial {
+    let material = state.attempts.failed_checks.iter().map(|result| BriefMaterial {
         name: format!("output of `{}`", result.command),
         text: truncate_chars(&result.output, MAX_CHECK_CHARS),
     });

@@ -41,7 +41,7 @@ pub(super) async fn review_work(
     stage_key: &Key,
 ) -> Result<StageEnd, ParkedRun> {
     // Work that the user did by hand counts like that of an agent.
-    state.tries.by_hand = false;
+    state.attempts.by_hand = false;
     if let Some(ending) = keep_work(host, state, stage_key.child_key("keep")).await? {
         return Ok(StageEnd::Halted(ending));
     }
@@ -117,11 +117,11 @@ pub(super) async fn keep_work(
         run_hooks: false,
         squash: false,
         // An agent may write over it, and what lands is one commit, which has only what is left then.
-        keeps_ref: state.tries.has_unkept_edits,
+        keeps_ref: state.attempts.has_unkept_edits,
     };
     match host.host.perform(keep_key, commit_work).await? {
         CommitOutcome::Committed(committed) => {
-            state.tries.has_unkept_edits = false;
+            state.attempts.has_unkept_edits = false;
             if let Some(work) = &mut state.work {
                 work.tip = committed.commit.clone();
                 work.committed_content.clone_from(&work.content);
@@ -130,7 +130,7 @@ pub(super) async fn keep_work(
             Ok(None)
         }
         CommitOutcome::Unchanged { .. } => {
-            state.tries.has_unkept_edits = false;
+            state.attempts.has_unkept_edits = false;
             Ok(None)
         }
         CommitOutcome::Refused(_) => Ok(None),
@@ -227,10 +227,10 @@ async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key:
         return Ok(pass_review(host, state));
     }
     // Another session repairs it; then the panel looks at it again.
-    let failed_checks = core::mem::take(&mut state.tries.failed_checks);
-    state.tries.begin_step();
-    state.tries.problems = verdict.problems;
-    state.tries.failed_checks = failed_checks;
+    let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
+    state.attempts.begin_step();
+    state.attempts.problems = verdict.problems;
+    state.attempts.failed_checks = failed_checks;
     state.step = StoryStep::Develop;
     Ok(StageEnd::Continue)
 }

@@ -37,12 +37,12 @@ pub(super) async fn run_session(
 ) -> Result<StageEnd, ParkedRun> {
     // What an earlier session wrote about the review does not count for it.
     if state.step == StoryStep::CodeReview
-        && state.tries.charged == 0
+        && state.attempts.charged == 0
         && let Some(ending) = reset_stage(host, stage_key.child_key("stage")).await?
     {
         return Ok(StageEnd::Halted(ending));
     }
-    let is_by_hand = state.tries.by_hand;
+    let is_by_hand = state.attempts.by_hand;
     let consulted = match is_by_hand {
         true => None,
         false => Some(ask_agent(host, state, stage_key).await?),
@@ -50,7 +50,7 @@ pub(super) async fn run_session(
     if let Some(outcome) = &consulted {
         record_consultation(host, state, stage_key, outcome).await?;
     }
-    state.tries.total += 1;
+    state.attempts.total += 1;
     let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
     let facts = match host.read_story(state, stage_key.child_key("story")).await? {
         Ok(facts) => facts,
@@ -72,7 +72,7 @@ pub(super) async fn run_session(
         outcome != SessionOutcome::Completed && fault.is_some_and(|fault| fault.is_environment());
     let report = SessionReport {
         outcome,
-        agent: state.tries.last_agent.clone().filter(|_| consulted.is_some()),
+        agent: state.attempts.last_agent.clone().filter(|_| consulted.is_some()),
         problems: verdict.problems.clone(),
         remarks: verdict.remarks.into_iter().chain(facts.remarks).collect(),
         fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
@@ -80,15 +80,15 @@ pub(super) async fn run_session(
         claim: consulted.as_ref().map(find_claim).unwrap_or_default(),
     };
     let step = state.step.step_name();
-    host.note_event(StoryEvent::StorySession { session: state.tries.total, step, report });
+    host.note_event(StoryEvent::StorySession { session: state.attempts.total, step, report });
     if outcome == SessionOutcome::Completed {
         keep_created_story(state, facts.file.as_ref());
         finish_step(host, state, step);
         return Ok(StageEnd::Continue);
     }
-    state.tries.problems = verdict.problems;
+    state.attempts.problems = verdict.problems;
     if is_by_hand {
-        state.tries.by_hand = false;
+        state.attempts.by_hand = false;
         return Ok(StageEnd::Halted(unfinished_by_hand(state)));
     }
     if let (true, Some(fault)) = (is_broken_environment, fault) {
@@ -96,14 +96,14 @@ pub(super) async fn run_session(
         return Ok(StageEnd::Halted(environment_ending(fault)));
     }
     if let Some(fault) = fault.filter(|fault| fault.instant)
-        && state.tries.note_instant_failure(&fault.detail)
+        && state.attempts.note_instant_failure(&fault.detail)
     {
-        state.tries.failed_at_once.clear();
+        state.attempts.failed_at_once.clear();
         let detail = format!("{} (failed twice, each time immediately)", fault.detail);
         return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)));
     }
-    state.tries.charged += u32::from(outcome.is_charged());
-    Ok(match state.tries.charged >= allowed_sessions(host, state) {
+    state.attempts.charged += u32::from(outcome.is_charged());
+    Ok(match state.attempts.charged >= allowed_sessions(host, state) {
         true => StageEnd::Halted(stuck_ending(state, fault)),
         false => StageEnd::Continue,
     })
@@ -126,7 +126,7 @@ async fn record_consultation(
     let is_answered = outcome.last_content().is_some();
     outcome.record_result(host.host, &mut state.spent, is_answered);
     state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
-    state.tries.last_agent = outcome.last_agent().cloned();
+    state.attempts.last_agent = outcome.last_agent().cloned();
     for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
         host.note_warning(remark.clone());
     }
@@ -151,14 +151,14 @@ async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEn
 
 /// How many sessions the current step may have, with what the user granted.
 pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
-    host.order.pacing.max_cycles.max(1).saturating_mul(state.tries.grants + 1)
+    host.order.pacing.max_cycles.max(1).saturating_mul(state.attempts.grants + 1)
 }
 
 /// The ending of a story whose step has failed as often as it may. What ended the last session early is the likely cause.
 fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
     let step = state.step.step_name();
-    let sessions_text = format_count(state.tries.charged, "session");
-    let first_problem = state.tries.problems.first().map(StoryProblem::describe);
+    let sessions_text = format_count(state.attempts.charged, "session");
+    let first_problem = state.attempts.problems.first().map(StoryProblem::describe);
     let mut detail = match first_problem {
         Some(problem) => format!("{sessions_text} did not complete the step `{step}`: {problem}"),
         None => format!("{sessions_text} did not complete the step `{step}`"),
@@ -172,7 +172,7 @@ fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
 /// The ending of a story whose step is not complete after the user worked on it. All reasons are named: no agent is told about them.
 fn unfinished_by_hand(state: &StoryState) -> RunEnding {
     let step = state.step.step_name();
-    let problems: Vec<String> = state.tries.problems.iter().map(StoryProblem::describe).collect();
+    let problems: Vec<String> = state.attempts.problems.iter().map(StoryProblem::describe).collect();
     let detail = format!("your work does not complete the step `{step}` yet: {}", problems.join("; "));
     RunEnding::new(RunReason::Blocked, detail)
 }
@@ -193,7 +193,7 @@ async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
     let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
     task.size = host.order.size;
     // A story that failed once is worth a larger model.
-    if state.tries.charged > 0 {
+    if state.attempts.charged > 0 {
         task.size = task.size.map(next_size);
     }
     let task_key = stage_key.child_key("session");
@@ -219,8 +219,8 @@ fn next_size(size: ModelSize) -> ModelSize {
 /// Chooses the agent of the next session: from the second one of a step on, another than the last.
 fn choose_agent(host: StoryHost<'_>, state: &StoryState, job: JobKind) -> AgentName {
     let settings = host.host.settings();
-    match &state.tries.last_agent {
-        Some(last_agent) if state.tries.charged > 0 => {
+    match &state.attempts.last_agent {
+        Some(last_agent) if state.attempts.charged > 0 => {
             selection::other_agent(settings, job, last_agent, &state.spent.failing)
         }
         _ => {
@@ -293,7 +293,7 @@ pub(super) async fn check_content(
     state: &mut StoryState,
     checks_key: Key,
 ) -> Result<Result<Vec<StoryProblem>, RunEnding>, ParkedRun> {
-    state.tries.failed_checks.clear();
+    state.attempts.failed_checks.clear();
     let checks = host.host.settings().checks.clone();
     let is_checked = state.work.as_ref().is_some_and(|work| work.is_checked());
     // A story file alone breaks no check.
@@ -307,18 +307,18 @@ pub(super) async fn check_content(
     for result in report.list_warnings() {
         host.note_warning(result.describe());
     }
-    state.tries.failed_checks = report.counting_failures().cloned().collect();
-    if let (true, Some(work)) = (state.tries.failed_checks.is_empty(), &mut state.work) {
+    state.attempts.failed_checks = report.counting_failures().cloned().collect();
+    if let (true, Some(work)) = (state.attempts.failed_checks.is_empty(), &mut state.work) {
         work.checked_content.clone_from(&work.content);
     }
-    let failures = state.tries.failed_checks.iter();
+    let failures = state.attempts.failed_checks.iter();
     Ok(Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect()))
 }
 
 /// Ends the current step.
 pub(super) fn finish_step(host: StoryHost<'_>, state: &mut StoryState, step: StoryStepName) {
     host.note_event(StoryEvent::StoryStepDone { step });
-    state.tries.begin_step();
+    state.attempts.begin_step();
     let mode = host.order.review.mode;
     let is_reviewed = host.order.goal == StoryGoal::Done;
     state.step = match state.step {

@@ -32,7 +32,7 @@ pub struct StoryState {
     /// Whether the workspace has to be made anew, because the user repairs something that it does not have.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub is_workspace_outdated: bool,
-    pub tries: StepTries,
+    pub attempts: StepAttempts,
     pub review: StoryReviewLog,
     pub landing: StoryLanding,
     /// Whether the user was told that most of the budget is used.
@@ -135,7 +135,7 @@ impl StoryWork {
 /// The sessions of the current step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
-pub struct StepTries {
+pub struct StepAttempts {
     /// Sessions of the whole run.
     pub total: u32,
     /// Sessions of this step that count against its limit.
@@ -168,11 +168,11 @@ pub struct InstantFailure {
     pub detail: String,
 }
 
-impl StepTries {
+impl StepAttempts {
     /// Begins a new step: what the last one cost does not count against it.
     pub fn begin_step(&mut self) {
-        let StepTries { total, has_unkept_edits, .. } = *self;
-        *self = StepTries { total, has_unkept_edits, ..StepTries::default() };
+        let StepAttempts { total, has_unkept_edits, .. } = *self;
+        *self = StepAttempts { total, has_unkept_edits, ..StepAttempts::default() };
     }
 
     /// Remembers that the agent of the last session failed at once. Returns whether it has failed in the same way before: it would

@@ -59,7 +59,7 @@ fn stage_key(state: &StoryState) -> Key {
     if state.dialog.has_edits_to_restore() {
         return Key::new("restore");
     }
-    let session = state.tries.total + 1;
+    let session = state.attempts.total + 1;
     match state.step {
         StoryStep::Open => Key::new("open"),
         StoryStep::Baseline => Key::new("baseline"),
@@ -134,8 +134,8 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         return review_cycle::review_work(host, state, stage_key).await;
     }
     // An agent may write over what the user has edited.
-    if state.tries.has_unkept_edits
-        && !state.tries.by_hand
+    if state.attempts.has_unkept_edits
+        && !state.attempts.by_hand
         && let Some(ending) = review_cycle::keep_work(host, state, stage_key.child_key("keep")).await?
     {
         return Ok(StageEnd::Halted(ending));

@@ -219,6 +219,6 @@ pub enum JobPriority {
     /// Only when the agents that take the job cannot.
     StandsBy,
     /// Only when the agents that stand by cannot either.
-    StandsBehind,
+    LastResort,
     Never,
 }

@@ -113,7 +113,7 @@ fn agents_after(settings: &Settings, job_kind: JobKind, agent: &AgentName) -> Ve
     let able = mix_providers(settings, job_kind, |part| part != JobPriority::Never);
     let own_index = able.iter().position(|candidate| candidate.name == *agent).unwrap_or(0);
     // Within one priority the search starts behind the agent itself, so that the work is spread.
-    for wanted_priority in [JobPriority::Takes, JobPriority::StandsBy, JobPriority::StandsBehind] {
+    for wanted_priority in [JobPriority::Takes, JobPriority::StandsBy, JobPriority::LastResort] {
         for step in 1..=able.len() {
             let candidate = able[(own_index + step) % able.len()];
             if job_priority(candidate, job_kind) == wanted_priority
@@ -253,7 +253,7 @@ mod tests {
                 let job = if job == "fix" { JobKind::Fix } else { JobKind::Review };
                 let part = match part {
                     "never" => JobPriority::Never,
-                    "behind" => JobPriority::StandsBehind,
+                    "last" => JobPriority::LastResort,
                     _ => JobPriority::StandsBy,
                 };
                 agent.duties.insert(job, JobDuty { part, ..JobDuty::default() });
@@ -286,7 +286,7 @@ mod tests {
             ("a b:review=stands_by c", JobKind::Fix, "a b c a", "b c"),
             ("a b:review=never c", JobKind::Review, "a c a c", "c"),
             ("a b:review=never c:review=never", JobKind::Review, "a a a a", ""),
-            ("a b:review=behind c:review=stands_by d", JobKind::Review, "a d a d", "d c b"),
+            ("a b:review=last c:review=stands_by d", JobKind::Review, "a d a d", "d c b"),
             ("a>big b", JobKind::Review, "a b a b", "big b"),
             ("a>b b:review=never", JobKind::Review, "a a a a", ""),
             ("a>b b:review=never", JobKind::Fix, "a b a b", "b"),

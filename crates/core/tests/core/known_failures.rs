@@ -205,7 +205,7 @@ fn a_failing_agent_is_recorded_and_the_run_goes_on() {
     assert_eq!(ending.reason, RunReason::GoalMet);
     let failure_notes =
         view.as_review().unwrap().findings[&F1].history.iter().filter(|step| step.note.contains("failed")).count();
-    assert_eq!(failure_notes, 1, "and why it took two tries is kept");
+    assert_eq!(failure_notes, 1, "and why it took two attempts is kept");
 }
 
 #[test]

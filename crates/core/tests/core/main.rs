@@ -16,6 +16,7 @@ mod known_failures;
 mod loops;
 mod merge;
 mod progress_guards;
+mod recorded_journals;
 mod repairs;
 mod repeated_output;
 mod replay;

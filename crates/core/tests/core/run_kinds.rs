@@ -79,7 +79,7 @@ fn no_event_has_a_field_of_the_entry_around_it() {
     let schema = schema_for!(RunEvent);
     let mut event_fields = BTreeSet::new();
     collect_fields(schema.as_value(), &schema.as_value()["$defs"], &mut event_fields);
-    assert!(["kind", "iteration", "finding", "stretch"].iter().all(|name| event_fields.contains(*name)));
+    assert!(["kind", "iteration", "finding", "segment"].iter().all(|name| event_fields.contains(*name)));
     // The entry is written with the fields of both; a second one of the same name could not be read again.
     for entry_field in ["v", "run", "seq", "id", "at"] {
         assert!(!event_fields.contains(entry_field), "an event has a field `{entry_field}`");

@@ -101,7 +101,7 @@ fn ticked_boxes_severities_and_statuses_are_understood() {
         let text = render_sample(&sample_state());
         assert!(text.contains(from), "{from}");
         let edits = parse_edits(&text.replacen(from, to, 1));
-        assert_eq!((edits.requests, edits.strange), (vec![expected], vec![]), "{from} became {to}");
+        assert_eq!((edits.requests, edits.unusable_edits), (vec![expected], vec![]), "{from} became {to}");
     }
 }
 
@@ -111,7 +111,7 @@ fn lines_below_an_issue_are_remarks() {
     let edited = text.replacen("- Category: clarity", "Ask legal first,\nthey know.\n\n- Category: clarity", 1);
     let remark_request =
         UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "Ask legal first, they know.".into() });
-    assert_eq!((parse_edits(&edited).requests, parse_edits(&edited).strange), (vec![remark_request], vec![]));
+    assert_eq!((parse_edits(&edited).requests, parse_edits(&edited).unusable_edits), (vec![remark_request], vec![]));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_heading_without_a_known_id_is_a_finding_of_the_user() {
         let text =
             render_sample(&sample_state()).replace("<!-- ISSUES_END -->", &format!("{block}\n<!-- ISSUES_END -->"));
         let edits = parse_edits(&text);
-        assert_eq!(edits.strange, Vec::<String>::new(), "{block}");
+        assert_eq!(edits.unusable_edits, Vec::<String>::new(), "{block}");
         edits.requests
     };
     let added_request = |severity, description: &str, quote: &str| {
@@ -142,7 +142,7 @@ fn edits_that_are_not_understood_are_reported_with_their_line() {
     let heading_line = text.lines().position(|heading_line| heading_line.starts_with("### [ ] F1")).unwrap() + 1;
     let problems_of_edit = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        parse_edits(&text.replacen(from, to, 1)).strange.join("; ")
+        parse_edits(&text.replacen(from, to, 1)).unusable_edits.join("; ")
     };
     assert_eq!(
         problems_of_edit("high · open", "high · whatever"),
@@ -185,11 +185,11 @@ fn edits_outside_the_issues_are_reported_and_not_applied() {
         tracker_without_issue,
     ] {
         let edits = parse_edits(&edited);
-        assert_eq!((edits.requests, edits.strange), (vec![], vec![expected_problem.to_string()]), "{edited}");
+        assert_eq!((edits.requests, edits.unusable_edits), (vec![], vec![expected_problem.to_string()]), "{edited}");
     }
     // Issues that the user adds do not count as changes outside the issues.
     let added = text.replace("<!-- ISSUES_END -->", "### [ ] new · low\n\nmine\n\n<!-- ISSUES_END -->");
-    assert_eq!(parse_edits(&added).strange, Vec::<String>::new());
+    assert_eq!(parse_edits(&added).unusable_edits, Vec::<String>::new());
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn text_of_agents_is_never_taken_for_an_edit_of_the_user() {
     // A line right under the heading belongs to the user, not to the description below it.
     let edits = parse_edits(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
     assert_eq!(edits.requests, [UserRequest::Say(UserRemark { about: Some(FindingId(1)), text: "my word".into() })]);
-    assert_eq!(edits.strange, Vec::<String>::new());
+    assert_eq!(edits.unusable_edits, Vec::<String>::new());
     // An editor that only wraps lines makes no request.
     let edits = parse_edits(&text.replacen("three four", "three\nfour", 1));
-    assert_eq!((edits.requests.len(), edits.strange.len()), (0, 1));
+    assert_eq!((edits.requests.len(), edits.unusable_edits.len()), (0, 1));
 }
 
 #[test]

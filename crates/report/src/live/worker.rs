@@ -50,7 +50,7 @@ pub(crate) enum WorkerState {
 /// An agent or a child run that the live view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveWorker {
-    /// The key of its task, without the suffixes of further tries, waits and landings.
+    /// The key of its task, without the suffixes of further attempts, waits and landings.
     pub task_key: Key,
     /// What it is called in this kind of run, for instance `fixer 2`.
     pub worker_name: String,

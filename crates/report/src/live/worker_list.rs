@@ -37,7 +37,7 @@ impl WorkerList {
         self.workers.truncate(kept_count);
     }
 
-    /// Finds the worker of a task; all tries of a task share one worker.
+    /// Finds the worker of a task; all attempts at a task share one worker.
     pub(crate) fn find_worker(&mut self, effect_key: &Key) -> Option<&mut LiveWorker> {
         // A judge is shown in the line of the task whose change it looks at.
         let task_key = effect_key.judged_task().unwrap_or_else(|| effect_key.clone()).task_key();

@@ -54,7 +54,7 @@ impl ReviewConditions {
                     Effect::Post(post_effect) => self.finding_decisions.contains(&post_effect.decision.id),
                     _ => false,
                 };
-                // The same key is used again in a later stretch, possibly for other findings.
+                // The same key is used again in a later segment, possibly for other findings.
                 if is_ours {
                     self.finding_keys.insert(effect_key.clone())
                 } else {

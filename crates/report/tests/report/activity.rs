@@ -116,15 +116,15 @@ fn a_message_is_unheard_until_a_prompt_has_it() {
     };
     let key = Key::for_end().child_key("inbox");
     let inbox_reply = Reply::Inbox(Requests { requests: vec![UserRequest::Resume, UserRequest::Say(message.clone())] });
-    assert_eq!(next_entry(RunEvent::EffectFinished { key, stretch: 1, reply: inbox_reply }), vec![message.clone()]);
+    assert_eq!(next_entry(RunEvent::EffectFinished { key, segment: 1, reply: inbox_reply }), vec![message.clone()]);
     let ask_event = sample_journal().into_iter().find(|entry| is_ask(&entry.event)).unwrap().event;
     assert_eq!(next_entry(ask_event.clone()), vec![message.clone()], "this prompt was written before");
-    let RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(mut ask_agent) } = ask_event else {
+    let RunEvent::EffectStarted { key, segment, fingerprint, effect: Effect::Ask(mut ask_agent) } = ask_event else {
         unreachable!()
     };
     let TaskBrief::Review(review_brief) = &mut ask_agent.task.brief else { unreachable!() };
     review_brief.said.push(message.to_string());
-    assert_eq!(next_entry(RunEvent::EffectStarted { key, stretch, fingerprint, effect: Effect::Ask(ask_agent) }), []);
+    assert_eq!(next_entry(RunEvent::EffectStarted { key, segment, fingerprint, effect: Effect::Ask(ask_agent) }), []);
 }
 
 #[test]

@@ -134,10 +134,10 @@ fn journal_with_child(outcome: Option<ChildOutcome>) -> Vec<JournalEntry> {
     let fingerprint = Hash::digest_of(b"child");
     let mut events = vec![
         started(order.clone(), None),
-        RunEvent::EffectStarted { key: key.clone(), stretch: 1, fingerprint, effect },
+        RunEvent::EffectStarted { key: key.clone(), segment: 1, fingerprint, effect },
         RunEvent::ChildStarted { key: key.clone(), name: "docs".into(), child: RunId::new("prd-k3f9") },
     ];
-    events.extend(outcome.map(|outcome| RunEvent::EffectFinished { key, stretch: 1, reply: Reply::RunChild(outcome) }));
+    events.extend(outcome.map(|outcome| RunEvent::EffectFinished { key, segment: 1, reply: Reply::RunChild(outcome) }));
     journal_of("epic-a1", events)
 }
 
@@ -175,7 +175,7 @@ fn a_child_is_shown_when_it_starts_and_when_it_ends() {
 fn a_child_that_waited_continues_under_its_name() {
     let mut journal = journal_with_child(Some(waiting_child()));
     let RunEvent::EffectStarted { fingerprint, effect, .. } = journal[1].event.clone() else { unreachable!() };
-    let event = RunEvent::EffectStarted { key: Key::new("docs/run-2"), stretch: 2, fingerprint, effect };
+    let event = RunEvent::EffectStarted { key: Key::new("docs/run-2"), segment: 2, fingerprint, effect };
     journal.push(JournalEntry { seq: 5, event, ..journal[3].clone() });
     let drawn_text = draw_lines(&journal, DisplayMode::Streaming);
     assert!(drawn_text.ends_with("\n  ▸ child run docs continues: prd-k3f9\n"), "{drawn_text}");

@@ -30,7 +30,7 @@ fn journal_at_usage_limit() -> Vec<JournalEntry> {
     let effect = Effect::AwaitReset(AwaitReset { agent, until_ms, why: reason, cause });
     let wait_key = Key::new("round-1/review/adversarial/wait-1");
     let fingerprint = effect.compute_fingerprint().unwrap();
-    let event = RunEvent::EffectStarted { key: wait_key, stretch: 1, effect, fingerprint };
+    let event = RunEvent::EffectStarted { key: wait_key, segment: 1, effect, fingerprint };
     entries_so_far.push(JournalEntry {
         seq: last_entry.seq + 1,
         at: Timestamp { wall_ms: NOW_MS, awake_ms: 20_000 },
@@ -80,7 +80,7 @@ fn a_wait_for_a_free_call_says_the_limit_and_the_time_in_every_mode() {
 fn after_reset(mut entries_so_far: Vec<JournalEntry>) -> Vec<JournalEntry> {
     let last_entry = entries_so_far.last().unwrap().clone();
     let wait_key = Key::new("round-1/review/adversarial/wait-1");
-    let event = RunEvent::EffectFinished { key: wait_key, stretch: 1, reply: Reply::AwaitReset(Elapsed {}) };
+    let event = RunEvent::EffectFinished { key: wait_key, segment: 1, reply: Reply::AwaitReset(Elapsed {}) };
     let timestamp = Timestamp { wall_ms: NOW_MS + 3 * HOUR_MS, awake_ms: 20_000 + 3 * HOUR_MS };
     entries_so_far.push(JournalEntry { seq: last_entry.seq + 1, at: timestamp, event, ..last_entry });
     entries_so_far

@@ -129,7 +129,7 @@ fn merged_story() -> RunView {
         session(1, SessionOutcome::Incomplete),
         RunEvent::EffectFinished {
             key: Key::new("develop-2/checks"),
-            stretch: 1,
+            segment: 1,
             reply: samples::passed_checks_reply(&checks()),
         },
         session(2, SessionOutcome::Completed),
@@ -476,7 +476,7 @@ fn sprint_with_child(reason: RunReason, detail: &str, has_ended: bool) -> RunVie
     let mut events = vec![
         started(SprintOrder::new(story_order("", ""), share), None),
         child_started("story-1-2-sift", MERGED),
-        RunEvent::EffectFinished { key: Key::new("story-1-2-sift"), stretch: 1, reply: Reply::RunChild(outcome) },
+        RunEvent::EffectFinished { key: Key::new("story-1-2-sift"), segment: 1, reply: Reply::RunChild(outcome) },
         RunEvent::from_workflow(SprintEvent::SprintStoryLeft {
             story: "1-2-sift".into(),
             standing: StoryStanding::Waiting,
@@ -620,7 +620,7 @@ fn a_story_that_waits_shows_its_checks_and_how_to_look_closer() {
         started(story_order("1-3-pack", ""), None),
         RunEvent::EffectFinished {
             key: Key::new("develop-1/checks"),
-            stretch: 1,
+            segment: 1,
             reply: samples::passed_checks_reply(&checks()),
         },
         session(1, SessionOutcome::Incomplete),

@@ -255,12 +255,12 @@ impl<T> PerformedEffect<T> {
 
 /// Performs an effect. Returns `None` if the user ended it before it was done; the next process asks for it again.
 ///
-/// `stretch` is the part of the run that asks for it. `unfinished_count` says how often it was started before and never finished:
+/// `segment` is the part of the run that asks for it. `unfinished_count` says how often it was started before and never finished:
 /// an agent that was asked then was paid for reading the prompt all the same.
 pub(crate) async fn perform_effect(
     context: Arc<EffectContext>,
     pending_effect: PendingEffect,
-    stretch_number: u32,
+    segment_number: u32,
     unfinished_attempts: u32,
 ) -> Option<PerformedEffect> {
     let PendingEffect { effect_key, effect, .. } = pending_effect;
@@ -270,7 +270,7 @@ pub(crate) async fn perform_effect(
             return asked.map(|performed| performed.map_reply(Reply::Ask));
         }
         Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
-            let checkpoint_key = CheckpointKey { stretch: stretch_number, task_key };
+            let checkpoint_key = CheckpointKey { segment: segment_number, task_key };
             let (is_preview, limits) = (preview, land::LandingLimits { allowed, size_limit, checks });
             let request = land::LandingRequest { checkpoint_key, patch, limits, is_preview, without };
             Reply::Land(land::land_patch(context, request).await?)
@@ -318,7 +318,7 @@ pub(crate) async fn perform_effect(
         }
         Effect::Commit(request) => {
             // A key is unique only within its part of the run.
-            let request_id = format!("{stretch_number} {effect_key}");
+            let request_id = format!("{segment_number} {effect_key}");
             return Some(development::commit_work(context, request, request_id).await?.map_reply(Reply::Commit));
         }
         Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),

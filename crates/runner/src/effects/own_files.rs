@@ -54,7 +54,7 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
                 return Ok(WriteOutcome::Edited { requests: edits.requests });
             }
             // Edits that were not understood are kept in a copy beside the tracker.
-            unusable_edits = edits.strange;
+            unusable_edits = edits.unusable_edits;
             if !unusable_edits.is_empty() {
                 kept_copy = keep_edited_tracker(context.project.root(), &file_path, &edited_bytes)?;
             }
@@ -63,7 +63,7 @@ pub(super) fn write_own_file(context: &EffectContext, file: &OwnFile, file_text:
         if *file == OwnFile::Tracker {
             context.shared.user_words.trust_file(&context.run_id, &file_path, file_text.as_bytes());
         }
-        Ok(WriteOutcome::Written { path: file_name.clone(), aside: kept_copy, strange: unusable_edits })
+        Ok(WriteOutcome::Written { path: file_name.clone(), kept_copy, unusable_edits })
     };
     match write_file() {
         Ok(outcome) => outcome,
@@ -209,7 +209,7 @@ fn remember_tracker(context: &EffectContext, tracker_bytes: &[u8]) -> bool {
 
 /// Returns the edits to accept from a tracker: none from the tracker of another run, and none twice in one process.
 fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
-    let reject_edits = |reason: String| TrackerEdits { strange: vec![reason], ..TrackerEdits::default() };
+    let reject_edits = |reason: String| TrackerEdits { unusable_edits: vec![reason], ..TrackerEdits::default() };
     let Ok(tracker_text) = std::str::from_utf8(tracker_bytes) else {
         return reject_edits("the file is no longer valid UTF-8".into());
     };
@@ -218,7 +218,7 @@ fn accept_edits(context: &EffectContext, tracker_bytes: &[u8]) -> TrackerEdits {
         Some(owner_run) => {
             let is_read = context.order.trusts_answer_files() && remember_tracker(context, tracker_bytes);
             let edits = tracker::parse_edits(tracker_text);
-            if is_read && edits.strange.is_empty() && edits.requests.iter().all(holds_for_later_runs) {
+            if is_read && edits.unusable_edits.is_empty() && edits.requests.iter().all(holds_for_later_runs) {
                 return TrackerEdits::default();
             }
             let ignored_edits = if is_read { "other edits than dismissals" } else { "edits" };

@@ -62,7 +62,7 @@ fn read_board(context: &EffectContext, branch: &str) -> Result<BmadProject, Faul
     if let Some(commit) = heads::find_branch(root, branch).map_err(to_fault)? {
         let board_bytes = heads::read_file_at(root, commit.as_str(), &board_path);
         let board_text = board_bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let checkout_text = bmad.shelf.read_file(&board_path).ok().flatten();
+        let checkout_text = bmad.project_files.read_file(&board_path).ok().flatten();
         // A board that git ignores is that of the checkout, also if the branch has one.
         if let Some(board_text) = board_text.filter(|board_text| checkout_text.as_ref() != Some(board_text))
             && heads::find_tracking(root, &board_path).map_err(to_fault)? != FileTracking::Ignored

@@ -177,7 +177,7 @@ struct StoryWriter<'r> {
     stage: StoryStage,
     confirmed: &'r [String],
     follow_ups: &'r [StoryFollowUp],
-    shelf: ProjectDirectory,
+    project_files: ProjectDirectory,
     /// Where the story's file is, once it was found. Finding it reads the board and lists all stories.
     story_path: OnceCell<String>,
     paths: Vec<String>,
@@ -186,10 +186,10 @@ struct StoryWriter<'r> {
 
 impl<'r> StoryWriter<'r> {
     fn new(project: Project, request: &'r WriteStory) -> StoryWriter<'r> {
-        let shelf = ProjectDirectory::open_project(&project);
+        let project_files = ProjectDirectory::open_project(&project);
         let WriteStory { story, stage, confirmed, follow_ups, .. } = request;
         let (story_path, paths, remarks) = (OnceCell::new(), Vec::new(), Vec::new());
-        StoryWriter { project, story, stage: *stage, confirmed, follow_ups, shelf, story_path, paths, remarks }
+        StoryWriter { project, story, stage: *stage, confirmed, follow_ups, project_files, story_path, paths, remarks }
     }
 
     /// Files in the checkout are only written if git ignores them: the others come with the commit.
@@ -228,7 +228,7 @@ impl<'r> StoryWriter<'r> {
     fn restore_others(&mut self, workspace: &DevelopmentWorkspace, context: &EffectContext) -> Result<(), Fault> {
         let StateReading { state, .. } = workspace.read_state(&[], &context.masker)?;
         let own_file = self.find_story_file();
-        let folder = config::read_config(&self.shelf).folders.implementation;
+        let folder = config::read_config(&self.project_files).folders.implementation;
         for change in state.changed {
             let is_ledger = change.path.ends_with(deferred_work::LEDGER_FILE);
             let is_inside = change.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
@@ -240,7 +240,7 @@ impl<'r> StoryWriter<'r> {
             }
             let Some(base_bytes) = workspace.read_base_file(&change.path) else { continue };
             let Ok(base_text) = String::from_utf8(base_bytes) else { continue };
-            let new_text = self.shelf.read_file(&change.path).ok().flatten().unwrap_or_default();
+            let new_text = self.project_files.read_file(&change.path).ok().flatten().unwrap_or_default();
             if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {
                 continue;
             }
@@ -261,7 +261,7 @@ impl<'r> StoryWriter<'r> {
 
     fn find_story_file(&self) -> Option<String> {
         if self.story_path.get().is_none() {
-            let located = story_facts::locate_story(&self.shelf, self.story);
+            let located = story_facts::locate_story(&self.project_files, self.story);
             // A file that is missing may be put back later.
             located.file.and_then(|story_file| self.story_path.set(story_file.path).ok());
         }
@@ -272,7 +272,7 @@ impl<'r> StoryWriter<'r> {
         let Some(story_path) = self.find_story_file().filter(|path| self.is_wanted(path, is_checkout)) else {
             return Ok(());
         };
-        let era = layout::read_layout(&self.shelf).era;
+        let era = layout::read_layout(&self.project_files).era;
         let written = edit_file(&self.project, &story_path, |story_text| {
             let mut new_text = story_edit::set_status(story_text, story_facts::to_status(self.stage))?;
             if !self.follow_ups.is_empty() {
@@ -301,7 +301,7 @@ impl<'r> StoryWriter<'r> {
     fn read_ledger_links(&self) -> LedgerLinks {
         let read = || {
             let story_path = self.find_story_file()?;
-            let story_text = self.shelf.read_file(&story_path).ok().flatten()?;
+            let story_text = self.project_files.read_file(&story_path).ok().flatten()?;
             Some(story::read_story(&story_path, &story_text))
         };
         let Some(parsed) = read() else { return LedgerLinks::default() };
@@ -322,10 +322,10 @@ impl<'r> StoryWriter<'r> {
     /// done of it.
     fn write_ledger(&mut self, is_checkout: bool) -> Result<(), Fault> {
         let links = self.read_ledger_links();
-        let folder = config::read_config(&self.shelf).folders.implementation;
+        let folder = config::read_config(&self.project_files).folders.implementation;
         let ledger_path = format!("{folder}/{}", deferred_work::LEDGER_FILE).trim_start_matches('/').to_string();
-        let has_ledger = layout::read_layout(&self.shelf).era.is_some_and(|era| era >= Era::C2)
-            || self.shelf.read_file(&ledger_path).is_ok_and(|text| text.is_some());
+        let has_ledger = layout::read_layout(&self.project_files).era.is_some_and(|era| era >= Era::C2)
+            || self.project_files.read_file(&ledger_path).is_ok_and(|text| text.is_some());
         let is_unchanged = self.follow_ups.is_empty() && links.closed.is_empty() && links.deferred.is_empty();
         if is_unchanged || !has_ledger || !self.is_wanted(&ledger_path, is_checkout) {
             return Ok(());
@@ -386,7 +386,7 @@ impl<'r> StoryWriter<'r> {
         let tree = workspace.agent_dir();
         let in_workspace = StoryWriter {
             project: Project::from_root(&tree),
-            shelf: ProjectDirectory::open_project(&Project::from_root(&tree)),
+            project_files: ProjectDirectory::open_project(&Project::from_root(&tree)),
             story: self.story,
             stage: self.stage,
             confirmed: &[],
@@ -398,7 +398,7 @@ impl<'r> StoryWriter<'r> {
         let Some(story_path) = in_workspace.find_story_file().filter(|path| self.is_wanted(path, true)) else {
             return Ok(());
         };
-        let Ok(Some(new_text)) = in_workspace.shelf.read_file(&story_path) else { return Ok(()) };
+        let Ok(Some(new_text)) = in_workspace.project_files.read_file(&story_path) else { return Ok(()) };
         let target_path = self.project.root().join(&story_path);
         if let Some(real_target) = self.project.resolve_outside(&target_path) {
             self.remarks.push(format!("{story_path} leads outside the project, to {}", real_target.display()));

@@ -221,7 +221,7 @@ impl WorkflowHost<'_, '_> {
         replayer: &Replayer,
         drafts: Vec<EntryDraft>,
     ) -> Result<serde_json::Value, HostError> {
-        // Replies that arrive before the boundary still belong to the stretch it ends.
+        // Replies that arrive before the boundary still belong to the segment it ends.
         while self.has_running_effects() {
             self.end_if_requested();
             self.wait_for_activity(replayer, true).await?;
@@ -233,9 +233,9 @@ impl WorkflowHost<'_, '_> {
             return Err(HostError::WaitsForNothing);
         };
         let RunEvent::Boundary { state: boundary_state, .. } = event else { return Err(HostError::WaitsForNothing) };
-        replayer.begin_next_stretch(boundary_time);
+        replayer.begin_next_segment(boundary_time);
         let work_dir = self.context.project.work_dir(&self.context.run_id);
-        // No effect of a later stretch refers to these workspaces, except to those that are retained.
+        // No effect of a later segment refers to these workspaces, except to those that are retained.
         if work_dir.exists() {
             // The view must know every decision that retains one.
             self.record_deferred().await?;
@@ -343,14 +343,14 @@ impl WorkflowHost<'_, '_> {
             }
             Effect::ReadRecords(request) => {
                 let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
-                let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
+                let draft = finished_draft(&pending_effect.effect_key, replayer.current_segment(), reply);
                 let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
                 let recorded = self.journal.record_reply(vec![draft], batch).await?;
                 self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
             }
             Effect::WriteRecords(request) => {
                 let reply = Reply::WriteRecords(RecordsWritten {});
-                let draft = finished_draft(&pending_effect.effect_key, replayer.current_stretch(), reply);
+                let draft = finished_draft(&pending_effect.effect_key, replayer.current_segment(), reply);
                 let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
                 self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
             }
@@ -370,7 +370,7 @@ impl WorkflowHost<'_, '_> {
                 let task_handle = self.running_tasks.spawn(perform_effect(
                     self.context.clone(),
                     pending_effect,
-                    replayer.current_stretch(),
+                    replayer.current_segment(),
                     unfinished_attempts,
                 ));
                 self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
@@ -446,7 +446,7 @@ impl WorkflowHost<'_, '_> {
         while let Ok(progress) = self.progress.try_recv() {
             self.send_update(RunUpdate::Progress(&progress));
         }
-        let draft = finished_draft(effect_key, replayer.current_stretch(), performed.reply);
+        let draft = finished_draft(effect_key, replayer.current_segment(), performed.reply);
         // If nothing else runs, the workflow goes on at once, and what it does next is synced together with this reply.
         let sync = if self.has_running_effects() { SyncMode::Now } else { SyncMode::WithNext };
         let batch = EntryBatch { sync, blobs: performed.blobs, ..EntryBatch::default() };

@@ -26,16 +26,16 @@ use crate::{
     project::{Project, atomic_files::write_privately, subject::is_plain_path},
 };
 
-/// Identifies a landing of a run: the key of the task that made the change is unique within one stretch of the run.
+/// Identifies a landing of a run: the key of the task that made the change is unique within one segment of the run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CheckpointKey {
-    pub stretch: u32,
+    pub segment: u32,
     pub task_key: Key,
 }
 
 impl CheckpointKey {
     fn file_stem(&self) -> String {
-        format!("{}.{}", self.stretch, self.task_key.as_str().replace('/', "."))
+        format!("{}.{}", self.segment, self.task_key.as_str().replace('/', "."))
     }
 }
 
@@ -234,7 +234,7 @@ impl CheckpointStore {
             let record = self.parse_record(&self.undo_record_path(undo_number))?;
             let changed_files = self.read_changes(&record)?;
             let landings =
-                record.landings.into_iter().map(|(stretch, task_key)| CheckpointKey { stretch, task_key }).collect();
+                record.landings.into_iter().map(|(segment, task_key)| CheckpointKey { segment, task_key }).collect();
             Ok(BegunUndo { undo_number, landings, changes: changed_files })
         };
         self.undo_numbers()?.into_iter().map(read_undo).collect()
@@ -313,7 +313,7 @@ impl CheckpointStore {
             });
         }
         let landings =
-            landings.iter().map(|checkpoint_key| (checkpoint_key.stretch, checkpoint_key.task_key.clone())).collect();
+            landings.iter().map(|checkpoint_key| (checkpoint_key.segment, checkpoint_key.task_key.clone())).collect();
         let record_json =
             serde_json::to_vec(&CheckpointRecord { files: checkpoint_files, landings }).map_err(io::Error::other)?;
         write_privately(record_path, &record_json)
@@ -421,7 +421,7 @@ mod tests {
         let project = Project::from_root(project_root.path().join("project"));
         project.prepare_home().unwrap();
         let checkpoints = CheckpointStore::for_run(&project, &RunId::new("plan-aaaa"));
-        (project_root, checkpoints, CheckpointKey { stretch: 3, task_key: Key::new("round-1/fix-1/fix/1") })
+        (project_root, checkpoints, CheckpointKey { segment: 3, task_key: Key::new("round-1/fix-1/fix/1") })
     }
 
     fn plan_change(text_before: &str, text_after: &str) -> CheckpointChange {
@@ -472,8 +472,8 @@ mod tests {
         checkpoints.record_landing(&checkpoint_key, slice::from_ref(&not_landed)).unwrap();
         assert_eq!(checkpoints.landing_changes(&checkpoint_key).unwrap(), [not_landed]);
 
-        // The same task in a later stretch is a different landing.
-        let checkpoint_key = CheckpointKey { stretch: 4, ..checkpoint_key };
+        // The same task in a later segment is a different landing.
+        let checkpoint_key = CheckpointKey { segment: 4, ..checkpoint_key };
         checkpoints.record_landing(&checkpoint_key, slice::from_ref(&first)).unwrap();
         checkpoints.record_landing(&checkpoint_key, slice::from_ref(&landed)).unwrap();
         assert_eq!(checkpoints.landing_changes(&checkpoint_key).unwrap(), [first, landed]);

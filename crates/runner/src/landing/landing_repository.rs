@@ -276,7 +276,7 @@ fn next_object<'a>(remaining_output: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 fn landing_trailer(checkpoint_key: &CheckpointKey) -> String {
-    format!("{LANDING_TRAILER}{} {}", checkpoint_key.stretch, checkpoint_key.task_key)
+    format!("{LANDING_TRAILER}{} {}", checkpoint_key.segment, checkpoint_key.task_key)
 }
 
 fn commit_message(project: &Project, run_id: &RunId, checkpoint_key: &CheckpointKey) -> String {
@@ -291,8 +291,8 @@ fn assigned_findings(project: &Project, run_id: &RunId, checkpoint_key: &Checkpo
     let store = Store::open_read_only(&project.home_dir());
     let entries = store.and_then(|store| store.entries_for_resume(run_id)).unwrap_or_default();
     let agent_task = entries.iter().find_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task: agent_task, .. }), .. } => {
-            (*key == checkpoint_key.task_key && *stretch == checkpoint_key.stretch).then_some(agent_task)
+        RunEvent::EffectStarted { key, segment, effect: Effect::Ask(AskAgent { task: agent_task, .. }), .. } => {
+            (*key == checkpoint_key.task_key && *segment == checkpoint_key.segment).then_some(agent_task)
         }
         _ => None,
     });
@@ -511,7 +511,7 @@ mod tests {
     }
 
     fn landing_key(number: u32) -> CheckpointKey {
-        CheckpointKey { stretch: 2, task_key: Key::new(format!("round-1/fix-1/fix/{number}")) }
+        CheckpointKey { segment: 2, task_key: Key::new(format!("round-1/fix-1/fix/{number}")) }
     }
 
     fn file_change(path: &str, before: Option<&str>, after: Option<&str>) -> CheckpointChange {

@@ -317,24 +317,24 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
     let (mut landed_changes, mut begun_keys) = (Vec::<LandingRecord>::new(), BTreeSet::new());
     // Claims of the last landing whose outcome is still open; the outcome is noted right after the landing.
     let mut open_claims: Vec<FindingId> = Vec::new();
-    let mut stretch = 0;
+    let mut segment = 0;
     for entry in entries {
         match &entry.event {
-            RunEvent::Boundary { stretch: ended_stretch, .. } => stretch = ended_stretch + 1,
-            RunEvent::EffectStarted { key: entry_key, effect: Effect::Land(Land { by: task_key, preview: false, .. }), stretch, .. } => {
-                begun_keys.insert((CheckpointKey { stretch: *stretch, task_key: task_key.clone() }, entry_key.clone()));
+            RunEvent::Boundary { segment: ended_segment, .. } => segment = ended_segment + 1,
+            RunEvent::EffectStarted { key: entry_key, effect: Effect::Land(Land { by: task_key, preview: false, .. }), segment, .. } => {
+                begun_keys.insert((CheckpointKey { segment: *segment, task_key: task_key.clone() }, entry_key.clone()));
             }
-            RunEvent::EffectFinished { key: entry_key, stretch, reply }
+            RunEvent::EffectFinished { key: entry_key, segment, reply }
                 // A failed or refused landing is settled. A landed one stays until its `PatchLanded` entry.
                 if !matches!(reply, Reply::Land(LandOutcome::Landed(_))) =>
             {
                 begun_keys.retain(|(checkpoint_key, effect_key): &(CheckpointKey, Key)| {
-                    checkpoint_key.stretch != *stretch || effect_key != entry_key
+                    checkpoint_key.segment != *segment || effect_key != entry_key
                 });
             }
             event => match event.review_event() {
                 Some(ReviewEvent::PatchLanded { key: entry_key, findings, .. }) => {
-                    let checkpoint_key = CheckpointKey { stretch, task_key: entry_key.clone() };
+                    let checkpoint_key = CheckpointKey { segment, task_key: entry_key.clone() };
                     begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);
                     open_claims.clone_from(findings);
                     landed_changes.push(LandingRecord { checkpoint_key, findings: Vec::new(), is_undone: false });

@@ -18,7 +18,7 @@ use crate::project::{Project, project_files::ProjectDirectory};
 /// The BMAD part of a project.
 #[derive(Debug)]
 pub struct BmadProject {
-    pub shelf: ProjectDirectory,
+    pub project_files: ProjectDirectory,
     pub layout: BmadLayout,
     pub config: BmadConfig,
     /// The board; `None` if there is none, or none that can be opened.
@@ -30,28 +30,28 @@ pub struct BmadProject {
 
 impl BmadProject {
     pub fn read_project(project: &Project) -> BmadProject {
-        let shelf = ProjectDirectory::open_project(project);
-        let layout = layout::read_layout(&shelf);
-        let config = config::read_config(&shelf);
+        let project_files = ProjectDirectory::open_project(project);
+        let layout = layout::read_layout(&project_files);
+        let config = config::read_config(&project_files);
         let mut problems = Vec::new();
         // The first place that has a board wins.
         let board = board::candidate_paths(&config.folders).into_iter().find_map(|board_path| {
-            let board_text = project_files::read_or_report(&shelf, &board_path, &mut problems)?;
+            let board_text = project_files::read_or_report(&project_files, &board_path, &mut problems)?;
             Some(board::read_board(&board_path, &board_text))
         });
         let mut board = board;
         if let Some(board) = &mut board {
-            board.problems.extend(find_other_board(&shelf, &config, &board.path));
+            board.problems.extend(find_other_board(&project_files, &config, &board.path));
         }
-        let story_files = story_files::find_story_files(&shelf, &config.folders, board.as_ref());
-        BmadProject { shelf, layout, config, board, story_files, problems }
+        let story_files = story_files::find_story_files(&project_files, &config.folders, board.as_ref());
+        BmadProject { project_files, layout, config, board, story_files, problems }
     }
 
     /// Uses another version of the board, for instance that of a branch.
     pub fn replace_board(&mut self, board_text: &str) {
         let board_path = self.board_path();
         let board = board::read_board(&board_path, board_text);
-        self.story_files = story_files::find_story_files(&self.shelf, &self.config.folders, Some(&board));
+        self.story_files = story_files::find_story_files(&self.project_files, &self.config.folders, Some(&board));
         self.board = Some(board);
     }
 
@@ -91,7 +91,7 @@ impl BmadProject {
 
     /// Finds the documents of the project. That lists all of its folders for documents.
     pub fn find_documents(&self) -> ProjectDocuments {
-        documents::find_documents(&self.shelf, &self.config.folders)
+        documents::find_documents(&self.project_files, &self.config.folders)
     }
 
     /// Reads all files with epics as one plan.
@@ -102,7 +102,7 @@ impl BmadProject {
     /// Reads those of the documents that have epics as one plan.
     pub fn read_epics_among(&self, found_documents: &ProjectDocuments) -> EpicsDocument {
         let paths = found_documents.of_kind(DocumentKind::Epics).flat_map(ProjectDocument::paths);
-        let read_file = |path: &str| Some((path.to_string(), self.shelf.read_file(path).ok().flatten()?));
+        let read_file = |path: &str| Some((path.to_string(), self.project_files.read_file(path).ok().flatten()?));
         let texts: Vec<(String, String)> = paths.filter_map(read_file).collect();
         let parts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         epics::read_epics(&parts)
@@ -135,9 +135,10 @@ impl BmadProject {
 }
 
 /// Reports a second board: agents may work with either.
-fn find_other_board(shelf: &ProjectDirectory, config: &BmadConfig, board_path: &str) -> Option<FileProblem> {
+fn find_other_board(project_files: &ProjectDirectory, config: &BmadConfig, board_path: &str) -> Option<FileProblem> {
     let other_paths = board::candidate_paths(&config.folders).into_iter().filter(|path| path != board_path);
-    let other_path = other_paths.into_iter().find(|path| shelf.read_file(path).is_ok_and(|text| text.is_some()))?;
+    let other_path =
+        other_paths.into_iter().find(|path| project_files.read_file(path).is_ok_and(|text| text.is_some()))?;
     let problem =
         FileProblem::warning("board-second", board_path, format!("this board is used, but there is also {other_path}"));
     Some(problem.with_reason("Agents may work with either of them.").with_advice("remove the one that is out of date"))

@@ -82,7 +82,7 @@ fn to_line_number(line: usize) -> u32 {
 
 fn read_story_file(bmad: &BmadProject, key: &StoryKey) -> Option<Story> {
     let story_path = bmad.find_story_file(key)?;
-    let story_text = bmad.shelf.read_file(&story_path).ok().flatten()?;
+    let story_text = bmad.project_files.read_file(&story_path).ok().flatten()?;
     Some(story::read_story(&story_path, &story_text))
 }
 
@@ -132,7 +132,7 @@ fn list_finished_epics(board: &Board, open_retrospectives: &[&EpicId]) -> Vec<St
 fn read_lessons(bmad: &BmadProject, found_documents: &ProjectDocuments) -> Vec<EpicLesson> {
     let mut lessons: BTreeMap<u32, EpicLesson> = BTreeMap::new();
     for document in found_documents.of_kind(DocumentKind::Retro) {
-        let Some(text) = bmad.shelf.read_file(&document.path).ok().flatten() else { continue };
+        let Some(text) = bmad.project_files.read_file(&document.path).ok().flatten() else { continue };
         if let Some(epic) = retrospective::read_retrospective(&document.path, &text).epic {
             // Documents come newest first.
             lessons.entry(epic).or_insert_with(|| read_lesson(&epic.to_string(), &document.path, &text));

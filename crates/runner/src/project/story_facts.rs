@@ -83,16 +83,16 @@ pub(crate) struct LocatedStory {
 }
 
 /// Finds a story on its board and among the files of the project.
-pub(crate) fn locate_story(shelf: &ProjectDirectory, story: &StoryName) -> LocatedStory {
-    let config = config::read_config(shelf);
+pub(crate) fn locate_story(project_files: &ProjectDirectory, story: &StoryName) -> LocatedStory {
+    let config = config::read_config(project_files);
     let board = story.board.as_ref().and_then(|board_path| {
-        let board_text = shelf.read_file(board_path).ok().flatten()?;
+        let board_text = project_files.read_file(board_path).ok().flatten()?;
         Some(board::read_board(board_path, &board_text))
     });
     let found = board
         .as_ref()
         .and_then(|board| board.stories().find(|(key, entry)| key.as_str() == story.key || entry.raw_key == story.key));
-    let story_files = story_files::find_story_files(shelf, &config.folders, board.as_ref());
+    let story_files = story_files::find_story_files(project_files, &config.folders, board.as_ref());
     let story_key = found.map(|(key, _)| key.clone()).or_else(|| StoryKey::parse(&story.key));
     let file = story_key.and_then(|key| story_files.find_file(&key, board.as_ref()).cloned());
     LocatedStory { entry: found.map(|(_, entry)| entry.clone()), file }
@@ -100,14 +100,14 @@ pub(crate) fn locate_story(shelf: &ProjectDirectory, story: &StoryName) -> Locat
 
 /// Reads what is known about a story.
 pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
-    let shelf = ProjectDirectory::open_project(&Project::from_root(observed.root));
-    let LocatedStory { entry, file: story_file } = locate_story(&shelf, story);
+    let project_files = ProjectDirectory::open_project(&Project::from_root(observed.root));
+    let LocatedStory { entry, file: story_file } = locate_story(&project_files, story);
     let live_file = story_file.filter(|story_file| !story_file.is_archived);
-    let mut file = live_file.and_then(|story_file| read_file(&shelf, &story_file));
+    let mut file = live_file.and_then(|story_file| read_file(&project_files, &story_file));
     if let Some(file) = &mut file {
         match (observed.read_base)(&file.path) {
             Some(base_bytes) => add_base_facts(file, &String::from_utf8_lossy(&base_bytes)),
-            None => file.naming_lines = list_naming_lines(&shelf, &file.path),
+            None => file.naming_lines = list_naming_lines(&project_files, &file.path),
         }
     }
     let changed_tests = list_tests(observed.root, &observed.work);
@@ -140,8 +140,8 @@ fn add_base_facts(file: &mut StoryFileFacts, base_text: &str) {
 }
 
 /// Lists the lines of a new story that may name files.
-fn list_naming_lines(shelf: &ProjectDirectory, path: &str) -> Vec<String> {
-    let story_text = shelf.read_file(path).ok().flatten().unwrap_or_default();
+fn list_naming_lines(project_files: &ProjectDirectory, path: &str) -> Vec<String> {
+    let story_text = project_files.read_file(path).ok().flatten().unwrap_or_default();
     let may_name_file = |line: &&str| {
         let is_inner =
             |(index, _): (usize, &str)| index > 0 && line[index + 1..].starts_with(|c: char| c.is_alphanumeric());
@@ -179,8 +179,8 @@ pub(crate) fn to_status(stage: StoryStage) -> StoryStatus {
     }
 }
 
-fn read_file(shelf: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFileFacts> {
-    let story_text = shelf.read_file(&story_file.path).ok().flatten()?;
+fn read_file(project_files: &ProjectDirectory, story_file: &StoryFile) -> Option<StoryFileFacts> {
+    let story_text = project_files.read_file(&story_file.path).ok().flatten()?;
     let parsed = story::read_story(&story_file.path, &story_text);
     let criteria: Vec<u32> = parsed.criteria.iter().map(|criterion| criterion.number).collect();
     let excused_criteria = criteria.iter().copied().filter(|number| is_excused(&story_text, *number)).collect();

@@ -80,7 +80,7 @@ pub fn plan_story(
     let file_title = parsed.and_then(|parsed| parsed.title).map(|title| title.text);
     let title = file_title.or_else(|| planned.as_ref().map(|planned| planned.title.clone()));
     let board_path = bmad.board.as_ref().map(|board| board.path.clone());
-    let root = bmad.shelf.root_path().map(std::path::PathBuf::from).unwrap_or_default();
+    let root = bmad.project_files.root_path().map(std::path::PathBuf::from).unwrap_or_default();
     let stories_path = story_file.clone().unwrap_or_else(|| bmad.new_story_path(story_key));
     let name = StoryName {
         key,
@@ -104,7 +104,7 @@ pub fn plan_story(
 /// Reads the file of a story, if it has one. A file that cannot be read must not count as missing: agents would work for nothing.
 fn read_story_text(bmad: &BmadProject, story_file: Option<&str>) -> Result<Option<String>, StoryPlanError> {
     let Some(path) = story_file else { return Ok(None) };
-    bmad.shelf
+    bmad.project_files
         .read_file(path)
         .map_err(|unreadable| StoryPlanError::Unreadable { path: path.to_string(), why: unreadable.describe_cause() })
 }
@@ -195,7 +195,7 @@ impl StepFinder<'_> {
     }
 
     fn find_command(&self, step: BmadStep, client: &str) -> StepCommand {
-        commands::find_command(&self.bmad.layout, step, client, &self.bmad.shelf)
+        commands::find_command(&self.bmad.layout, step, client, &self.bmad.project_files)
     }
 
     /// Whether any client can run a step here.

@@ -261,9 +261,11 @@ impl SimulatedWorld for Courtroom {
             Effect::Land(landing) => self.land_work(landing),
             // There is no session that could have changed the text.
             Effect::TakeIn(changed) => samples::taken_in_reply(&changed.before, &self.document.full_text()),
-            Effect::Write(_) => {
-                Reply::Write(WriteOutcome::Written { path: "plan-issues.md".into(), aside: None, strange: Vec::new() })
-            }
+            Effect::Write(_) => Reply::Write(WriteOutcome::Written {
+                path: "plan-issues.md".into(),
+                kept_copy: None,
+                unusable_edits: Vec::new(),
+            }),
             // There is no user who would ever answer.
             Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
             Effect::Post(_) => Reply::Post(PostOutcome::Posted),

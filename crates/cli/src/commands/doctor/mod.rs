@@ -286,9 +286,7 @@ fn build_agent_row(readiness: &AgentReadiness<'_>, probed_clients: &[ProbedClien
         },
         stands_by: match readiness.is_reserve {
             true => jobs_with_part(|agent_part| agent_part != JobPriority::Never),
-            false => {
-                jobs_with_part(|agent_part| matches!(agent_part, JobPriority::StandsBy | JobPriority::StandsBehind))
-            }
+            false => jobs_with_part(|agent_part| matches!(agent_part, JobPriority::StandsBy | JobPriority::LastResort)),
         },
         runs,
         can_work: readiness.state.can_work(),

@@ -95,9 +95,10 @@ fn read_project_epics(
     problems: &mut Vec<FileProblem>,
 ) -> Result<Vec<(String, String)>, UserError> {
     let bmad = BmadProject::read_project(&context.current_project());
-    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
+    let found_documents = documents::find_documents(&bmad.project_files, &bmad.config.folders);
     let paths = found_documents.of_kind(DocumentKind::Epics).flat_map(ProjectDocument::paths);
-    let read_file = |path: &str| Some((path.to_string(), project_files::read_or_report(&bmad.shelf, path, problems)?));
+    let read_file =
+        |path: &str| Some((path.to_string(), project_files::read_or_report(&bmad.project_files, path, problems)?));
     let texts: Vec<(String, String)> = paths.filter_map(read_file).collect();
     if texts.is_empty() && problems.is_empty() {
         return Err(UserError::usage("no epics found in this project")

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &InspectTranscriptArguments, context: &CommandConte
     Ok(0)
 }
 
-/// Finds the calls with exactly this key, of which there may be several in later stretches, else those whose key
+/// Finds the calls with exactly this key, of which there may be several in later segments, else those whose key
 /// contains it.
 fn find_calls<'a>(
     all_calls: Vec<AgentCall<'a>>,

@@ -96,7 +96,7 @@ pub(in crate::commands) fn build_call_row(
     };
     Ok(CallRow {
         key: agent_call.effect_key.clone(),
-        stretch: agent_call.stretch,
+        segment: agent_call.segment,
         agent: agent_call.agent_task.agent.clone(),
         job: agent_call.agent_task.job,
         role: agent_call.agent_task.brief.as_review().map(|review_brief| review_brief.role),

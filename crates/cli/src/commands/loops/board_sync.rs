@@ -33,7 +33,9 @@ pub(super) fn sync_board_from_plan(project: &Project, dry_run: bool) -> Result<B
     let bmad = BmadProject::read_project(project);
     let mut board_sync = BoardSync::default();
     let Some(board) = bmad.board.as_ref().filter(|board| board.is_readable) else { return Ok(board_sync) };
-    let Ok(Some(plan_text)) = bmad.shelf.read_file(&locate_fix_plan(&bmad.shelf).plan) else { return Ok(board_sync) };
+    let Ok(Some(plan_text)) = bmad.project_files.read_file(&locate_fix_plan(&bmad.project_files).plan) else {
+        return Ok(board_sync);
+    };
     for story_key in find_ticked_stories(board, &find_new_ticks(&plan_text), &mut board_sync.warnings) {
         match move_story_forward(project, &bmad, story_key, StoryStatus::Review, dry_run) {
             Ok(performed) => {
@@ -118,7 +120,7 @@ pub(in crate::commands) fn report_plan_progress(
     if board_sync.moves.is_empty() {
         return Ok(());
     }
-    let plan_path = locate_fix_plan(&BmadProject::read_project(project).shelf).plan;
+    let plan_path = locate_fix_plan(&BmadProject::read_project(project).project_files).plan;
     for board_move in &board_sync.moves {
         context.print_note(&describe_move(board_move, &plan_path))?;
     }

@@ -73,7 +73,7 @@ pub(super) fn run_plan(arguments: &LoopPlanArguments, context: &CommandContext) 
     let project = context.current_project();
     let bmad = BmadProject::read_project(&project);
     let stories = gather_stories(&bmad)?;
-    let place = locate_fix_plan(&bmad.shelf);
+    let place = locate_fix_plan(&bmad.project_files);
     let old_plan = read_project_file(&project, &place.plan)?;
     let written_plan =
         write_fix_plan(old_plan.as_deref().unwrap_or_default(), &stories.epics, &place.plan).map_err(|problem| {

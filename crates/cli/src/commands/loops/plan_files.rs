@@ -36,7 +36,7 @@ pub(super) fn plan_specs(
     let mut spec_plan = SpecPlan::default();
     let mut known_targets: BTreeSet<String> = BTreeSet::new();
     for document_path in list_documents(bmad, epics) {
-        let document_text = match bmad.shelf.read_file(&document_path) {
+        let document_text = match bmad.project_files.read_file(&document_path) {
             Ok(Some(document_text)) => document_text,
             Ok(None) => continue,
             Err(unreadable) => {
@@ -68,7 +68,7 @@ pub(super) fn plan_specs(
 
 /// The paths of the documents, each once.
 fn list_documents(bmad: &BmadProject, epics: &[FixPlanEpic]) -> Vec<String> {
-    let found_documents = documents::find_documents(&bmad.shelf, &bmad.config.folders);
+    let found_documents = documents::find_documents(&bmad.project_files, &bmad.config.folders);
     // Of most kinds one document counts; epics are read from all of their files.
     let single_kinds = [DocumentKind::Prd, DocumentKind::Architecture, DocumentKind::Ux];
     let single_documents = single_kinds.into_iter().filter_map(|kind| found_documents.first_of_kind(kind));

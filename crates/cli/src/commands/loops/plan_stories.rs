@@ -49,7 +49,8 @@ fn explain_no_stories(bmad: &BmadProject) -> UserError {
         bmad.config.folders.planning,
         board::BOARD_FILE
     ));
-    let epics_command = commands::find_command(&bmad.layout, BmadStep::Epics, bmad.command_client(), &bmad.shelf);
+    let epics_command =
+        commands::find_command(&bmad.layout, BmadStep::Epics, bmad.command_client(), &bmad.project_files);
     let user_error = match epics_command.to_prompt("") {
         Some(prompt) => user_error.with_step(format!("have an agent write them: `{prompt}`")),
         None => user_error.with_step("write epics and stories with BMAD"),
@@ -129,7 +130,7 @@ impl<'b> StoryGatherer<'b> {
 
     /// Reads a story's file; a story without a file says nothing.
     fn read_story(&self, story_file: Option<&str>) -> Story {
-        let story_text = story_file.and_then(|story_path| self.bmad.shelf.read_file(story_path).ok().flatten());
+        let story_text = story_file.and_then(|story_path| self.bmad.project_files.read_file(story_path).ok().flatten());
         match (story_file, story_text) {
             (Some(story_path), Some(story_text)) => story::read_story(story_path, &story_text),
             _ => Story::default(),

@@ -38,7 +38,7 @@ pub(crate) fn find_story_file(typed_name: &str, context: &CommandContext) -> Res
     let explain_missing_file = |story_key: &str, story_path: &str| {
         let user_error = UserError::usage(format!("story {story_key} has no file yet ({story_path} not found)"));
         // Where BMAD can write the story, its command is the best advice.
-        match commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.shelf)
+        match commands::find_command(&bmad.layout, BmadStep::CreateStory, bmad.command_client(), &bmad.project_files)
             .to_prompt(story_key)
         {
             Some(prompt) => user_error.with_step(format!("have an agent write it: `{prompt}`")),
@@ -78,7 +78,7 @@ pub(super) fn prepare_story_runs(
     let file_run = super::prepare_file_run(&story_file, None, &run_inputs, context)?;
     let relative_path = subject::relative_to_root(file_run.project.root(), &context.resolve_path(&story_file))?;
     let bmad = BmadProject::read_project(&file_run.project);
-    let story_text = bmad.shelf.read_file(&relative_path).ok().flatten().unwrap_or_default();
+    let story_text = bmad.project_files.read_file(&relative_path).ok().flatten().unwrap_or_default();
     let story = story::read_story(&relative_path, &story_text);
     // Without criteria the review of the change would have nothing to check against.
     if story.criteria.is_empty() {

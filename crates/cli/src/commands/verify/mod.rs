@@ -374,7 +374,7 @@ struct LastRun {
 fn read_baseline(bmad: &BmadProject, name: &StoryName) -> Option<String> {
     let story_key = tribunal_bmad::keys::StoryKey::parse(&name.key)?;
     let story_path = bmad.find_story_file(&story_key)?;
-    let story_text = bmad.shelf.read_file(&story_path).ok().flatten()?;
+    let story_text = bmad.project_files.read_file(&story_path).ok().flatten()?;
     story::read_story(&story_path, &story_text).baseline
 }
 

@@ -42,7 +42,7 @@ fn describe_duties(run_settings: &Settings) -> String {
             let part_text = match agent_duty.part {
                 JobPriority::Takes => "takes",
                 JobPriority::StandsBy => "stands by",
-                JobPriority::StandsBehind => "stands behind",
+                JobPriority::LastResort => "last resort",
                 JobPriority::Never => "never",
             };
             let model_text = agent_duty.model.map(|model_name| format!(" ({model_name})")).unwrap_or_default();
@@ -186,7 +186,7 @@ fn parts_follow_from_the_table() {
     insta::assert_snapshot!(cases.map(|(used, config)| described_case(used, config)).join("\n\n"), @r"
     use: [codex, claude] perTask: {fix: {primary: claude}}
     review: codex takes, claude takes
-    fix: codex stands behind, claude takes
+    fix: codex last resort, claude takes
 
     use: [codex, claude] perTask: {fix: {primary: claude, fallback: false}}
     review: codex takes, claude takes
@@ -194,19 +194,19 @@ fn parts_follow_from_the_table() {
 
     use: [codex] perTask: {fix: {primary: claude, model: opus}}
     review: codex takes, claude never
-    fix: codex stands behind, claude takes (opus)
+    fix: codex last resort, claude takes (opus)
 
     use: [codex] defaultFallback: claude
     review: codex takes, claude stands by
     fix: codex takes, claude stands by
 
     use: [codex, claude] defaultFallback: claude-code, perTask: {review: {primary: codex}}
-    review: codex takes, claude stands behind, claude-code stands by
+    review: codex takes, claude last resort, claude-code stands by
     fix: codex takes, claude takes, claude-code stands by
 
     use: [codex] perTask: {review: {primary: codex, fallback: claude}, fix: {primary: claude-code}}
     review: codex takes, claude-code never, claude stands by
-    fix: codex stands behind, claude-code takes, claude never
+    fix: codex last resort, claude-code takes, claude never
     ");
 }
 
@@ -235,16 +235,16 @@ agentConfig:
     fix: codex takes
 
     tier 2
-    review: codex stands behind, claude takes (sonnet)
+    review: codex last resort, claude takes (sonnet)
     fix: codex takes, claude never
 
     tier 3
-    review: codex stands behind, claude takes (three)
+    review: codex last resort, claude takes (three)
     fix: codex takes, claude never
 
     tier 4
-    review: codex stands behind, claude takes (opus)
-    fix: codex stands behind, claude takes (best)
+    review: codex last resort, claude takes (opus)
+    fix: codex last resort, claude takes (best)
     ");
 }
 

@@ -32,7 +32,7 @@ use crate::{
 pub struct TrackerEdits {
     pub requests: Vec<UserRequest>,
     /// The edits that were not understood, one line each.
-    pub strange: Vec<String>,
+    pub unusable_edits: Vec<String>,
 }
 
 /// An issue as it is written in the file.
@@ -45,7 +45,7 @@ struct IssueBlock<'t> {
 pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
     let mut tracker_edits = TrackerEdits::default();
     let Some((start_line, end_line)) = find_markers(tracker_text) else {
-        tracker_edits.strange.push(format!("the lines `{ISSUES_START}` and `{ISSUES_END}` are missing"));
+        tracker_edits.unusable_edits.push(format!("the lines `{ISSUES_START}` and `{ISSUES_END}` are missing"));
         return tracker_edits;
     };
     let lines: Vec<&str> = tracker_text.lines().collect();
@@ -58,7 +58,9 @@ pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
             (None, Some(issue_block)) => issue_block.body_lines.push(line),
             // Empty lines between the marker and the first issue are ours.
             (None, None) if line.trim().is_empty() => {}
-            (None, None) => tracker_edits.strange.push(format!("line {} does not belong to an issue", line_index + 1)),
+            (None, None) => {
+                tracker_edits.unusable_edits.push(format!("line {} does not belong to an issue", line_index + 1))
+            }
         }
     }
     for issue_block in &issue_blocks {
@@ -69,7 +71,9 @@ pub fn parse_edits(tracker_text: &str) -> TrackerEdits {
     let text_after = text_below.split_once("-->").map_or("", |(_, text_after)| text_after);
     // Text outside the issues is generated, so an edit there would be lost with the next version.
     if stamp_value(tracker_text, "frame") != Some(frame_hash(text_above).as_str()) || !text_after.trim().is_empty() {
-        tracker_edits.strange.push(String::from("lines outside the issues were changed, or an issue was removed"));
+        tracker_edits
+            .unusable_edits
+            .push(String::from("lines outside the issues were changed, or an issue was removed"));
     }
     tracker_edits
 }
@@ -128,7 +132,9 @@ fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
     let Some(finding_id) = heading_now.finding_id else {
         // With a comment of ours it is an edited issue, without one a new issue.
         if has_snapshot {
-            tracker_edits.strange.push(format!("line {}: the id of the issue is missing", issue_block.line_number));
+            tracker_edits
+                .unusable_edits
+                .push(format!("line {}: the id of the issue is missing", issue_block.line_number));
         } else {
             read_added_issue(issue_block, tracker_edits);
         }
@@ -143,7 +149,7 @@ fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
         snapshot_text.and_then(IssueSnapshot::parse).filter(|snapshot| snapshot.finding_id == finding_id)
     else {
         let line_number = issue_block.line_number;
-        tracker_edits.strange.push(format!(
+        tracker_edits.unusable_edits.push(format!(
             "line {line_number}: the `was:` comment of {finding_id} is missing or belongs to another issue"
         ));
         return;
@@ -154,15 +160,15 @@ fn read_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdits) {
             tracker_edits.requests.push(snapshot.to_request(FindingChange::Severity { to: new_severity }));
         }
         Some(_) => {}
-        None => {
-            tracker_edits.strange.push(format!("line {}: {finding_id} has no valid severity", issue_block.line_number))
-        }
+        None => tracker_edits
+            .unusable_edits
+            .push(format!("line {}: {finding_id} has no valid severity", issue_block.line_number)),
     }
     if heading_now.status != snapshot.status || heading_now.is_ticked != snapshot.was_ticked() {
         match status_change(&heading_now, &snapshot) {
             Some(change) => tracker_edits.requests.push(snapshot.to_request(change)),
             None => tracker_edits
-                .strange
+                .unusable_edits
                 .push(format!("line {}: unknown status `{}`", issue_block.line_number, heading_now.status)),
         }
     }
@@ -214,7 +220,7 @@ fn read_remarks(
         hash_body(lines_with_only(**candidate_line).map(|(_, line)| *line)) == snapshot.body_hash
     }) else {
         let line_number = issue_block.line_number;
-        tracker_edits.strange.push(format!("line {line_number}: generated lines of {finding_id} were changed"));
+        tracker_edits.unusable_edits.push(format!("line {line_number}: generated lines of {finding_id} were changed"));
         return;
     };
     let added_lines: Vec<&str> = free_lines
@@ -234,7 +240,7 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
     let severity_text = heading_parts.next();
     let severity = severity_text.and_then(Severity::parse).unwrap_or(Severity::Medium);
     if let Some(severity_text) = severity_text.filter(|severity_text| Severity::parse(severity_text).is_none()) {
-        tracker_edits.strange.push(format!(
+        tracker_edits.unusable_edits.push(format!(
             "line {}: unknown severity `{}`, using medium",
             issue_block.line_number,
             truncate_chars(severity_text, 40)
@@ -254,7 +260,7 @@ fn read_added_issue(issue_block: &IssueBlock<'_>, tracker_edits: &mut TrackerEdi
     let description = if text_lines.is_empty() { title_parts.join(" ") } else { text_lines.join(" ") };
     let description = truncate_chars(&sanitize_to_line(&description), 2_000);
     if description.trim().is_empty() {
-        tracker_edits.strange.push(format!("line {}: the new issue has no text", issue_block.line_number));
+        tracker_edits.unusable_edits.push(format!("line {}: the new issue has no text", issue_block.line_number));
         return;
     }
     tracker_edits.requests.push(UserRequest::Add { severity, description, quote: quoted_text.into() });

@@ -84,7 +84,7 @@ fn story_order(title: &str) -> StoryOrder {
 
 fn effect_started(key: &str, effect: impl Into<Effect>) -> RunEvent {
     let fingerprint = Hash::digest_of(key.as_bytes());
-    RunEvent::EffectStarted { key: Key::new(key), stretch: 1, fingerprint, effect: effect.into() }
+    RunEvent::EffectStarted { key: Key::new(key), segment: 1, fingerprint, effect: effect.into() }
 }
 
 /// The effect that runs a child, and the child's id.
@@ -107,7 +107,7 @@ fn child_returned(name: &str, child: &str) -> RunEvent {
         deferred_findings: Vec::new(),
         open_count: 0,
     };
-    RunEvent::EffectFinished { key: Key::new(name), stretch: 1, reply: Reply::RunChild(ChildOutcome::Ended(report)) }
+    RunEvent::EffectFinished { key: Key::new(name), segment: 1, reply: Reply::RunChild(ChildOutcome::Ended(report)) }
 }
 
 fn story_left(story: &str) -> RunEvent {

@@ -70,7 +70,7 @@ impl WorkflowHost<'_, '_> {
         };
         // Files with answers are removed below. Without any answer there is nothing that a crash could lose.
         let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
-        let drafts = earlier_drafts.into_iter().chain([finished_draft(effect_key, replayer.current_stretch(), reply)]);
+        let drafts = earlier_drafts.into_iter().chain([finished_draft(effect_key, replayer.current_segment(), reply)]);
         let drafts: Vec<EntryDraft> = drafts.collect();
         if !has_requests && request_ids.is_empty() {
             return self.defer_reply(replayer, effect_key, drafts);

@@ -94,7 +94,7 @@ impl UndoWorld {
     }
 
     fn checkpoint_key(&self, landing: usize) -> CheckpointKey {
-        CheckpointKey { stretch: 0, task_key: landing_key(landing) }
+        CheckpointKey { segment: 0, task_key: landing_key(landing) }
     }
 
     fn apply_step(&mut self, step: &UndoStep) {

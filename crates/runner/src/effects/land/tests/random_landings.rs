@@ -45,7 +45,7 @@ fn allowed_paths() -> Vec<String> {
 }
 
 fn checkpoint_key() -> CheckpointKey {
-    CheckpointKey { stretch: 0, task_key: Key::new("round-1/fix-1/fix/1") }
+    CheckpointKey { segment: 0, task_key: Key::new("round-1/fix-1/fix/1") }
 }
 
 fn write_file(file_path: &Path, bytes: &[u8]) {
