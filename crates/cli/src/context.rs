@@ -12,7 +12,8 @@ use std::{
 
 use tribunal_agents::driver::{LaunchEnv, UserDirs};
 use tribunal_core::{
-    engine::{event::RunEvent, ids::RunId, kinds::RunOrder, run_kind::RunDriver, view::RunView},
+    engine::ids::RunId,
+    runs::{kinds::RunOrder, run_kind::RunDriver, types::RunEvent, view::RunView},
     text::shell_quote,
 };
 use tribunal_report::{Screen, escape_line};

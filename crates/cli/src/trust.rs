@@ -18,10 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    engine::{ids::Hash, settings::Settings},
-    text::shell_quote,
-};
+use tribunal_core::{engine::ids::Hash, runs::settings::Settings, text::shell_quote};
 use tribunal_json::{Deserialize, Serialize};
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;

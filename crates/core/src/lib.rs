@@ -16,6 +16,7 @@ pub mod development;
 pub mod engine;
 pub mod loop_run;
 pub mod review;
+pub mod runs;
 pub mod session;
 pub mod sprint;
 pub mod story;

@@ -5,11 +5,13 @@ use core::{future::Future, pin::Pin};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::engine::{
-    host::{Host, ParkedRun},
-    kinds::{RunOrder, dispatch_order},
-    reason::RunEnding,
-    run_kind::RunKind,
+use crate::{
+    engine::{host::ParkedRun, reason::RunEnding},
+    runs::{
+        kinds::{RunOrder, dispatch_order},
+        run_kind::RunKind,
+        types::RunHost,
+    },
 };
 
 /// A workflow that runs; it is local to one thread.
@@ -21,12 +23,12 @@ pub trait Workflow: RunKind {
     type State: Default + Serialize + DeserializeOwned;
 
     /// Runs the workflow from a state (a new one, or that of the last boundary) to its end.
-    fn run<'a>(host: &'a dyn Host, order: &'a Self, state: Self::State) -> WorkflowFuture<'a>;
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a Self, state: Self::State) -> WorkflowFuture<'a>;
 }
 
 /// Starts the workflow of an order from a recorded state, or from the beginning.
 pub fn start_workflow<'a>(
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     order: &'a RunOrder,
     recorded_state: Option<serde_json::Value>,
 ) -> Result<WorkflowFuture<'a>, serde_json::Error> {
@@ -34,7 +36,7 @@ pub fn start_workflow<'a>(
 }
 
 fn start_typed<'a, W: Workflow>(
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     order: &'a W,
     recorded_state: Option<serde_json::Value>,
 ) -> Result<WorkflowFuture<'a>, serde_json::Error> {

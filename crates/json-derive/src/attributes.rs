@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Attribute, Field, Ident, LitStr, Path, Type, Variant, meta::ParseNestedMeta};
+use syn::{Attribute, Field, Generics, Ident, LitStr, Path, Type, TypeParamBound, Variant, meta::ParseNestedMeta};
 
 use crate::names::NameCase;
 
@@ -159,6 +159,16 @@ impl VariantAttributes {
         let renamed = || rename_all.map_or_else(|| rust_name.clone(), |case| case.name_variant(&rust_name));
         self.rename.clone().unwrap_or_else(renamed)
     }
+}
+
+/// Demands a trait of the type parameters that have no bound. A parameter with a bound is not what the fields consist of: its
+/// own trait says what can be done with them.
+pub(crate) fn bound_parameters(generics: &Generics, bound: &TypeParamBound) -> Generics {
+    let mut bound_generics = generics.clone();
+    for parameter in bound_generics.type_params_mut().filter(|parameter| parameter.bounds.is_empty()) {
+        parameter.bounds.push(bound.clone());
+    }
+    bound_generics
 }
 
 /// The conditions under which a variant exists: the code for it needs the same.

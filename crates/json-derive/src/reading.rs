@@ -6,7 +6,8 @@ use syn::{Data, DataEnum, DeriveInput, Fields, FieldsNamed, Ident, Variant};
 
 use crate::{
     attributes::{
-        EnumForm, FieldAttributes, FieldDefault, TypeAttributes, VariantAttributes, copy_conditions, tuple_names,
+        EnumForm, FieldAttributes, FieldDefault, TypeAttributes, VariantAttributes, bound_parameters, copy_conditions,
+        tuple_names,
     },
     names::NameCase,
 };
@@ -14,7 +15,11 @@ use crate::{
 pub(crate) fn implement_reading(input: &DeriveInput) -> syn::Result<TokenStream> {
     let attributes = TypeAttributes::parse(&input.attrs)?;
     let name = &input.ident;
-    let made_type = attributes.remote.as_ref().map_or_else(|| name.to_token_stream(), |path| path.to_token_stream());
+    let generics = bound_parameters(&input.generics, &syn::parse_quote!(::tribunal_json::FromJson));
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    // This form of the name is understood where a type is expected, and where a value is.
+    let turbofish = type_generics.as_turbofish();
+    let made_type = attributes.remote.as_ref().map_or_else(|| quote!(#name #turbofish), |path| path.to_token_stream());
     let methods = match (&attributes.try_from, &input.data) {
         (Some(read_type), _) => read_value(
             &made_type,
@@ -24,17 +29,15 @@ pub(crate) fn implement_reading(input: &DeriveInput) -> syn::Result<TokenStream>
                     .map_err(|error| ::tribunal_json::JsonError::from_display(&error))
             },
         ),
-        (None, Data::Struct(data)) => read_struct(name, &data.fields, &attributes)?,
+        (None, Data::Struct(data)) => read_struct(&made_type, &data.fields, &attributes)?,
         (None, Data::Enum(data)) => read_enum(&made_type, name, data, &attributes)?,
         (None, Data::Union(_)) => return Err(syn::Error::new_spanned(input, "a union has no form in JSON")),
     };
     if attributes.remote.is_some() {
-        return Ok(quote! { impl #name { #methods } });
+        return Ok(quote! { impl #impl_generics #name #type_generics #where_clause { #methods } });
     }
-    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-    if !input.generics.params.is_empty() {
-        return Err(syn::Error::new_spanned(&input.generics, "a type with parameters cannot be read"));
-    }
+    let lifetime: syn::GenericParam = syn::parse_quote!('json);
+    let serde_parameters = core::iter::once(&lifetime).chain(&generics.params);
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics ::tribunal_json::FromJson for #name #type_generics #where_clause {
@@ -42,7 +45,7 @@ pub(crate) fn implement_reading(input: &DeriveInput) -> syn::Result<TokenStream>
         }
 
         #[automatically_derived]
-        impl<'json> ::tribunal_json::Deserialize<'json> for #name #type_generics #where_clause {
+        impl<#(#serde_parameters),*> ::tribunal_json::Deserialize<'json> for #name #type_generics #where_clause {
             fn deserialize<Source: ::tribunal_json::private::Deserializer<'json>>(
                 deserializer: Source,
             ) -> ::core::result::Result<Self, Source::Error> {
@@ -70,7 +73,7 @@ fn read_object(made_type: &TokenStream, body: &TokenStream) -> TokenStream {
     }
 }
 
-fn read_struct(name: &Ident, fields: &Fields, attributes: &TypeAttributes) -> syn::Result<TokenStream> {
+fn read_struct(made_type: &TokenStream, fields: &Fields, attributes: &TypeAttributes) -> syn::Result<TokenStream> {
     Ok(match fields {
         Fields::Named(named) if !attributes.is_transparent => {
             let (reading, names) = read_named(named, attributes.rename_all, attributes.has_default)?;
@@ -78,11 +81,11 @@ fn read_struct(name: &Ident, fields: &Fields, attributes: &TypeAttributes) -> sy
                 .has_default
                 .then(|| quote! { let defaults = <Self as ::core::default::Default>::default(); });
             let check = attributes.refuses_unknown.then(|| quote! { ::tribunal_json::refuse_unknown(fields)?; });
-            let body = quote! { #defaults #reading #check ::core::result::Result::Ok(#name { #names }) };
-            read_object(&name.to_token_stream(), &body)
+            let body = quote! { #defaults #reading #check ::core::result::Result::Ok(#made_type { #names }) };
+            read_object(made_type, &body)
         }
         Fields::Unnamed(unnamed) if unnamed.unnamed.len() == 1 => {
-            read_value(&name.to_token_stream(), &quote!(::tribunal_json::FromJson::from_value(value).map(#name)))
+            read_value(made_type, &quote!(::tribunal_json::FromJson::from_value(value).map(#made_type)))
         }
         other => return Err(syn::Error::new_spanned(other, "only fields with names, or one without, can be read")),
     })

@@ -5,7 +5,9 @@ use quote::quote;
 use syn::{Data, DataEnum, DeriveInput, Fields, FieldsNamed, Ident, Variant};
 
 use crate::{
-    attributes::{EnumForm, FieldAttributes, TypeAttributes, VariantAttributes, copy_conditions, tuple_names},
+    attributes::{
+        EnumForm, FieldAttributes, TypeAttributes, VariantAttributes, bound_parameters, copy_conditions, tuple_names,
+    },
     names::NameCase,
 };
 
@@ -23,10 +25,7 @@ pub(crate) fn implement_writing(input: &DeriveInput) -> syn::Result<TokenStream>
         (None, Data::Union(_)) => return Err(syn::Error::new_spanned(input, "a union has no form in JSON")),
     };
     let name = &input.ident;
-    let mut generics = input.generics.clone();
-    for parameter in generics.type_params_mut() {
-        parameter.bounds.push(syn::parse_quote!(::tribunal_json::ToJson));
-    }
+    let generics = bound_parameters(&input.generics, &syn::parse_quote!(::tribunal_json::ToJson));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]

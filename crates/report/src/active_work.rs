@@ -2,13 +2,15 @@
 
 use tribunal_core::{
     engine::{
-        children::RunChild,
-        effect::{AskAgent, Effect, Land, Restore, WaitCause},
-        event::{JournalEntry, RunEvent},
+        effect::{Restore, WaitCause},
         ids::{AgentName, FindingId, Key},
-        kinds::RunOrder,
     },
     review::level::AgentRole,
+    runs::{
+        effect::{AskAgent, Effect, Land},
+        kinds::RunOrder,
+        types::{JournalEntry, RunChild, RunEvent},
+    },
     tasks::brief::AgentTask,
 };
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
-        event::{JournalEntry, RunEvent},
         ids::{Hash, Key},
         limits::AgentUsage,
+    },
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
         settings::{DriverSpec, Settings},
+        types::{JournalEntry, RunEvent},
     },
     tasks::brief::AgentTask,
 };

@@ -4,12 +4,10 @@
 
 use tribunal_core::{
     engine::{
-        ids::{AgentName, Key, RunId},
-        timestamp::Timestamp,
-    },
-    tasks::{
         failure_cause::FailureCause,
         fault::{FaultKind, FaultRemedy},
+        ids::{AgentName, Key, RunId},
+        timestamp::Timestamp,
     },
     text::truncate_chars,
 };

@@ -1,8 +1,8 @@
 //! Texts about the child runs of a run: how they ended, and what they used.
 
-use tribunal_core::engine::{
-    children::{ChildOutcome, ChildReport, ChildStanding},
-    reason::{RunOutcome, RunReason},
+use tribunal_core::{
+    engine::reason::{RunOutcome, RunReason},
+    runs::types::{ChildOutcome, ChildReport, ChildStanding},
 };
 
 use crate::{
@@ -62,10 +62,11 @@ pub(crate) fn describe_standing(child_name: &str, standing: &ChildStanding, is_l
 mod tests {
     use tribunal_core::{
         engine::{
+            fault::{Fault, FaultKind},
             ids::RunId,
             limits::{Cost, UsageTotals},
         },
-        tasks::fault::{Fault, FaultKind},
+        review::reported_finding::LeftFindings,
     };
 
     use super::*;
@@ -80,9 +81,7 @@ mod tests {
             detail: detail.into(),
             used,
             worked_ms: 245_000,
-            open_findings: Vec::new(),
-            deferred_findings: Vec::new(),
-            open_count: 0,
+            result: LeftFindings::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use tribunal_core::{
         parking::{ParkMode, ParkOutcome, name_files},
         workspace::OpenOutcome,
     },
-    engine::effect::{Effect, Reply},
+    runs::effect::{Effect, Reply},
     sprint::facts::{RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{StoryReading, StoryWriting},
 };

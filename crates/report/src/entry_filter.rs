@@ -5,10 +5,12 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, LandOutcome, Reply},
-        event::{JournalEntry, RunEvent, RunSummary},
         ids::{FindingId, Key},
         reason::RunOutcome,
+    },
+    runs::{
+        effect::{AskOutcome, LandOutcome, Reply},
+        types::{JournalEntry, RunEvent, RunSummary},
     },
     tasks::brief::AnswerContent,
 };

@@ -17,15 +17,12 @@
 use std::fmt;
 
 use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
+    engine::{ids::Key, limits::RemainingLimits, reason::RunOutcome},
+    runs::{
         effect::Effect,
-        event::RunEvent,
-        ids::Key,
         kind_view::ViewedKind,
-        limits::RemainingLimits,
-        reason::RunOutcome,
         run_kind::{KindEvent, RunKind},
+        types::{Decision, RunEvent},
         view::RunView,
     },
     tasks::brief::{AgentTask, TaskBrief},

@@ -1,16 +1,14 @@
-//! The reporters of all kinds of runs: one row for each kind, as in [`tribunal_core::engine::kinds`].
+//! The reporters of all kinds of runs: one row for each kind, as in [`tribunal_core::runs::kinds`].
 //!
 //! The functions here pick the reporter for an order, an event, a summary or a view. No other code of this crate lists the
 //! kinds. To add a kind: implement [`KindReporter`] in a file of its own, and add a row at the end of this file.
 
 use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
+    engine::{ids::Key, limits::RemainingLimits},
+    runs::{
         effect::Effect,
-        event::{RunEvent, RunSummary},
-        ids::Key,
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary},
-        limits::RemainingLimits,
+        types::{Decision, RunEvent, RunSummary},
         view::{RunView, WorkflowView},
     },
     tasks::brief::AgentTask,

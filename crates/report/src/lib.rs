@@ -66,7 +66,7 @@ pub use verbose::VerboseReporter;
 
 use std::io;
 
-use tribunal_core::engine::{event::JournalEntry, progress::AgentProgress};
+use tribunal_core::{engine::progress::AgentProgress, runs::types::JournalEntry};
 
 /// Draws one run, entry by entry.
 ///

@@ -10,19 +10,21 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    decisions::answer::DecisionAnswer,
     engine::{
-        children::ChildOutcome,
-        effect::{AskAgent, Effect, Reply},
-        event::{JournalEntry, RunEvent, RunSummary},
         ids::{DecisionId, Key, RunId},
-        kinds::RunOrder,
         progress::AgentProgress,
+    },
+    runs::{
+        effect::{AskAgent, Effect, Reply},
+        kinds::{RunOrder, WorkflowEvent},
         run_kind::RunDriver,
         settings::{AgentSpec, Settings},
+        types::{ChildOutcome, JournalEntry, RunEvent, RunSummary},
+        user_request::UserRequest,
         view::RunView,
     },
-    session::SessionEvent,
+    session::{SessionEvent, SessionRecord},
 };
 
 use crate::{
@@ -127,7 +129,9 @@ impl<W: Write> LineReporter<W> {
                 self.lines.write_marked(2, LineMark::WARNING, warning);
             }
             RunEvent::RunParked(summary) | RunEvent::RunFinished(summary) => self.draw_ending(summary),
-            RunEvent::Session(session_event) => self.draw_session_event(session_event),
+            RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(session_event))) => {
+                self.draw_session_event(session_event)
+            }
             RunEvent::Workflow(event) => self.run_lines.write_event(event, &self.run_view, &mut self.lines),
             RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Unknown(_) => {}
         }

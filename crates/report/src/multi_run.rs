@@ -4,11 +4,9 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunSummary},
-    ids::RunId,
-    progress::AgentProgress,
-    reason::RunOutcome,
+use tribunal_core::{
+    engine::{ids::RunId, progress::AgentProgress, reason::RunOutcome},
+    runs::types::{JournalEntry, RunSummary},
 };
 
 use crate::{

@@ -2,9 +2,9 @@
 
 use tribunal_core::{
     development::landing::find_waiting_branch,
-    engine::{
-        children::{ChildOutcome, ChildStanding},
-        reason::{RunOutcome, RunReason},
+    engine::reason::{RunOutcome, RunReason},
+    runs::{
+        types::{ChildOutcome, ChildStanding},
         view::{RunPhase, RunView},
     },
     sprint::standing::StoryStanding,

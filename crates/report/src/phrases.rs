@@ -1,13 +1,15 @@
 //! Phrases for counts, costs, times and endings that the reporters of all kinds of runs share.
 
-use tribunal_core::engine::{
-    effect::{AwaitReset, WaitCause},
-    event::RunSummary,
-    files::PatchRefusal,
-    ids::AgentName,
-    limits::{AgentUsage, Cost, LimitShare, RemainingLimits, RunLimits, RunUsage},
-    reason::RunReason,
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{
+        effect::{AwaitReset, WaitCause},
+        files::PatchRefusal,
+        ids::AgentName,
+        limits::{AgentUsage, Cost, LimitShare, RemainingLimits, RunLimits, RunUsage},
+        reason::RunReason,
+        timestamp::Timestamp,
+    },
+    runs::types::RunSummary,
 };
 
 use crate::clean_line;

@@ -1,6 +1,9 @@
 //! Texts about a run that are composed of what every run has and what only its kind has.
 
-use tribunal_core::engine::{event::RunSummary, kinds::RunOrder, reason::RunReason, view::RunView};
+use tribunal_core::{
+    engine::reason::RunReason,
+    runs::{kinds::RunOrder, types::RunSummary, view::RunView},
+};
 
 use crate::{kind_table, phrases, terminal_text::truncate_path};
 

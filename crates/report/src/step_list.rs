@@ -1,6 +1,6 @@
 //! A list of commands for the user, and how it is drawn. [`crate::next_steps`] decides which commands are in it.
 
-use tribunal_core::{decisions::decision::Decision, engine::ids::RunId};
+use tribunal_core::{engine::ids::RunId, runs::types::Decision};
 
 use crate::{
     style::{Screen, TextStyle},

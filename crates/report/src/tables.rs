@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use tribunal_core::{
-    decisions::user_request::UserRemark,
-    engine::{ids::Hash, kinds::RunOrder, reason::RunOutcome, timestamp::Timestamp, view::RunView},
+    decisions::user_remark::UserRemark,
+    engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp},
+    runs::{kinds::RunOrder, view::RunView},
 };
 
 use crate::{

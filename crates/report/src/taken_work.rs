@@ -2,10 +2,10 @@
 
 use tribunal_core::{
     development::landing::find_waiting_branch,
-    engine::{
-        children::ChildOutcome,
+    engine::reason::{RunOutcome, RunReason},
+    runs::{
         kinds::WorkflowSummary,
-        reason::{RunOutcome, RunReason},
+        types::ChildOutcome,
         view::{MERGED_DETAIL, RunPhase, RunView, WorkflowView},
     },
     sprint::{order::SprintSummary, standing::StoryStanding},

@@ -1,11 +1,12 @@
 //! Messages of the user (`tribunal say`) that reached no agent.
 
 use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
-    engine::{
+    decisions::user_remark::UserRemark,
+    runs::{
         effect::{AskAgent, Effect, Reply, WriteOutcome},
-        event::{JournalEntry, RunEvent},
         kinds::{RunOrder, WorkflowEvent},
+        types::{JournalEntry, RunEvent},
+        user_request::UserRequest,
         view::RunPhase,
     },
     sprint::{event::SprintEvent, requests::SprintCommand},

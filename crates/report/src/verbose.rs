@@ -10,16 +10,19 @@ use std::{
 
 use tribunal_core::{
     engine::{
-        children::RunChild,
-        effect::{
-            AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, LandedChange,
-            PostDecision, PostOutcome, ReadRecords, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser,
-            WriteFile, WriteOutcome, WriteRecords,
-        },
-        event::{JournalEntry, RunEvent},
+        effect::{AwaitReset, PostOutcome, Restore, RestoreOutcome, Sleep, WaitForUser},
         ids::Key,
         timestamp::Timestamp,
     },
+    runs::{
+        effect::{
+            AskAgent, AskOutcome, Effect, Freeze, FreezeOutcome, Land, LandOutcome, LandedChange, Reply, TakeIn,
+            WriteFile, WriteOutcome,
+        },
+        kinds::WorkflowEvent,
+        types::{JournalEntry, PostDecision, ReadRecords, RunChild, RunEvent, WriteRecords},
+    },
+    session::SessionRecord,
     tasks::brief::{AgentReply, AnswerContent},
 };
 
@@ -137,7 +140,9 @@ fn describe_event(run_event: &RunEvent) -> String {
         RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),
         RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
         RunEvent::Warned { text: warning_text } | RunEvent::WordIgnored { text: warning_text } => warning_text.clone(),
-        RunEvent::Session(session_event) => describe_session_event(session_event),
+        RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(session_event))) => {
+            describe_session_event(session_event)
+        }
         RunEvent::Workflow(event) => kind_table::describe_event(event),
         // These are fully described by kind and subject; the reply of an effect is described with its duration.
         RunEvent::SettingsChanged { .. }

@@ -3,11 +3,16 @@
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
 use serde_json::Value;
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent, UnknownEvent},
-    ids::{Hash, RunId},
-    timestamp::Timestamp,
-    view::RunView,
+use tribunal_core::{
+    engine::{
+        event::UnknownEvent,
+        ids::{Hash, RunId},
+        timestamp::Timestamp,
+    },
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::RunView,
+    },
 };
 
 use crate::{

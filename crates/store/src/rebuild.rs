@@ -11,9 +11,9 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
-use tribunal_core::engine::{
-    event::JournalEntry,
-    ids::{Hash, RunId},
+use tribunal_core::{
+    engine::ids::{Hash, RunId},
+    runs::types::JournalEntry,
 };
 
 use crate::{

@@ -9,10 +9,12 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
-use tribunal_core::engine::{
-    event::JournalEntry,
-    ids::RunId,
-    records::{RecordKind, StoredRecord},
+use tribunal_core::{
+    engine::ids::RunId,
+    runs::{
+        records::RecordKind,
+        types::{JournalEntry, StoredRecord},
+    },
 };
 
 use crate::{

@@ -7,12 +7,17 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use tribunal_core::engine::{
-    effect::EffectKind,
-    event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
-    ids::{Hash, RecordKey, RunId},
-    records::{RecordChange, RecordKind},
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{
+        event::EVENT_VERSION,
+        ids::{Hash, RecordKey, RunId},
+        timestamp::Timestamp,
+    },
+    runs::{
+        effect::EffectKind,
+        records::RecordKind,
+        types::{EntryDraft, JournalEntry, RecordChange, RunEvent},
+    },
 };
 
 use crate::{

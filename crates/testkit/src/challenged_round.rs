@@ -1,19 +1,20 @@
 //! A sample journal with a disputed round: the first round of the recorded run, as a build with challengers would record it.
 
 use tribunal_core::{
-    decisions::decision::Decision,
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, Reply},
-        event::{JournalEntry, RunEvent},
         ids::{AgentName, DecisionId, FindingId, Key},
         limits::AgentUsage,
-        view::RunView,
     },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
         event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         level::AgentRole,
+    },
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        types::{Decision, JournalEntry, RunEvent},
+        view::RunView,
     },
     tasks::{
         brief::{AnswerContent, FindingToChallenge, ReviewBrief},
@@ -31,8 +32,9 @@ pub const COUNTER_QUOTE: &str = "SMS and telephone calls, for responders as well
 /// refuted, F4 goes from medium to low, and for F5, which is critical, the user has to decide.
 pub fn challenged_journal() -> Vec<JournalEntry> {
     let recorded = parse_entries(SAMPLE_JOURNAL);
-    let is_round_end =
-        |entry: &JournalEntry| matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. }));
+    let is_round_end = |entry: &JournalEntry| {
+        matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. }))
+    };
     let end_index = recorded.iter().position(is_round_end).unwrap_or_default();
     let mut builder =
         ChallengeJournal { sample_ask: find_sample_ask(&recorded), entries: recorded[..end_index].to_vec() };

@@ -16,15 +16,15 @@ mod world;
 use std::thread;
 
 use tribunal_core::{
-    engine::{
-        plan::RunPlan,
-        settings::{AgentSpec, DriverSpec},
-        tier::ProcessTier,
-    },
+    engine::tier::ProcessTier,
     review::{
         level::ReviewLevel,
         order::{PanelSettings, ReviewOrder},
         subject::Subject,
+    },
+    runs::{
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
     },
 };
 

@@ -9,16 +9,21 @@ use tribunal_core::{
         workspace::{OpenOutcome, OpenedWorkspace, WorkspaceState},
     },
     engine::{
-        children::ChildReport,
-        effect::{AskOutcome, FailedTask, Reply},
+        fault::Fault,
         ids::{CommitId, Hash, RunId},
         limits::UsageTotals,
         reason::RunReason,
     },
-    review::subject::{ChangedPath, CodeChange},
+    review::{
+        reported_finding::LeftFindings,
+        subject::{ChangedPath, CodeChange},
+    },
+    runs::{
+        effect::{AskOutcome, FailedTask, Reply},
+        types::ChildReport,
+    },
     tasks::{
         brief::{AgentReply, AnswerContent},
-        fault::Fault,
         status_report::TurnReport,
     },
 };
@@ -117,8 +122,6 @@ pub(crate) fn child_report(run: RunId, reason: RunReason, tokens: u64) -> ChildR
         detail: "as the script says".into(),
         used: uncosted_usage(tokens),
         worked_ms: 10,
-        open_count: 0,
-        open_findings: Vec::new(),
-        deferred_findings: Vec::new(),
+        result: LeftFindings::default(),
     }
 }

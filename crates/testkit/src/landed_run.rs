@@ -1,16 +1,13 @@
 //! A sample journal of a run over a code change, as far as landings are concerned.
 
 use tribunal_core::{
-    engine::{
-        event::RunEvent,
-        ids::{FindingId, Key},
-        plan::RunPlan,
-    },
+    engine::ids::{FindingId, Key},
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         subject::{CodeChange, Subject},
     },
+    runs::{plan::RunPlan, types::RunEvent},
 };
 
 use crate::samples;

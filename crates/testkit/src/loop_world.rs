@@ -1,7 +1,6 @@
 //! A world for headless loops: a workspace in memory, an agent that follows a script or the dice, checks, commits and a branch.
 
 use tribunal_core::{
-    decisions::{decision::Decision, user_request::UserRequest},
     development::{
         check_scripts::ChangedScript,
         checks::RunChecks,
@@ -10,18 +9,21 @@ use tribunal_core::{
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
     },
     engine::{
-        children::{ChildOutcome, ChildReport, ReportedFinding},
-        effect::{Effect, Elapsed, PostOutcome, Reply, Requests},
+        effect::{Elapsed, PostOutcome},
+        fault::{Fault, FaultKind},
         ids::{CommitId, Hash, RunId},
         reason::RunReason,
-        replayer::PendingEffect,
     },
-    review::finding::Severity,
-    tasks::{
-        brief::AgentTask,
-        fault::{Fault, FaultKind},
-        status_report::TurnReport,
+    review::{
+        finding::Severity,
+        reported_finding::{LeftFindings, ReportedFinding},
     },
+    runs::{
+        effect::{Effect, Reply},
+        types::{ChildOutcome, ChildReport, Decision, PendingEffect, Requests},
+        user_request::UserRequest,
+    },
+    tasks::{brief::AgentTask, status_report::TurnReport},
 };
 
 use crate::{
@@ -263,8 +265,7 @@ impl LoopWorld {
             .collect();
         Reply::RunChild(ChildOutcome::Ended(ChildReport {
             detail: "findings are open".into(),
-            open_count: open_findings.len() as u32,
-            open_findings,
+            result: LeftFindings { open_count: open_findings.len() as u32, open_findings, ..LeftFindings::default() },
             ..child_report(RunId::new(name), RunReason::ReviewOnly, 50)
         }))
     }

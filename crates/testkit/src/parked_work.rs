@@ -2,10 +2,8 @@
 
 use tribunal_core::{
     development::parking::{ParkMode, ParkOutcome, ParkWork},
-    engine::{
-        effect::{Effect, Reply},
-        ids::CommitId,
-    },
+    engine::ids::CommitId,
+    runs::effect::{Effect, Reply},
 };
 
 use crate::{dice::Dice, story_world::StoryScript};

@@ -3,16 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::engine::{
-    children::{ChildOutcome, ChildReport, RunChild},
-    effect::{Effect, Reply},
-    ids::RunId,
-    limits::{LimitShare, RunUsage, UsageTotals},
-    plan::RunPlan,
-    reason::RunEnding,
-    replayer::PendingEffect,
-    settings::Settings,
-    view::RunView,
+use tribunal_core::{
+    engine::{
+        ids::RunId,
+        limits::{LimitShare, RunUsage, UsageTotals},
+        reason::RunEnding,
+    },
+    review::reported_finding::LeftFindings,
+    runs::{
+        effect::{Effect, Reply},
+        plan::RunPlan,
+        settings::Settings,
+        types::{ChildOutcome, ChildReport, PendingEffect, RunChild},
+        view::RunView,
+    },
 };
 
 use crate::{
@@ -91,9 +95,7 @@ impl TreeChild {
             detail: ending.detail.clone(),
             used: total_usage(&self.trial),
             worked_ms: RunView::from_entries(&self.trial.journal).last_time.awake_ms,
-            open_findings: Vec::new(),
-            deferred_findings: Vec::new(),
-            open_count: 0,
+            result: LeftFindings::default(),
         }
     }
 }

@@ -4,20 +4,13 @@
 //! The world keeps a text with flaws of its own, so that grounding, landing and verifying work on real content.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
-        user_request::{FindingChange, UserRemark, UserRequest},
-    },
+    decisions::{answer::DecisionAnswer, user_remark::UserRemark},
     development::checks::CheckSpec,
     engine::{
-        effect::{
-            AskOutcome, CallBooking, Effect, Elapsed, FailedTask, Land, LandOutcome, PostOutcome, PostponedCall, Reply,
-            Requests, RestoreOutcome, WriteOutcome, WriteRecords,
-        },
+        effect::{Elapsed, PostOutcome, RestoreOutcome},
+        fault::FaultKind,
         files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
         ids::{FindingId, Hash},
-        records::{ProjectRecord, RecordChange},
-        replayer::PendingEffect,
     },
     review::{
         dismissed_finding::DismissedFinding,
@@ -26,10 +19,15 @@ use tribunal_core::{
         own_file::OwnFile,
         subject::Subject,
     },
+    runs::{
+        effect::{AskOutcome, CallBooking, Effect, FailedTask, Land, LandOutcome, PostponedCall, Reply, WriteOutcome},
+        records::ProjectRecord,
+        types::{Decision, PendingEffect, RecordChange, Requests, WriteRecords},
+        user_request::{FindingChange, UserRequest},
+    },
     tasks::{
         brief::{AgentTask, RaisedFinding, ReviewBrief, TaskBrief},
         claims::{ChallengeVerdict, ClaimStatus},
-        fault::FaultKind,
     },
 };
 

@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::engine::{
-    effect::{ReadRecords, RecordList, RecordsWritten, Reply, WriteRecords},
-    ids::{RecordKey, RunId},
-    records::{RecordChange, RecordKind, StoredRecord},
+use tribunal_core::{
+    engine::{
+        effect::RecordsWritten,
+        ids::{RecordKey, RunId},
+    },
+    runs::{
+        effect::Reply,
+        records::RecordKind,
+        types::{ReadRecords, RecordChange, RecordList, StoredRecord, WriteRecords},
+    },
 };
 
 /// The records by kind and key.

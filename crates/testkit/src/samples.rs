@@ -5,12 +5,10 @@ use tribunal_core::{
         CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
     },
     engine::{
-        effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
+        fault::{Fault, FaultKind},
         files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
         ids::{FindingId, Hash},
         limits::AgentUsage,
-        plan::RunPlan,
-        settings::{AgentSpec, DriverSpec, Settings},
         tier::ProcessTier,
     },
     review::{
@@ -22,10 +20,14 @@ use tribunal_core::{
         seat_plan::{PartToJudge, SeatPlan},
         subject::Subject,
     },
+    runs::{
+        effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec, Settings},
+    },
     tasks::{
         brief::{AgentReply, AnswerContent, RaisedFinding, TaskBrief},
         claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus, FixClaim, PartRuling},
-        fault::{Fault, FaultKind},
         status_report::StatusReport,
     },
 };
@@ -272,7 +274,7 @@ pub fn failed_effect_reply(kind: EffectKind) -> Reply {
     let fault = Fault::new(FaultKind::World, "the disk is full");
     match Reply::from_fault(kind, fault) {
         Some(reply) => reply,
-        None => panic!("{kind} cannot fail"),
+        None => panic!("{} cannot fail", kind.as_str()),
     }
 }
 

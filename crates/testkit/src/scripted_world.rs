@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{Effect, Elapsed, LandOutcome, PostOutcome, Reply, Requests, WriteOutcome},
+        effect::{Elapsed, PostOutcome},
         reason::{RunEnding, RunReason},
-        replayer::PendingEffect,
+    },
+    runs::{
+        effect::{Effect, LandOutcome, Reply, WriteOutcome},
+        types::{PendingEffect, Requests},
+        user_request::UserRequest,
     },
     tasks::client::JobKind,
 };

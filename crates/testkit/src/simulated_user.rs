@@ -1,11 +1,13 @@
 //! The user of a simulated world: what is answered to the question of a run, and what a run gets that waits.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
+    decisions::answer::DecisionAnswer,
+    engine::effect::WaitForUser,
+    runs::{
+        effect::Reply,
+        types::{Decision, Requests},
         user_request::UserRequest,
     },
-    engine::effect::{Reply, Requests, WaitForUser},
 };
 
 use crate::{dice::Dice, trial::EffectResult};

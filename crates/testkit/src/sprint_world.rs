@@ -8,28 +8,27 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::{
-        decision::Decision,
-        user_request::{UserRemark, UserRequest},
-    },
+    decisions::user_remark::UserRemark,
     development::notices::NotifyOutcome,
     engine::{
-        children::{ChildOutcome, FailedChild, RunChild},
-        effect::{Effect, PostOutcome, Reply, Requests},
+        children::FailedChild,
+        effect::PostOutcome,
+        fault::{Fault, FaultKind},
         ids::{Key, RunId},
-        kinds::RunOrder,
         reason::{RunOutcome, RunReason},
-        replayer::PendingEffect,
+    },
+    runs::{
+        effect::{Effect, Reply},
+        kinds::RunOrder,
+        types::{ChildOutcome, Decision, PendingEffect, Requests, RunChild},
+        user_request::UserRequest,
     },
     sprint::facts::{OpenStory, PlannedStory, SprintFacts, SprintReading, StoryPlanning},
     story::{
         facts::{StoryName, StoryStage},
         order::{StoryFilePlan, StorySteps},
     },
-    tasks::{
-        client::ModelSize,
-        fault::{Fault, FaultKind},
-    },
+    tasks::client::ModelSize,
 };
 
 use crate::{

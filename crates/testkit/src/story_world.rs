@@ -4,7 +4,6 @@
 use std::mem;
 
 use tribunal_core::{
-    decisions::{decision::Decision, user_request::UserRequest},
     development::{
         checks::RunChecks,
         commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
@@ -13,19 +12,25 @@ use tribunal_core::{
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
     },
     engine::{
-        children::{ChildOutcome, ChildReport, ReportedFinding},
-        effect::{Effect, Elapsed, PostOutcome, Reply, Requests},
+        effect::{Elapsed, PostOutcome},
+        fault::{Fault, FaultKind},
         ids::{CommitId, Hash, RunId},
         reason::RunReason,
-        replayer::PendingEffect,
     },
-    review::finding::Severity,
+    review::{
+        finding::Severity,
+        reported_finding::{LeftFindings, ReportedFinding},
+    },
+    runs::{
+        effect::{Effect, Reply},
+        types::{ChildOutcome, ChildReport, Decision, PendingEffect, Requests},
+        user_request::UserRequest,
+    },
     story::facts::{
         StageFact, StoryFacts, StoryFileFacts, StoryReading, StoryStage, StoryWriting, TaskFact, WriteStory,
     },
     tasks::{
         brief::{AgentTask, TaskBrief},
-        fault::{Fault, FaultKind},
         status_report::TurnReport,
     },
 };
@@ -343,13 +348,11 @@ impl StoryWorld {
             ReviewEnd::Waiting => (RunReason::Blocked, finding(Severity::Critical), Vec::new()),
             ReviewEnd::Unreachable => (RunReason::Environment, Vec::new(), Vec::new()),
             ReviewEnd::Failed => {
-                return samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::RunChild);
+                return samples::failed_effect_reply(tribunal_core::runs::effect::EffectKind::RunChild);
             }
         };
         let report = ChildReport {
-            open_count: open_findings.len() as u32,
-            open_findings,
-            deferred_findings,
+            result: LeftFindings { open_count: open_findings.len() as u32, open_findings, deferred_findings },
             ..child_report(RunId::new(name), reason, 50)
         };
         Reply::RunChild(match end {

@@ -7,18 +7,21 @@ use serde_json::Value;
 
 use tribunal_core::{
     engine::{
-        effect::{Effect, Reply},
-        event::{EVENT_VERSION, EntryDraft, JournalEntry, RunEvent},
-        host::{Host, ParkedRun},
+        event::EVENT_VERSION,
+        host::ParkedRun,
         ids::{Key, RunId},
-        kinds::RunOrder,
-        plan::RunPlan,
         reason::RunEnding,
-        replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+        replayer::{ReplayDivergence, finished_draft},
         timestamp::Timestamp,
-        view::RunView,
     },
     review::order::ReviewOrder,
+    runs::{
+        effect::{Effect, Reply},
+        kinds::RunOrder,
+        plan::RunPlan,
+        types::{EntryDraft, JournalEntry, PendingEffect, ReplayHistory, Replayer, RunEvent, RunHost, WorkflowPoll},
+        view::RunView,
+    },
     workflows::{WorkflowFuture, start_workflow},
 };
 
@@ -50,12 +53,15 @@ pub enum TrialOutcome<T> {
 }
 
 /// A workflow as a function of a host, the order of the trial and the state of the last boundary.
-pub type TrialWorkflow<T> =
-    for<'a> fn(&'a dyn Host, &'a RunOrder, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
+pub type TrialWorkflow<T> = for<'a> fn(
+    &'a RunHost<'a>,
+    &'a RunOrder,
+    Option<Value>,
+) -> Pin<Box<dyn Future<Output = Result<T, ParkedRun>> + 'a>>;
 
 /// The workflow of an order of any kind. It panics on an unreadable state, because a test must notice such a bug.
 pub fn ordered_workflow<'a>(
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     order: &'a RunOrder,
     recorded_state: Option<Value>,
 ) -> WorkflowFuture<'a> {

@@ -3,12 +3,12 @@
 
 use tribunal_core::{
     engine::{
+        fault::{Fault, FaultKind},
         limits::{AgentUsage, Cost},
-        settings::AgentSpec,
     },
+    runs::settings::AgentSpec,
     tasks::{
         client::ClientSpec,
-        fault::{Fault, FaultKind},
         purpose::{AgentAccess, ExpectedAnswer},
     },
     text::truncate_chars,

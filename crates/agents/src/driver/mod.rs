@@ -10,7 +10,7 @@ pub(crate) mod launch_request;
 pub(crate) mod process_output;
 
 use tribunal_core::{
-    engine::settings::{AgentSpec, DriverSpec},
+    runs::settings::{AgentSpec, DriverSpec},
     tasks::client::{ClientSpec, SettingsInheritance},
 };
 

@@ -2,8 +2,8 @@
 //! ([`DecodedOutput`]).
 
 use tribunal_core::{
-    engine::limits::AgentUsage,
-    tasks::{brief::AgentSession, fault::Fault},
+    engine::{fault::Fault, limits::AgentUsage},
+    tasks::brief::AgentSession,
 };
 
 use super::launch_request::SessionMode;

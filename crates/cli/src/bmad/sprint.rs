@@ -15,9 +15,7 @@ use tribunal_bmad::{
     story,
 };
 use tribunal_core::{
-    engine::{ids::RunId, view::RunView},
-    review::subject::Subject,
-    sprint::selection::SprintForecast,
+    engine::ids::RunId, review::subject::Subject, runs::view::RunView, sprint::selection::SprintForecast,
     text::format_count,
 };
 use tribunal_json::{Serialize, schemars};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::engine::{
-    ids::{DecisionId, RunId},
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::ids::{DecisionId, RunId},
+    runs::view::{RunPhase, RunView},
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_runner::{Project, git::heads};

@@ -2,7 +2,8 @@
 
 use tribunal_agents::clients::session_variables;
 use tribunal_core::{
-    engine::{ids::RunId, plan::RunPlan},
+    engine::ids::RunId,
+    runs::plan::RunPlan,
     session::{DEFAULT_MAX_REFUSALS, SessionAssignment, SessionBinding, SessionWork},
 };
 use tribunal_store::Store;

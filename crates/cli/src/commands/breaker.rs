@@ -3,12 +3,12 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{
-    engine::{
-        ids::RunId,
-        records::{ProjectRecord, RecordKind, StoredRecord},
-        timestamp::Timestamp,
-    },
+    engine::{ids::RunId, timestamp::Timestamp},
     loop_run::breaker::{BreakerPhase, CircuitBreaker},
+    runs::{
+        records::{ProjectRecord, RecordKind},
+        types::StoredRecord,
+    },
 };
 use tribunal_json::Serialize;
 use tribunal_report::escape_line;

@@ -1,10 +1,8 @@
 //! `tribunal discard RUN…`: moves runs to the trash, where they stay for a week, and takes them out again.
 
-use tribunal_core::engine::{
-    ids::RunId,
-    reason::RunOutcome,
-    timestamp::Timestamp,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{ids::RunId, reason::RunOutcome, timestamp::Timestamp},
+    runs::view::{RunPhase, RunView},
 };
 use tribunal_report::{
     escape_line,

@@ -4,8 +4,8 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{
-    engine::view::RunView,
     review::finding::{FINDING_SCHEMA, Finding},
+    runs::view::RunView,
 };
 use tribunal_report::{
     FindingsExport, RulingIndex, escape_line,

@@ -5,13 +5,15 @@ use std::{collections::BTreeMap, path::Path};
 use tribunal_core::{
     engine::{
         ids::{BatchId, RunId},
-        kinds::RunOrder,
         limits::LimitShare,
+    },
+    review::subject::Subject,
+    runs::{
+        kinds::RunOrder,
         plan::RunPlan,
         settings::Settings,
         view::{RunPhase, RunView},
     },
-    review::subject::Subject,
 };
 use tribunal_report::tables::{RunStanding, is_driven_by_session};
 use tribunal_runner::{Project, Runner};

@@ -5,11 +5,15 @@ use std::{
     io::{Write, stdout},
 };
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    ids::{BatchId, RunId},
-    reason::RunOutcome,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{
+        ids::{BatchId, RunId},
+        reason::RunOutcome,
+    },
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_report::{
     escape_line,

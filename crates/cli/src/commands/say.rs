@@ -5,8 +5,9 @@ use std::io::{Write, stdout};
 use serde_json::json;
 use tribunal_bmad::board::Board;
 use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
-    engine::{ids::RunId, view::RunPhase},
+    decisions::user_remark::UserRemark,
+    engine::ids::RunId,
+    runs::{user_request::UserRequest, view::RunPhase},
     sprint::{
         requests::{SprintCommand, names_story},
         view::SprintView,

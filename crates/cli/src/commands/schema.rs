@@ -93,8 +93,8 @@ mod tests {
     use std::{collections::BTreeMap, env, fs, path::Path};
 
     use tribunal_core::{
-        engine::event::JournalEntry,
         review::{finding::Finding, metrics::MetricsFile},
+        runs::types::JournalEntry,
     };
     use tribunal_json::schemars::schema_for;
     use tribunal_report::run_report::RunReport;

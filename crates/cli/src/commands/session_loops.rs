@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use tribunal_agents::{clients::HookFile, hook::HookClient};
 use tribunal_core::{
-    engine::{
-        ids::RunId,
-        view::{RunPhase, RunView},
-    },
+    engine::ids::RunId,
+    runs::view::{RunPhase, RunView},
     text::shell_quote,
 };
 use tribunal_report::escape_line;

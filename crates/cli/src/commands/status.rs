@@ -6,8 +6,8 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{children::MAX_DEPTH, event::JournalEntry, ids::RunId, reason::RunOutcome, view::RunView},
+    engine::{children::MAX_DEPTH, ids::RunId, reason::RunOutcome},
+    runs::{types::JournalEntry, user_request::UserRequest, view::RunView},
     sprint::claims::list_claims,
 };
 use tribunal_report::{

@@ -6,10 +6,10 @@
 
 use serde_json::json;
 use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
-    engine::{
-        event::ParentRun,
-        ids::RunId,
+    decisions::user_remark::UserRemark,
+    engine::{event::ParentRun, ids::RunId},
+    runs::{
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
     sprint::requests::SprintCommand,
@@ -270,14 +270,14 @@ fn print_message(context: &CommandContext, message: &str, document: &serde_json:
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::{event::RunEvent, reason::RunOutcome};
+    use tribunal_core::{engine::reason::RunOutcome, runs::types::RunEvent};
 
     use super::*;
 
     #[test]
     fn a_run_that_ended_before_the_signal_is_reported_as_ended() {
         let journal_entries = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);
-        let describe = |journal_entries: &[tribunal_core::engine::event::JournalEntry]| {
+        let describe = |journal_entries: &[tribunal_core::runs::types::JournalEntry]| {
             describe_ending(&RunView::from_entries(journal_entries), "tribunal resume x")
         };
         assert_eq!(describe(&journal_entries), "has finished: resolved");
@@ -289,7 +289,7 @@ mod tests {
             (None, "has stopped; resume it with `tribunal resume x`"),
         ] {
             summary.outcome = outcome;
-            let parked_entry = tribunal_core::engine::event::JournalEntry {
+            let parked_entry = tribunal_core::runs::types::JournalEntry {
                 event: RunEvent::RunParked(summary.clone()),
                 ..last_entry.clone()
             };

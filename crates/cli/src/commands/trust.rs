@@ -7,7 +7,7 @@ use std::{
 };
 
 use tribunal_bmad::hooks;
-use tribunal_core::engine::view::RunPhase;
+use tribunal_core::runs::view::RunPhase;
 use tribunal_report::escape_line;
 use tribunal_runner::{Project, masking::Masker};
 

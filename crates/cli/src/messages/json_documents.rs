@@ -5,9 +5,9 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    decisions::decision::Decision,
     development::checks::CheckSpec,
     engine::{
+        fault::Fault,
         files::Patch,
         ids::{AgentName, FindingId, Hash, Key, RunId},
         limits::{AgentUsage, RunLimits},
@@ -18,8 +18,9 @@ use tribunal_core::{
         order::ReviewLimits,
         subject::Subject,
     },
+    runs::types::Decision,
     session::{ReleaseReason, SessionWork},
-    tasks::{brief::AnswerContent, client::JobKind, fault::Fault, party_minutes::PartyMinutes},
+    tasks::{brief::AnswerContent, client::JobKind, party_minutes::PartyMinutes},
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_json;

@@ -2,12 +2,12 @@
 
 use tribunal_core::{
     engine::{
-        event::{ParentRun, RunSummary},
+        event::ParentRun,
         ids::{AgentName, FindingId, Key, RunId},
         timestamp::Timestamp,
-        view::RunView,
     },
     review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
+    runs::{types::RunSummary, view::RunView},
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::{

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::{
+    runs::{
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec, Settings},
     },

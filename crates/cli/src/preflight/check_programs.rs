@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tribunal_core::{
     development::checks::{CommandLine, FailureAction},
-    engine::plan::RunPlan,
+    runs::plan::RunPlan,
     tasks::client::JobKind,
 };
 

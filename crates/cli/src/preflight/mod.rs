@@ -12,12 +12,9 @@ use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
 use tribunal_core::{
-    engine::{
-        plan::RunPlan,
-        sandbox::{SandboxMode, SandboxSettings},
-        settings::Settings,
-    },
+    engine::sandbox::{SandboxMode, SandboxSettings},
     review::level::AgentRole,
+    runs::{plan::RunPlan, settings::Settings},
 };
 use tribunal_runner::{
     Project, Runner,

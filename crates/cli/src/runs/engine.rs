@@ -9,9 +9,9 @@ use tokio::{
 use tribunal_core::{
     engine::{
         ids::{BatchId, RunId},
-        plan::RunPlan,
         reason::RunReason,
     },
+    runs::plan::RunPlan,
     session::SessionAssignment,
 };
 use tribunal_report::DisplayMode;

@@ -13,11 +13,11 @@ use std::{
 
 use tribunal_core::{
     engine::{
-        event::{RunEvent, RunSummary},
         ids::{BatchId, RunId},
         reason::RunReason,
     },
     review::finding::Severity,
+    runs::types::{RunEvent, RunSummary},
 };
 use tribunal_report::{
     DisplayMode, MultiRunEnding, MultiRunRow, RunLabel, escape_json,

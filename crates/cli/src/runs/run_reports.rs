@@ -3,12 +3,8 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{
-        ids::{CommitId, RunId},
-        kinds::RunOrder,
-        view::RunView,
-    },
+    engine::ids::{CommitId, RunId},
+    runs::{kinds::RunOrder, user_request::UserRequest, view::RunView},
 };
 use tribunal_report::{
     TakenState, WaitingWork, apply_taken_work, escape_line,

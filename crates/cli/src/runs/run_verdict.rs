@@ -4,12 +4,13 @@ use std::io::{Write, stderr};
 
 use clap::ValueEnum;
 use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
+    decisions::user_remark::UserRemark,
     engine::ids::RunId,
     review::{
         fail_threshold::{ThresholdVerdict, judge_by_threshold},
         finding::Severity,
     },
+    runs::user_request::UserRequest,
     text::format_count,
 };
 use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::RunStanding};

@@ -1,6 +1,6 @@
 //! Sends what the user requests to a run, and says if the run does not take it.
 
-use tribunal_core::{decisions::user_request::UserRequest, engine::view::RunView};
+use tribunal_core::runs::{user_request::UserRequest, view::RunView};
 use tribunal_runner::{
     Project,
     engine::request_sender::{RequestDelivery, RequestSender},

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use tribunal_agents::clients::{AGENT_CLIENT_IDS, AgentClient};
-use tribunal_core::engine::{
-    ids::AgentName,
-    settings::{AgentSpec, DriverSpec},
+use tribunal_core::{
+    engine::ids::AgentName,
+    runs::settings::{AgentSpec, DriverSpec},
 };
 
 use super::{

@@ -5,8 +5,9 @@
 
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
-    engine::{ids::ClientId, settings::DriverSpec},
+    engine::ids::ClientId,
     review::level::AgentRole,
+    runs::settings::DriverSpec,
     tasks::client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
 };
 

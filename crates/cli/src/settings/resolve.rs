@@ -5,13 +5,10 @@ use std::path::{Component, Path, PathBuf};
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
 use tribunal_core::{
     development::checks::CheckSpec,
-    engine::{
-        limits::{LimitShare, RunLimits},
-        plan::RunPlan,
-        settings::Settings,
-    },
+    engine::limits::{LimitShare, RunLimits},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
+    runs::{plan::RunPlan, settings::Settings},
     sprint::order::SprintOrder,
     story::order::StoryOrder,
     tasks::instructions::TaskOpening,

@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::{settings::AgentSpec, tier::ProcessTier},
+    engine::tier::ProcessTier,
     review::level::AgentRole,
+    runs::settings::AgentSpec,
     tasks::client::{JobDuty, JobKind, JobPriority},
 };
 

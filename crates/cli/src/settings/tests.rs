@@ -7,15 +7,15 @@ use std::fs;
 
 use tribunal_core::{
     development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
-    engine::{
-        limits::RunLimits,
-        plan::RunPlan,
-        settings::{AgentSpec, TaskSettings},
-    },
+    engine::limits::RunLimits,
     review::{
         level::{ReviewGoal, ReviewLevel},
         order::{PanelSettings, ReviewOrder},
         subject::Subject,
+    },
+    runs::{
+        plan::RunPlan,
+        settings::{AgentSpec, TaskSettings},
     },
 };
 use tribunal_report::{DisplayMode, Screen};

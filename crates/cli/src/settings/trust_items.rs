@@ -2,10 +2,7 @@
 //!
 //! `trust` decides whether it may.
 
-use tribunal_core::{
-    development::checks::CommandLine,
-    engine::{ids::Hash, settings::Settings},
-};
+use tribunal_core::{development::checks::CommandLine, engine::ids::Hash, runs::settings::Settings};
 
 use super::{
     kind::SettingValue,

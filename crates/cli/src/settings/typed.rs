@@ -9,13 +9,10 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use tribunal_core::{
     development::{checks::CommandLine, workspace::TargetBranch},
-    engine::{
-        limits::{LimitShare, RunLimits},
-        plan::RunPlan,
-        settings::Settings,
-    },
+    engine::limits::{LimitShare, RunLimits},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
+    runs::{plan::RunPlan, settings::Settings},
     story::{facts::StoryName, order::StoryOrder},
 };
 use tribunal_guard::GuardPolicy;

@@ -14,7 +14,10 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::watch;
-use tribunal_core::engine::{effect::Reply, event::RunEvent, ids::RunId};
+use tribunal_core::{
+    engine::ids::RunId,
+    runs::{effect::Reply, types::RunEvent},
+};
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, LiveReporter, MultiRunReporter, Reporter, RunLabel, Screen,
     live::{LiveScreen, ViewControls},

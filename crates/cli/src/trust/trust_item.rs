@@ -8,11 +8,8 @@ use std::path::Path;
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHooks};
 use tribunal_core::{
     development::checks::CommandLine,
-    engine::{
-        ids::Hash,
-        sandbox::SandboxMode,
-        settings::{DriverSpec, Settings},
-    },
+    engine::{ids::Hash, sandbox::SandboxMode},
+    runs::settings::{DriverSpec, Settings},
     tasks::client::{ClientSpec, SettingsInheritance},
     text::shell_quote,
 };

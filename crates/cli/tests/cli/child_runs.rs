@@ -11,16 +11,13 @@ use std::{
 
 use serde_json::{Value, json};
 use tribunal_core::{
-    engine::{
-        event::{EntryDraft, RunEvent},
-        ids::RunId,
-        kinds::RunOrder,
-        sandbox::SandboxSettings,
-        settings::{AgentSpec, DriverSpec, Settings},
-        tier::ProcessTier,
-        timestamp::Timestamp,
-    },
+    engine::{ids::RunId, sandbox::SandboxSettings, tier::ProcessTier, timestamp::Timestamp},
     review::{level::ReviewLevel, order::ReviewOrder, subject::Subject},
+    runs::{
+        kinds::RunOrder,
+        settings::{AgentSpec, DriverSpec, Settings},
+        types::{EntryDraft, RunEvent},
+    },
     tasks::purpose::ExpectedAnswer,
     toy::{ToyChild, ToyOrder, ToyStep},
 };

@@ -1,6 +1,6 @@
 //! What the user dismissed stays dismissed in the next run on the same file, until the user opens it again.
 
-use tribunal_core::engine::records::RecordKind;
+use tribunal_core::runs::records::RecordKind;
 use tribunal_store::Store;
 
 use crate::common::Sandbox;

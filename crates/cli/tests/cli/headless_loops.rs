@@ -9,11 +9,9 @@ use std::{
 
 use serde_json::Value;
 use tribunal_core::{
-    engine::{
-        event::{EntryDraft, RunEvent},
-        ids::RunId,
-    },
+    engine::ids::RunId,
     loop_run::{breaker::BreakerPhase, event::LoopEvent},
+    runs::types::{EntryDraft, RunEvent},
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
 

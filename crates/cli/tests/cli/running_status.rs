@@ -7,10 +7,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
-    engine::ids::RunId,
-};
+use tribunal_core::{decisions::user_remark::UserRemark, engine::ids::RunId, runs::user_request::UserRequest};
 use tribunal_store::Store;
 
 use crate::common::{Sandbox, hide_times};

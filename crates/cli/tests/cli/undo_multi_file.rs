@@ -3,10 +3,12 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use serde_json::{Value, json};
-use tribunal_core::engine::{
-    event::EntryDraft,
-    ids::{FindingId, Hash, RunId},
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{
+        ids::{FindingId, Hash, RunId},
+        timestamp::Timestamp,
+    },
+    runs::types::EntryDraft,
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
 use tribunal_testkit::{landed_change, landing_key};

@@ -4,33 +4,23 @@ use alloc::{string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-pub use crate::decisions::answer::{ChoiceKey, DecisionAnswer};
 use crate::{
-    engine::{files::StrayEdit, ids::DecisionId, kinds::WorkflowTopic},
-    review::topic::ReviewTopic,
+    decisions::answer::{ChoiceKey, DecisionAnswer},
+    engine::{files::StrayEdit, ids::DecisionId, run_types::RunTypes},
 };
 
 /// What a decision is about. This also defines what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub enum DecisionTopic {
+#[schemars(bound = "", rename = "DecisionTopic")]
+pub enum DecisionTopic<T: RunTypes> {
     /// Files changed while agents were at work, and not by a landing.
     Strayed { strays: Vec<StrayEdit> },
     /// A limit ended the run before all work was done.
     Limit,
     /// A question that only this kind of run asks.
     #[serde(untagged)]
-    Workflow(WorkflowTopic),
-}
-
-impl DecisionTopic {
-    /// Returns the topic of a review; `None` if it is another one.
-    pub fn review_topic(&self) -> Option<&ReviewTopic> {
-        match self {
-            DecisionTopic::Workflow(WorkflowTopic::Review(topic)) => Some(topic),
-            _ => None,
-        }
-    }
+    Workflow(T::Topic),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -41,9 +31,10 @@ pub struct DecisionChoice {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Decision {
+#[schemars(bound = "", rename = "Decision")]
+pub struct Decision<T: RunTypes> {
     pub id: DecisionId,
-    pub about: DecisionTopic,
+    pub about: DecisionTopic<T>,
     /// Who should answer, for instance `product owner`.
     pub owner: String,
     pub question: String,
@@ -52,9 +43,9 @@ pub struct Decision {
     pub answer: Option<DecisionAnswer>,
 }
 
-impl Decision {
+impl<T: RunTypes> Decision<T> {
     /// Asks about stray edits. An answer applies to all of them, as far as they can be put back.
-    pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision {
+    pub fn for_stray_edits(decision_id: DecisionId, edits: Vec<StrayEdit>, question: String) -> Decision<T> {
         let keep_choice = (ChoiceKey::Keep, "it was you, or it is fine: keep everything as it is now");
         let restore_label = match edits.iter().all(|stray_edit| stray_edit.kept) {
             true => "it was not you: put back everything as it was (what is there now is kept in .tribunal/parked)",
@@ -75,7 +66,7 @@ impl Decision {
         }
     }
 
-    pub fn for_limit(decision_id: DecisionId, question: String) -> Decision {
+    pub fn for_limit(decision_id: DecisionId, question: String) -> Decision<T> {
         let offered = build_choices(&[
             (ChoiceKey::More, "continue, with every limit granted once more"),
             (ChoiceKey::Accept, "defer the open findings and end the run"),
@@ -96,7 +87,7 @@ impl Decision {
     }
 }
 
-pub(crate) fn build_choices(labelled_keys: &[(ChoiceKey, &str)]) -> Vec<DecisionChoice> {
+pub fn build_choices(labelled_keys: &[(ChoiceKey, &str)]) -> Vec<DecisionChoice> {
     labelled_keys
         .iter()
         .map(|(choice_key, label)| DecisionChoice { key: *choice_key, label: (*label).into() })

@@ -7,9 +7,10 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::{
-        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        answer::{ChoiceKey, DecisionAnswer},
+        decision::{Decision, DecisionTopic},
         stray_edits::StrayEdits,
-        user_request::{UserRemark, UserRequest},
+        user_remark::{DialogRequest, UserRemark},
     },
     engine::{
         effect::{PostDecision, PostOutcome, ReadInbox, WaitForUser},
@@ -17,6 +18,7 @@ use crate::{
         host::{Host, ParkedRun},
         ids::{DecisionId, Key},
         reason::RunEnding,
+        run_types::{KindOfRequest, RunTypes},
     },
     text::truncate_chars,
 };
@@ -25,8 +27,9 @@ use crate::{
 const MAX_REMARK_CHARS: usize = 4_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct UserDialog {
-    pub decisions: Vec<Decision>,
+#[schemars(bound = "", rename = "UserDialog")]
+pub struct UserDialog<T: RunTypes> {
+    pub decisions: Vec<Decision<T>>,
     /// Remarks of the user, for the next briefs.
     pub said: Vec<UserRemark>,
     /// What changed in the project while agents were at work, and not by a landing.
@@ -36,29 +39,29 @@ pub struct UserDialog {
 
 /// An answer of the user that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountedAnswer {
+pub struct CountedAnswer<T: RunTypes> {
     /// What was asked.
-    pub topic: DecisionTopic,
+    pub topic: DecisionTopic<T>,
     pub choice: ChoiceKey,
 }
 
-impl UserDialog {
+impl<T: RunTypes> UserDialog<T> {
     /// The id of the next question to the user.
     pub fn next_decision_id(&self) -> DecisionId {
         // Decisions are never removed, so the count gives a new id.
         DecisionId::new(format!("D{}", self.decisions.len() + 1))
     }
 
-    pub fn open_decisions(&self) -> impl Iterator<Item = &Decision> {
+    pub fn open_decisions(&self) -> impl Iterator<Item = &Decision<T>> {
         self.decisions.iter().filter(|decision| decision.answer.is_none())
     }
 
     /// Posts a question to the user and remembers it; does not wait.
     pub async fn post_decision(
         &mut self,
-        host: &dyn Host,
+        host: &(dyn Host<T> + '_),
         effect_key: &Key,
-        decision: Decision,
+        decision: Decision<T>,
     ) -> Result<(), ParkedRun> {
         host.note_event(RunEvent::DecisionPosted { decision: decision.clone() });
         self.decisions.push(decision.clone());
@@ -73,10 +76,10 @@ impl UserDialog {
     /// Records the user's answer to an open decision. Returns what it was about; `None` if the answer does not count.
     pub fn record_answer(
         &mut self,
-        host: &dyn Host,
+        host: &(dyn Host<T> + '_),
         decision_id: &DecisionId,
         user_answer: &DecisionAnswer,
-    ) -> Option<DecisionTopic> {
+    ) -> Option<DecisionTopic<T>> {
         // An answer counts only for an open decision that offers it; a second answer must not undo the first.
         let open_decision = self.decisions.iter_mut().find(|candidate| {
             candidate.id == *decision_id && candidate.answer.is_none() && candidate.offers_choice(&user_answer.choice)
@@ -101,22 +104,26 @@ impl UserDialog {
     }
 
     /// Takes in a remark or an answer; all other requests are up to the kind of run. Returns the answer if it counts.
-    pub fn take_request(&mut self, host: &dyn Host, request: UserRequest) -> Option<CountedAnswer> {
-        match request {
-            UserRequest::Say(remark) => {
+    pub fn take_request(&mut self, host: &(dyn Host<T> + '_), request: T::Request) -> Option<CountedAnswer<T>> {
+        match request.into_dialog().ok()? {
+            DialogRequest::Say(remark) => {
                 self.remember_remark(host, remark);
                 None
             }
-            UserRequest::Answer { decision, answer } => {
+            DialogRequest::Answer { decision, answer } => {
                 let topic = self.record_answer(host, &decision, &answer)?;
                 Some(CountedAnswer { topic, choice: answer.choice_key()? })
             }
-            _ => None,
         }
     }
 
     /// Withdraws the open questions that `is_settled` selects.
-    pub fn withdraw_decisions(&mut self, host: &dyn Host, note: &str, is_settled: impl Fn(&DecisionTopic) -> bool) {
+    pub fn withdraw_decisions(
+        &mut self,
+        host: &(dyn Host<T> + '_),
+        note: &str,
+        is_settled: impl Fn(&DecisionTopic<T>) -> bool,
+    ) {
         for decision in self.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
             if is_settled(&decision.about) {
                 let withdrawal = DecisionAnswer::new_withdrawn(note);
@@ -127,7 +134,7 @@ impl UserDialog {
     }
 
     /// Remembers a remark for all later briefs. Their room is limited, so the oldest remarks are dropped.
-    pub fn remember_remark(&mut self, host: &dyn Host, remark: UserRemark) {
+    pub fn remember_remark(&mut self, host: &(dyn Host<T> + '_), remark: UserRemark) {
         // A remark in a tracker may be read more than once.
         if self.said.contains(&remark) {
             return;
@@ -153,11 +160,17 @@ impl UserDialog {
 }
 
 /// Reads what the user sent since the last time.
-pub async fn read_inbox(host: &dyn Host, parent_key: &Key) -> Result<Vec<UserRequest>, ParkedRun> {
+pub async fn read_inbox<T: RunTypes>(
+    host: &(dyn Host<T> + '_),
+    parent_key: &Key,
+) -> Result<Vec<T::Request>, ParkedRun> {
     Ok(host.perform(parent_key.child_key("inbox"), ReadInbox {}).await?.requests)
 }
 
 /// Parks with this ending until the user sends something.
-pub async fn wait_for_user(host: &dyn Host, ending: RunEnding) -> Result<Vec<UserRequest>, ParkedRun> {
+pub async fn wait_for_user<T: RunTypes>(
+    host: &(dyn Host<T> + '_),
+    ending: RunEnding,
+) -> Result<Vec<T::Request>, ParkedRun> {
     Ok(host.perform(Key::for_user_wait(), WaitForUser { ending }).await?.requests)
 }

@@ -19,6 +19,7 @@ use crate::{
         files::{PathState, StrayEdit, is_path_covered},
         host::{Host, ParkedRun},
         ids::Key,
+        run_types::RunTypes,
     },
     text::format_count,
 };
@@ -61,11 +62,11 @@ impl StrayEdits {
     }
 }
 
-impl UserDialog {
+impl<T: RunTypes> UserDialog<T> {
     /// Asks the user about stray edits that an agent's task reported, in one question.
     pub async fn ask_about_strays(
         &mut self,
-        host: &dyn Host,
+        host: &(dyn Host<T> + '_),
         parent_key: &Key,
         strayed: &[StrayEdit],
     ) -> Result<(), ParkedRun> {
@@ -122,7 +123,7 @@ impl UserDialog {
     }
 
     /// Puts back what the user wants to be as it was.
-    pub async fn restore_strays(&mut self, host: &dyn Host) -> Result<(), ParkedRun> {
+    pub async fn restore_strays(&mut self, host: &(dyn Host<T> + '_)) -> Result<(), ParkedRun> {
         let (edits_to_restore, lost_edits): (Vec<StrayEdit>, Vec<StrayEdit>) =
             core::mem::take(&mut self.strays.due).into_iter().partition(|stray_edit| stray_edit.kept);
         for lost_edit in lost_edits {

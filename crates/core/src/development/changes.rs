@@ -5,7 +5,10 @@ use alloc::string::String;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{engine::ids::CommitId, review::subject::CodeChange, tasks::fault::Fault};
+use crate::{
+    engine::{fault::Fault, ids::CommitId},
+    review::subject::CodeChange,
+};
 
 /// How much a commit changes. Binary files have no lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

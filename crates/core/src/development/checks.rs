@@ -9,7 +9,11 @@ use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{engine::ids::Hash, review::subject::Subject, tasks::fault::Fault, text::word_table::words};
+use crate::{
+    engine::{fault::Fault, ids::Hash},
+    review::subject::Subject,
+    text::word_table::words,
+};
 
 /// The most characters of a check's output that prompts and messages show. The whole output is a blob.
 pub const MAX_SHOWN_OUTPUT_CHARS: usize = 2_000;

@@ -13,8 +13,7 @@ use crate::{
         concerns::{LandingConcern, LandingGate},
         workspace::TargetBranch,
     },
-    engine::ids::CommitId,
-    tasks::fault::Fault,
+    engine::{fault::Fault, ids::CommitId},
 };
 
 /// Commits the content of a workspace, and stores the commit in the user's repository under a ref of Tribunal's own. No branch

@@ -4,10 +4,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        dialog::UserDialog,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices},
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
         checks::CommandLine,
@@ -18,10 +15,13 @@ use crate::{
         performing::{StageEnd, environment_ending},
     },
     engine::{
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         ids::{CommitId, Key},
         reason::{RunEnding, RunReason},
+    },
+    runs::{
         settings::Settings,
+        types::{Decision, DecisionTopic, RunHost, UserDialog},
     },
 };
 
@@ -52,7 +52,7 @@ pub enum LandingAttempt {
 
 /// Moves the branch to the work, if the branch is where it should be.
 pub async fn move_branch(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     integrate_key: Key,
     integrate: Integrate,
 ) -> Result<LandingAttempt, ParkedRun> {
@@ -82,7 +82,7 @@ pub enum RebaseAttempt {
 
 /// Replays the work onto the branch.
 pub async fn rebase_onto(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     rebase_key: Key,
     workspace_name: &str,
     onto: &CommitId,
@@ -224,7 +224,7 @@ impl BranchConflict<'_> {
 
 /// Asks what to do about work that conflicts with its branch, unless that is asked already.
 pub async fn ask_about_conflict(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     dialog: &mut UserDialog,
     ask_key: Key,
     question: LandingQuestion,
@@ -250,7 +250,7 @@ pub async fn ask_about_conflict(
 
 /// Asks whether work may land that changes what a check runs, unless that is asked already.
 pub async fn ask_about_scripts(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     dialog: &mut UserDialog,
     ask_key: Key,
     question: LandingQuestion,
@@ -270,7 +270,7 @@ pub async fn ask_about_scripts(
 
 /// Asks whether questionable work may land, unless that is asked already.
 pub async fn ask_about_concerns(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     dialog: &mut UserDialog,
     ask_key: Key,
     question: LandingQuestion,
@@ -296,7 +296,7 @@ struct LandingChoices<'a> {
 }
 
 async fn ask_once(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     dialog: &mut UserDialog,
     ask_key: Key,
     question: LandingQuestion,

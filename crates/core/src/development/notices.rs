@@ -5,7 +5,7 @@ use alloc::string::String;
 use crate::development::{check_scripts::split_shell_line, checks::CommandLine};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::tasks::fault::Fault;
+use crate::engine::fault::Fault;
 
 /// Runs the user's notification command, if one is configured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

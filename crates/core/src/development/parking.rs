@@ -7,7 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{engine::ids::CommitId, tasks::fault::Fault};
+use crate::engine::{fault::Fault, ids::CommitId};
 
 /// The most files that a message names.
 const MAX_NAMED_FILES: usize = 6;

@@ -8,12 +8,12 @@ use crate::{
         notices::{NotifyOutcome, NotifyUser},
     },
     engine::{
-        event::RunEvent,
-        host::{Host, ParkedRun},
+        fault::{Fault, FaultKind},
+        host::ParkedRun,
         ids::Key,
         reason::{RunEnding, RunReason},
     },
-    tasks::fault::{Fault, FaultKind},
+    runs::types::{RunEvent, RunHost},
 };
 
 /// What one stage of a run that develops led to.
@@ -37,7 +37,7 @@ pub fn environment_ending(fault: &Fault) -> RunEnding {
 }
 
 /// Runs the user's notification command. One that fails is a warning: no run depends on it.
-pub async fn notify_user(host: &dyn Host, notify_key: Key, text: String) -> Result<(), ParkedRun> {
+pub async fn notify_user(host: &RunHost<'_>, notify_key: Key, text: String) -> Result<(), ParkedRun> {
     if let NotifyOutcome::Failed { fault } = host.perform(notify_key, NotifyUser { text }).await? {
         host.note_event(RunEvent::Warned { text: format!("could not notify you: {}", fault.detail) });
     }
@@ -46,7 +46,7 @@ pub async fn notify_user(host: &dyn Host, notify_key: Key, text: String) -> Resu
 
 /// Runs checks in a workspace. A check whose program is missing says nothing about the work: it is a failure of the environment.
 pub async fn run_checks(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     workspace_name: &str,
     checks_key: Key,
     checks: Vec<CheckSpec>,

@@ -6,8 +6,10 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::ids::{CommitId, Hash},
-    tasks::fault::Fault,
+    engine::{
+        fault::Fault,
+        ids::{CommitId, Hash},
+    },
     text::word_table::words,
 };
 

@@ -1,21 +1,17 @@
 //! Child runs as their parent sees them: what they report, and how they share its limits.
 
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{
-    engine::{
-        effect::{Effect, Reply},
-        event::{JournalEntry, RunEvent},
-        ids::{Key, RunId},
-        kinds::RunOrder,
-        limits::{Cost, LimitShare, UsageTotals, WaitTotal},
-        reason::{RunOutcome, RunReason},
-        tier::ProcessTier,
-    },
-    review::finding::Severity,
-    tasks::fault::Fault,
+use crate::engine::{
+    event::{JournalEntry, RunEvent},
+    fault::Fault,
+    ids::{Key, RunId},
+    limits::{Cost, LimitShare, UsageTotals, WaitTotal},
+    reason::{RunOutcome, RunReason},
+    run_types::{KindOfEffect, RunTypes},
+    tier::ProcessTier,
 };
 
 /// How deep runs may be nested: a root, its children, theirs and those of these.
@@ -23,10 +19,11 @@ pub const MAX_DEPTH: u32 = 3;
 
 /// Runs another run as a child of this one, or continues it, until it ends or waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RunChild {
+#[schemars(bound = "", rename = "RunChild")]
+pub struct RunChild<T: RunTypes> {
     /// Unique among the children of a run: the same name continues the same child.
     pub name: String,
-    pub order: RunOrder,
+    pub order: T::Order,
     /// What the child may use in its whole life. A child that is continued may be given more.
     pub share: LimitShare,
     /// The workspace for development of this run whose files the child works on; `None` lets it work on the user's.
@@ -39,11 +36,12 @@ pub struct RunChild {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "child", rename_all = "snake_case")]
-pub enum ChildOutcome {
+#[schemars(bound = "", rename = "ChildOutcome")]
+pub enum ChildOutcome<T: RunTypes> {
     /// The child has finished.
-    Ended(ChildReport),
+    Ended(ChildReport<T>),
     /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
-    Waiting(ChildReport),
+    Waiting(ChildReport<T>),
     /// The child could not be started or continued.
     Failed(FailedChild),
 }
@@ -61,13 +59,13 @@ pub struct FailedChild {
     pub used: UsageTotals,
 }
 
-impl From<Fault> for ChildOutcome {
-    fn from(fault: Fault) -> ChildOutcome {
+impl<T: RunTypes> From<Fault> for ChildOutcome<T> {
+    fn from(fault: Fault) -> ChildOutcome<T> {
         ChildOutcome::Failed(FailedChild { run: None, fault, used: UsageTotals::default() })
     }
 }
 
-impl ChildOutcome {
+impl<T: RunTypes> ChildOutcome<T> {
     /// The run; `None` if the child never got an id.
     pub fn child_run(&self) -> Option<&RunId> {
         match self {
@@ -87,7 +85,8 @@ impl ChildOutcome {
 
 /// How a child run ended or was parked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ChildReport {
+#[schemars(bound = "", rename = "ChildReport")]
+pub struct ChildReport<T: RunTypes> {
     pub run: RunId,
     /// `None` if the child was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,46 +97,27 @@ pub struct ChildReport {
     pub used: UsageTotals,
     /// How long the child has worked in its whole life, without the waits until an agent could be asked again.
     pub worked_ms: u64,
-    /// The findings that it left open or blocked, most severe first; at most [`MAX_REPORTED_FINDINGS`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open_findings: Vec<ReportedFinding>,
-    /// How many findings it left open in all.
-    #[serde(default)]
-    pub open_count: u32,
-    /// The findings that it put off, most severe first; at most [`MAX_REPORTED_FINDINGS`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deferred_findings: Vec<ReportedFinding>,
-}
-
-/// The most findings that a child reports to its parent.
-pub const MAX_REPORTED_FINDINGS: usize = 40;
-
-/// A finding as a child run reports it to its parent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ReportedFinding {
-    pub severity: Severity,
-    pub description: String,
-    /// Where it is, for instance `src/pay.py:12`; empty if that is not known.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub place: String,
+    /// What only workflows understand.
+    #[serde(flatten)]
+    pub result: T::ChildResult,
 }
 
 /// A child run as the journal of its parent shows it.
 #[derive(Clone, Debug)]
-pub struct ChildStanding {
+pub struct ChildStanding<T: RunTypes> {
     pub run: RunId,
     pub usage: UsageTotals,
     /// How it came back last; `None` if it has not come back since it was asked for.
-    pub outcome: Option<ChildOutcome>,
+    pub outcome: Option<ChildOutcome<T>>,
 }
 
-impl ChildStanding {
-    pub fn new(run: RunId) -> ChildStanding {
+impl<T: RunTypes> ChildStanding<T> {
+    pub fn new(run: RunId) -> ChildStanding<T> {
         ChildStanding { run, usage: UsageTotals::default(), outcome: None }
     }
 
     /// Applies the outcome, if it is that of this child.
-    pub fn apply_outcome(&mut self, outcome: &ChildOutcome) {
+    pub fn apply_outcome(&mut self, outcome: &ChildOutcome<T>) {
         if outcome.child_run() == Some(&self.run) {
             self.usage = outcome.used_totals();
             self.outcome = Some(outcome.clone());
@@ -146,15 +126,15 @@ impl ChildStanding {
 }
 
 /// Returns how long a run itself waited until agents could be asked again, according to its whole journal.
-pub fn measure_waits<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>) -> u64 {
+pub fn measure_waits<'e, T: RunTypes>(entries: impl IntoIterator<Item = &'e JournalEntry<T>>) -> u64 {
     let mut start_times: BTreeMap<&Key, u64> = BTreeMap::new();
     let mut waited = WaitTotal::default();
     for entry in entries {
         match &entry.event {
-            RunEvent::EffectStarted { key, effect: Effect::AwaitReset(_), .. } => {
+            RunEvent::EffectStarted { key, effect, .. } if effect.as_await_reset().is_some() => {
                 start_times.insert(key, entry.at.awake_ms);
             }
-            RunEvent::EffectFinished { key, reply: Reply::AwaitReset(_), .. } => {
+            RunEvent::EffectFinished { key, .. } => {
                 if let Some(from_ms) = start_times.remove(key) {
                     waited.add_interval(from_ms, entry.at.awake_ms);
                 }
@@ -276,7 +256,7 @@ impl ChildLedger {
     }
 
     /// Takes back what a child did not use, and returns what it used since the last time.
-    pub fn settle_account(&mut self, child_name: &str, outcome: &ChildOutcome) -> UsageTotals {
+    pub fn settle_account<T: RunTypes>(&mut self, child_name: &str, outcome: &ChildOutcome<T>) -> UsageTotals {
         let account = self.accounts.entry(String::from(child_name)).or_default();
         account.lent = None;
         // What a child that failed had paid for counts like any other usage.
@@ -297,7 +277,7 @@ impl ChildLedger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::fault::FaultKind;
+    use crate::{engine::fault::FaultKind, review::reported_finding::LeftFindings, runs::types::ChildOutcome};
 
     fn share(cost: u64, tokens: u64) -> LimitShare {
         LimitShare { runtime_ms: 1_000, cost: Cost(cost), tokens }
@@ -312,9 +292,7 @@ mod tests {
             detail: String::new(),
             used,
             worked_ms: 100,
-            open_findings: Vec::new(),
-            open_count: 0,
-            deferred_findings: Vec::new(),
+            result: LeftFindings::default(),
         })
     }
 
@@ -339,7 +317,7 @@ mod tests {
         assert_eq!(ledger.settle_account("a", &failed).cost, Cost(20));
         assert_eq!(ledger.settle_account("a", &failed).cost, Cost(0));
         // A child that could not even be looked at has used nothing new.
-        assert_eq!(ledger.settle_account("a", &fault.into()).cost, Cost(0));
+        assert_eq!(ledger.settle_account("a", &ChildOutcome::from(fault)).cost, Cost(0));
         assert_eq!(ledger.settle_account("a", &ended(50, 0)).cost, Cost(30));
     }
 

@@ -1,210 +1,24 @@
-//! What a workflow requests from the outside world, and the outcomes.
+//! What every workflow can request from the outside world, and the outcomes.
 //!
-//! An effect is data: it is fingerprinted, journaled and performed by a host. Each effect is a struct that names the type of
-//! its outcome ([`TypedEffect`]); a failure is part of the outcome. The journal has one enum of effects and one of replies,
-//! which only the table at [`effects!`] builds and takes apart: a reply of another kind than its effect never reaches a
-//! workflow ([`crate::engine::replayer::ReplayDivergence::WrongReplyKind`]).
-//!
-//! The store moves entries of more than 64 KB to blobs; workflows do not notice.
-//!
-//! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
+//! An effect is data: it is fingerprinted, journaled and performed by a host. Each effect is a struct, and
+//! [`AnswerTo`](crate::engine::answer_to::AnswerTo) says which outcome belongs to it; a failure is part of the outcome. The effects
+//! of single workflows are defined beside them.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
-use core::fmt;
+use alloc::{string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     decisions::decision::Decision,
-    decisions::user_request::UserRequest,
-    development::{
-        changes::{ChangeOutcome, ReadChange},
-        checks::{CheckResult, CheckSpec, ChecksOutcome, RunChecks},
-        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
-        notices::{NotifyOutcome, NotifyUser},
-        parking::{ParkOutcome, ParkWork},
-        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
-    },
     engine::{
-        children::{ChildOutcome, RunChild},
-        files::{FilePart, FileSizeLimit, FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
-        ids::{AgentName, Hash, Key},
-        limits::AgentUsage,
-        reason::RunEnding,
-        records::{RecordChange, RecordKind, StoredRecord},
-    },
-    review::{own_file::OwnFile, subject::Subject},
-    sprint::facts::{FinishRetrospective, PlanStory, ReadSprint, RetrospectiveOutcome, SprintReading, StoryPlanning},
-    story::facts::{ReadStory, RestoreBoard, StoryReading, StoryWriting, WriteStory},
-    tasks::{
-        brief::{AgentReply, AgentTask},
         fault::Fault,
+        files::StrayEdit,
+        ids::AgentName,
+        reason::RunEnding,
+        records::{RecordChange, StoredRecord},
+        run_types::{KindOfRecord, RunTypes},
     },
 };
-
-/// An effect with the type of its outcome.
-pub trait TypedEffect: Into<Effect> {
-    type Outcome;
-
-    /// Wraps an outcome as the journal records it.
-    fn reply(outcome: Self::Outcome) -> Reply;
-
-    /// Extracts the outcome from a reply; `None` if the reply belongs to another kind of effect.
-    fn outcome(reply: Reply) -> Option<Self::Outcome>;
-}
-
-/// The table of effects: name in the journal, struct, outcome.
-macro_rules! effects {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
-        /// What a workflow can request.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-        #[serde(tag = "effect", rename_all = "snake_case")]
-        pub enum Effect {
-            $($(#[$doc])* $kind($effect),)*
-        }
-
-        /// The result of an effect as the journal records it. Workflows see the outcome inside.
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-        #[serde(tag = "reply", rename_all = "snake_case")]
-        pub enum Reply {
-            $($kind($outcome),)*
-        }
-
-        /// The kinds of effects, and so of replies.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum EffectKind {
-            $($kind,)*
-        }
-
-        impl fmt::Display for EffectKind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(EffectKind::$kind => $name,)* })
-            }
-        }
-
-        impl Effect {
-            pub fn kind(&self) -> EffectKind {
-                match self { $(Effect::$kind(_) => EffectKind::$kind,)* }
-            }
-        }
-
-        impl Reply {
-            pub fn kind(&self) -> EffectKind {
-                match self { $(Reply::$kind(_) => EffectKind::$kind,)* }
-            }
-        }
-
-        $(
-            impl From<$effect> for Effect {
-                fn from(effect: $effect) -> Effect {
-                    Effect::$kind(effect)
-                }
-            }
-
-            impl TypedEffect for $effect {
-                type Outcome = $outcome;
-
-                fn reply(outcome: $outcome) -> Reply {
-                    Reply::$kind(outcome)
-                }
-
-                fn outcome(reply: Reply) -> Option<$outcome> {
-                    match reply {
-                        Reply::$kind(outcome) => Some(outcome),
-                        _ => None,
-                    }
-                }
-            }
-        )*
-    };
-}
-
-effects! {
-    Freeze = "freeze": Freeze -> FreezeOutcome;
-    Ask = "ask": AskAgent -> AskOutcome;
-    Land = "land": Land -> LandOutcome;
-    TakeIn = "take_in": TakeIn -> LandOutcome;
-    Restore = "restore": Restore -> RestoreOutcome;
-    Write = "write": WriteFile -> WriteOutcome;
-    Post = "post": PostDecision -> PostOutcome;
-    Inbox = "inbox": ReadInbox -> Requests;
-    Wait = "wait": WaitForUser -> Requests;
-    Sleep = "sleep": Sleep -> Elapsed;
-    AwaitReset = "await_reset": AwaitReset -> Elapsed;
-    RunChild = "run_child": RunChild -> ChildOutcome;
-    ReadRecords = "read_records": ReadRecords -> RecordList;
-    WriteRecords = "write_records": WriteRecords -> RecordsWritten;
-    OpenWorkspace = "open_workspace": OpenWorkspace -> OpenOutcome;
-    CloseWorkspace = "close_workspace": CloseWorkspace -> CloseOutcome;
-    Checks = "checks": RunChecks -> ChecksOutcome;
-    Commit = "commit": CommitWork -> CommitOutcome;
-    Rebase = "rebase": RebaseWork -> RebaseOutcome;
-    ParkWork = "park_work": ParkWork -> ParkOutcome;
-    Integrate = "integrate": Integrate -> IntegrateOutcome;
-    ReadChange = "read_change": ReadChange -> ChangeOutcome;
-    Notify = "notify": NotifyUser -> NotifyOutcome;
-    ReadStory = "read_story": ReadStory -> StoryReading;
-    WriteStory = "write_story": WriteStory -> StoryWriting;
-    RestoreBoard = "restore_board": RestoreBoard -> StoryWriting;
-    ReadSprint = "read_sprint": ReadSprint -> SprintReading;
-    PlanStory = "plan_story": PlanStory -> StoryPlanning;
-    FinishRetrospective = "finish_retrospective": FinishRetrospective -> RetrospectiveOutcome;
-}
-
-/// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Freeze {
-    pub subject: Subject,
-}
-
-/// Asks an agent to do a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct AskAgent {
-    pub task: AgentTask,
-    /// The call that was booked when the task was postponed; `None` books one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub booking: Option<CallBooking>,
-}
-
-/// A call that is booked because all calls of the current hour are used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CallBooking {
-    /// The wall time from which on the call is free.
-    pub start_ms: u64,
-    /// How often the task was begun and never finished before it was postponed. These attempts have used something, too.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unfinished_attempts: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-/// Lands the patch of the task `by` in the user's tree, if it is allowed and no check blocks it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Land {
-    pub by: Key,
-    pub patch: Hash,
-    /// The allowed files, and directories with a trailing `/` in which new files may be added.
-    pub allowed: Vec<String>,
-    #[serde(default, skip_serializing_if = "FileSizeLimit::is_default")]
-    pub size_limit: FileSizeLimit,
-    pub checks: Vec<CheckSpec>,
-    /// Only tell what the patch would change: nothing is checked and nothing lands.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub preview: bool,
-    /// Parts of the patch, as a preview has shown them, that do not land.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<FilePart>,
-}
-
-/// Collects what was changed in the subject's files directly, and runs the checks on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct TakeIn {
-    pub before: Vec<FrozenFile>,
-    pub checks: Vec<CheckSpec>,
-}
 
 /// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -212,17 +26,11 @@ pub struct Restore {
     pub stray: StrayEdit,
 }
 
-/// Writes a file that Tribunal owns next to the subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct WriteFile {
-    pub file: OwnFile,
-    pub text: String,
-}
-
 /// Posts a question to the user without waiting for the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct PostDecision {
-    pub decision: Decision,
+#[schemars(bound = "")]
+pub struct PostDecision<T: RunTypes> {
+    pub decision: Decision<T>,
 }
 
 /// Reads what the user sent since the last read; does not wait.
@@ -266,116 +74,17 @@ pub enum WaitCause {
 
 /// Reads the project records of one kind whose keys begin with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ReadRecords {
-    pub kind: RecordKind,
+#[schemars(bound = "")]
+pub struct ReadRecords<T: RunTypes> {
+    pub kind: <T::Record as KindOfRecord>::Kind,
     pub key_prefix: String,
 }
 
 /// Changes project records: all of these changes, or none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct WriteRecords {
-    pub changes: Vec<RecordChange>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum FreezeOutcome {
-    Frozen(FrozenSubject),
-    Failed {
-        #[serde(flatten)]
-        fault: Fault,
-    },
-}
-
-/// The subject as it is in one frozen copy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FrozenSubject {
-    /// The text of the one file, or the unified diff of a change.
-    pub text: String,
-    /// The hash of everything that is under review.
-    pub hash: Hash,
-    /// The files of a change as they are after it, without those that it deleted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FrozenFile>,
-    /// What is missing in the agents' workspaces, one line each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum AskOutcome {
-    Answered(AgentReply),
-    /// A failing agent is an outcome like any other, not an error of the host.
-    Failed(FailedTask),
-    /// The agent was not asked, because all calls of the current hour are used up.
-    Postponed(PostponedCall),
-}
-
-/// A call that has to wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct PostponedCall {
-    #[serde(flatten)]
-    pub booking: CallBooking,
-    /// Which limit was reached.
-    pub why: String,
-}
-
-/// A task that an agent failed to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FailedTask {
-    #[serde(flatten)]
-    pub fault: Fault,
-    #[serde(default)]
-    pub usage: AgentUsage,
-    /// What the agent printed, masked, as a blob.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Hash>,
-    /// The masked prompt that was sent before the failure, as a blob; `None` if nothing was sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Hash>,
-    /// Where the prompt was sent, if another endpoint than the default of the vendor was configured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<String>,
-    /// Edits outside the agent's workspace, by the agent or by another process.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub strayed: Vec<StrayEdit>,
-    /// What the agent left in the workspace for development in which it worked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<Box<WorkspaceState>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum LandOutcome {
-    Landed(LandedChange),
-    /// What the patch would change. Nothing has landed.
-    Previewed(LandedChange),
-    Refused {
-        #[serde(flatten)]
-        why: PatchRefusal,
-    },
-    Failed {
-        #[serde(flatten)]
-        fault: Fault,
-    },
-}
-
-/// What a landing changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LandedChange {
-    /// The difference between the text before and after this landing.
-    pub hunks: Vec<Hunk>,
-    /// The current text of the subject; empty for a change, whose files have their own texts.
-    pub text: String,
-    /// The hash of the subject's text, or of all landed files.
-    pub hash: Hash,
-    /// The landed files of a change.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<LandedFile>,
-    /// The results of the checks that do not block; those that block have passed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<CheckResult>,
+#[schemars(bound = "")]
+pub struct WriteRecords<T: RunTypes> {
+    pub changes: Vec<RecordChange<T>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -394,26 +103,6 @@ pub enum RestoreOutcome {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum WriteOutcome {
-    Written {
-        path: String,
-        /// Where the version that the user had edited was put.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        kept_copy: Option<String>,
-        /// The edits that were not understood, one line each.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        unusable_edits: Vec<String>,
-    },
-    /// Nothing was written because the user has edited the file. The workflow applies the edits and then writes it again.
-    Edited { requests: Vec<UserRequest> },
-    Failed {
-        #[serde(flatten)]
-        fault: Fault,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum PostOutcome {
     Posted,
     Failed {
@@ -423,15 +112,29 @@ pub enum PostOutcome {
 }
 
 /// What the user sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Requests {
-    pub requests: Vec<UserRequest>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(bound = "")]
+pub struct Requests<T: RunTypes> {
+    pub requests: Vec<T::Request>,
+}
+
+impl<T: RunTypes> Default for Requests<T> {
+    fn default() -> Self {
+        Requests { requests: Vec::new() }
+    }
 }
 
 /// The project records that were asked for, by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RecordList {
-    pub records: Vec<StoredRecord>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(bound = "")]
+pub struct RecordList<T: RunTypes> {
+    pub records: Vec<StoredRecord<T>>,
+}
+
+impl<T: RunTypes> Default for RecordList<T> {
+    fn default() -> Self {
+        RecordList { records: Vec::new() }
+    }
 }
 
 /// The outcome of changing project records: the changes are durable.
@@ -441,28 +144,3 @@ pub struct RecordsWritten {}
 /// The outcome of a wait: the time has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Elapsed {}
-
-impl Effect {
-    /// Whether both effects request the same thing, regardless of the time, budget, model size and session of a task, and of
-    /// its booked call: the user may raise a limit and resume, which also changes the share of a child. A file of Tribunal's
-    /// own counts as the same however a newer build words it.
-    pub fn is_same_request(&self, recorded_effect: &Effect) -> bool {
-        match (self, recorded_effect) {
-            (Effect::Ask(AskAgent { task: own_task, .. }), Effect::Ask(AskAgent { task: recorded_task, .. })) => {
-                // Everything but these four fields must be equal.
-                let AgentTask { timeout_ms, size, budget, session, .. } = own_task.clone();
-                *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }
-            }
-            (Effect::Write(own_write), Effect::Write(recorded_write)) => own_write.file == recorded_write.file,
-            (Effect::RunChild(own_child), Effect::RunChild(recorded_child)) => {
-                own_child.name == recorded_child.name && own_child.order == recorded_child.order
-            }
-            (own_effect, recorded_effect) => own_effect == recorded_effect,
-        }
-    }
-
-    /// Returns a hash that is equal for equal effects, on every machine and in every release that writes the same JSON.
-    pub fn compute_fingerprint(&self) -> Result<Hash, serde_json::Error> {
-        serde_json::to_vec(self).map(|bytes| Hash::digest_of(&bytes))
-    }
-}

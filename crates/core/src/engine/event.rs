@@ -10,19 +10,15 @@ use alloc::{
 use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
-    decisions::decision::{Decision, DecisionAnswer},
+    decisions::{answer::DecisionAnswer, decision::Decision},
     engine::{
-        effect::{Effect, Reply},
+        failure_cause::FailureCause,
         ids::{BatchId, DecisionId, Hash, Key, RunId},
-        kinds::{RunOrder, WorkflowEvent, WorkflowSummary},
         limits::{Cost, RemainingLimits},
         reason::{RunOutcome, RunReason},
-        settings::Settings,
+        run_types::{KindOfEvent, KindOfOrder, RunTypes},
         timestamp::Timestamp,
     },
-    review::event::ReviewEvent,
-    session::event::SessionEvent,
-    tasks::failure_cause::FailureCause,
 };
 
 /// The version this build writes.
@@ -30,7 +26,8 @@ pub const EVENT_VERSION: u16 = 1;
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct JournalEntry {
+#[schemars(bound = "", rename = "JournalEntry")]
+pub struct JournalEntry<T: RunTypes> {
     pub v: u16,
     pub run: RunId,
     /// The position in the run: 1, 2, 3, …
@@ -39,14 +36,14 @@ pub struct JournalEntry {
     pub id: String,
     pub at: Timestamp,
     #[serde(flatten)]
-    pub event: RunEvent,
+    pub event: RunEvent<T>,
 }
 
 /// An entry that is not yet recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryDraft {
+pub struct EntryDraft<T: RunTypes> {
     pub id: String,
-    pub event: RunEvent,
+    pub event: RunEvent<T>,
 }
 
 /// Makes the enum of events, and the part of it that a derive reads.
@@ -55,11 +52,12 @@ macro_rules! run_events {
         /// Something that happened in a run.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
-        pub enum RunEvent {
+        #[schemars(bound = "", rename = "RunEvent")]
+        pub enum RunEvent<T: RunTypes> {
             $($common_events)*
             /// What the workflow of this kind of run records as it proceeds.
             #[serde(untagged)]
-            Workflow(WorkflowEvent),
+            Workflow(T::Event),
             /// An event of a newer build. A run that has one can be read, but not resumed.
             #[serde(untagged)]
             Unknown(UnknownEvent),
@@ -68,8 +66,8 @@ macro_rules! run_events {
         /// Reads the events that every run has.
         #[expect(dead_code, reason = "only what its derive makes is used")]
         #[derive(Deserialize)]
-        #[serde(remote = "RunEvent", tag = "kind", rename_all = "snake_case")]
-        enum CommonEvent {
+        #[serde(remote = "RunEvent::<T>", tag = "kind", rename_all = "snake_case")]
+        enum CommonEvent<T: RunTypes> {
             $($common_events)*
         }
     };
@@ -80,9 +78,9 @@ run_events! {
         RunStarted {
             version: u32,
             build: String,
-            settings: Settings,
+            settings: T::Settings,
             #[serde(flatten)]
-            order: RunOrder,
+            order: T::Order,
             /// The run that started this one, if it is a child.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             parent: Option<ParentRun>,
@@ -95,20 +93,20 @@ run_events! {
         },
         /// The user's changed settings were read; they hold from here on.
         SettingsChanged {
-            settings: Settings,
+            settings: T::Settings,
             #[serde(flatten)]
-            order: RunOrder,
+            order: T::Order,
         },
         EffectStarted {
             key: Key,
             segment: u32,
             fingerprint: Hash,
-            effect: Effect,
+            effect: T::Effect,
         },
         EffectFinished {
             key: Key,
             segment: u32,
-            reply: Reply,
+            reply: T::Reply,
         },
         Boundary {
             key: Key,
@@ -118,8 +116,8 @@ run_events! {
         Patched {
             change: String,
         },
-        RunParked(RunSummary),
-        RunFinished(RunSummary),
+        RunParked(RunSummary<T>),
+        RunFinished(RunSummary<T>),
 
         /// A child run was given its id. The host records it before the child starts, so that a later process finds the child.
         ChildStarted {
@@ -128,7 +126,7 @@ run_events! {
             child: RunId,
         },
         DecisionPosted {
-            decision: Decision,
+            decision: Decision<T>,
         },
         DecisionAnswered {
             decision: DecisionId,
@@ -142,17 +140,15 @@ run_events! {
         WordIgnored {
             text: String,
         },
-        /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
-        Session(SessionEvent),
 }
 
-impl FromJson for RunEvent {
-    fn from_value(value: serde_json::Value) -> Result<RunEvent, JsonError> {
+impl<T: RunTypes> FromJson for RunEvent<T> {
+    fn from_value(value: serde_json::Value) -> Result<RunEvent<T>, JsonError> {
         let text_of = |name: &str| value.get(name).and_then(serde_json::Value::as_str).unwrap_or_default().to_string();
         let (kind, workflow) = (text_of("kind"), text_of("workflow"));
-        let is_unknown_workflow = !workflow.is_empty() && !RunOrder::kind_names().contains(&workflow.as_str());
-        if WorkflowEvent::has_kind_name(&kind) {
-            return WorkflowEvent::from_json(&kind, value).map(RunEvent::Workflow);
+        let is_unknown_workflow = !workflow.is_empty() && !T::Order::kind_names().contains(&workflow.as_str());
+        if T::Event::has_kind_name(&kind) {
+            return T::Event::read_event(&kind, value).map(RunEvent::Workflow);
         }
         if kind.is_empty() {
             return Err(JsonError::missing_field("kind"));
@@ -160,12 +156,12 @@ impl FromJson for RunEvent {
         if !COMMON_KIND_NAMES.contains(&kind.as_str()) || is_unknown_workflow {
             return Ok(RunEvent::Unknown(UnknownEvent { kind, workflow }));
         }
-        CommonEvent::from_value(value)
+        CommonEvent::<T>::from_value(value)
     }
 }
 
-impl<'de> Deserialize<'de> for RunEvent {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<RunEvent, D::Error> {
+impl<'de, T: RunTypes> Deserialize<'de> for RunEvent<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<RunEvent<T>, D::Error> {
         tribunal_json::read_json(deserializer)
     }
 }
@@ -192,7 +188,7 @@ pub struct UnknownEvent {
 }
 
 /// The `kind` of every event that does not depend on the kind of run.
-const COMMON_KIND_NAMES: [&str; 15] = [
+const COMMON_KIND_NAMES: [&str; 14] = [
     "run_started",
     "run_resumed",
     "settings_changed",
@@ -207,17 +203,16 @@ const COMMON_KIND_NAMES: [&str; 15] = [
     "decision_answered",
     "warned",
     "word_ignored",
-    "session",
 ];
 
-impl RunEvent {
+impl<T: RunTypes> RunEvent<T> {
     /// Lists the `kind` of every event that this build has.
     pub fn all_kind_names() -> Vec<&'static str> {
-        COMMON_KIND_NAMES.into_iter().chain(WorkflowEvent::all_kind_names()).collect()
+        COMMON_KIND_NAMES.into_iter().chain(T::Event::all_kind_names()).collect()
     }
 
     /// Makes the event of a workflow.
-    pub fn from_workflow(event: impl Into<WorkflowEvent>) -> RunEvent {
+    pub fn from_workflow(event: impl Into<T::Event>) -> RunEvent<T> {
         RunEvent::Workflow(event.into())
     }
 
@@ -256,31 +251,23 @@ impl RunEvent {
             RunEvent::DecisionAnswered { .. } => "decision_answered",
             RunEvent::Warned { .. } => "warned",
             RunEvent::WordIgnored { .. } => "word_ignored",
-            RunEvent::Session(_) => "session",
             RunEvent::Workflow(event) => event.kind_name(),
             RunEvent::Unknown(event) => &event.kind,
-        }
-    }
-
-    /// Returns the event of a review; `None` if it is another one.
-    pub fn review_event(&self) -> Option<&ReviewEvent> {
-        match self {
-            RunEvent::Workflow(WorkflowEvent::Review(event)) => Some(event),
-            _ => None,
         }
     }
 }
 
 /// How a run ended or was parked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RunSummary {
+#[schemars(bound = "", rename = "RunSummary")]
+pub struct RunSummary<T: RunTypes> {
     /// `None` if the run was interrupted and has not ended.
     pub outcome: Option<RunOutcome>,
     pub reason: RunReason,
     pub detail: String,
     /// What only this kind of run has to say.
     #[serde(flatten)]
-    pub result: WorkflowSummary,
+    pub result: T::Summary,
     pub cost: Cost,
     /// The part of the cost that a subscription paid.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]

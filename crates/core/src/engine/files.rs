@@ -1,6 +1,6 @@
 //! Files as they were frozen, changed by a patch, landed, or edited from outside.
 //!
-//! These are plain values without rules. `runner` makes, lands and restores files; [`crate::engine::effect`] says what a workflow
+//! These are plain values without rules. `runner` makes, lands and restores files; [`crate::runs::effect`] says what a workflow
 //! can request.
 
 use alloc::{string::String, vec::Vec};

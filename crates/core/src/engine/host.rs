@@ -5,7 +5,7 @@
 //! agent that fails is a normal reply.
 //!
 //! Resuming follows one rule: recorded replies are delivered one at a time, in journal order, and the workflow is polled in
-//! between. [`crate::engine::replayer::Replayer`] implements the rule; hosts wrap it.
+//! between. [`crate::runs::types::Replayer`] implements the rule; hosts wrap it.
 
 use alloc::{boxed::Box, string::ToString};
 use core::{future::Future, pin::Pin};
@@ -13,12 +13,7 @@ use core::{future::Future, pin::Pin};
 use tribunal_json::Serialize;
 
 use crate::engine::{
-    effect::{Effect, Reply, TypedEffect},
-    event::RunEvent,
-    ids::Key,
-    reason::RunEnding,
-    settings::Settings,
-    timestamp::Timestamp,
+    answer_to::AnswerTo, event::RunEvent, ids::Key, reason::RunEnding, run_types::RunTypes, timestamp::Timestamp,
 };
 
 /// A local future: a workflow runs on one thread.
@@ -31,10 +26,10 @@ pub struct ParkedRun {
     pub ending: RunEnding,
 }
 
-pub trait Host {
+pub trait Host<T: RunTypes> {
     /// Requests an effect under a key that is unique in this segment. A host never answers with a reply of another kind: it
     /// ends with [`crate::engine::replayer::ReplayDivergence::WrongReplyKind`] instead. Workflows call [`perform`](#method.perform).
-    fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply>;
+    fn start_effect(&self, effect_key: Key, effect: T::Effect) -> HostFuture<'_, T::Reply>;
 
     /// Ends a segment: a resumed run starts with this state, and what came before is not replayed. Waits for all effects that
     /// are under way. Hosts then call the workflow again with the state *as recorded*, so that a run that continued and one
@@ -42,7 +37,7 @@ pub trait Host {
     fn record_boundary(&self, boundary_key: Key, state: serde_json::Value) -> HostFuture<'_, ()>;
 
     /// Writes a fact into the journal, in order with the effects.
-    fn note_event(&self, event: RunEvent);
+    fn note_event(&self, event: RunEvent<T>);
 
     /// Returns the timestamp of the last delivered reply. A workflow has no other clock.
     fn last_timestamp(&self) -> Timestamp;
@@ -52,16 +47,20 @@ pub trait Host {
     fn patched(&self, change: &'static str) -> bool;
 
     /// Returns the settings that the run is pinned to.
-    fn settings(&self) -> &Settings;
+    fn settings(&self) -> &T::Settings;
 }
 
-impl dyn Host + '_ {
+impl<T: RunTypes> dyn Host<T> + '_ {
     /// Requests an effect; the future resolves to its outcome.
-    pub fn perform<E: TypedEffect>(&self, key: Key, effect: E) -> HostFuture<'_, E::Outcome> {
+    pub fn perform<E>(&self, key: Key, effect: E) -> HostFuture<'_, <T::Reply as AnswerTo<E>>::Outcome>
+    where
+        T::Effect: From<E>,
+        T::Reply: AnswerTo<E>,
+    {
         // The effect is scheduled here, not when the future is first polled.
         let reply = self.start_effect(key, effect.into());
         Box::pin(async move {
-            match E::outcome(reply.await?) {
+            match reply.await?.into_outcome() {
                 Some(outcome) => Ok(outcome),
                 // The host has noticed that the reply is of another kind and ends the run with that divergence.
                 None => core::future::pending().await,
@@ -71,8 +70,8 @@ impl dyn Host + '_ {
 }
 
 /// Calls [`Host::record_boundary`] with a typed state. A state that cannot be serialized is a bug and parks the run.
-pub async fn cross_boundary<S: Serialize>(
-    host: &dyn Host,
+pub async fn cross_boundary<T: RunTypes, S: Serialize>(
+    host: &(dyn Host<T> + '_),
     boundary_key: Key,
     workflow_state: &S,
 ) -> Result<(), ParkedRun> {

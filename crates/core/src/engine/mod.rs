@@ -1,27 +1,25 @@
-//! What holds for every kind of run: the host, the replay rule, effects, common events, keys, limits and the view of a run.
+//! What holds for every kind of run: the host, the replay rule, common effects and events, keys, limits, child runs.
+//!
+//! Nothing here names a kind of run. The types that only workflows know are those of [`run_types::RunTypes`].
 
+pub mod answer_to;
 pub mod children;
 mod cost;
 pub mod effect;
-mod effect_faults;
 pub mod event;
-pub mod failure_log;
+pub mod failure_cause;
+pub mod fault;
 pub mod files;
 pub mod host;
 pub mod ids;
 pub mod keys;
-pub mod kind_view;
-pub mod kinds;
 pub mod limits;
 pub mod own_folders;
-pub mod plan;
 pub mod progress;
 pub mod reason;
 pub mod records;
 pub mod replayer;
-pub mod run_kind;
+pub mod run_types;
 pub mod sandbox;
-pub mod settings;
 pub mod tier;
 pub mod timestamp;
-pub mod view;

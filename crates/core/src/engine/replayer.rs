@@ -24,12 +24,11 @@ use core::{
 };
 
 use crate::engine::{
-    effect::{Effect, EffectKind, Reply},
     event::{EntryDraft, JournalEntry, RunEvent},
     host::{Host, HostFuture, ParkedRun},
     ids::{Hash, Key},
     reason::RunEnding,
-    settings::Settings,
+    run_types::{KindOfEffect, KindOfEvent, KindOfReply, RunTypes},
     timestamp::Timestamp,
 };
 
@@ -48,7 +47,7 @@ pub enum ReplayDivergence {
     #[error("the journal has a reply to `{key}`, which was never requested")]
     ReplyWithoutRequest { key: Key },
     #[error("`{key}` requested `{asked}`, but the journal has a reply to `{replied}`")]
-    WrongReplyKind { key: Key, asked: EffectKind, replied: EffectKind },
+    WrongReplyKind { key: Key, asked: &'static str, replied: &'static str },
     #[error("`{key}` was requested twice in one stage")]
     DuplicateKey { key: Key },
     #[error("could not serialize `{key}`: {cause}")]
@@ -56,17 +55,29 @@ pub enum ReplayDivergence {
 }
 
 /// The part of a journal that a resumed run needs: the state at the last boundary and every entry after it.
-#[derive(Clone, Debug, Default)]
-pub struct ReplayHistory {
+#[derive(Clone, Debug)]
+pub struct ReplayHistory<T: RunTypes> {
     pub state: Option<serde_json::Value>,
     segment: u32,
-    recorded_drafts: VecDeque<EntryDraft>,
-    recorded_replies: VecDeque<(Key, Timestamp, Reply)>,
+    recorded_drafts: VecDeque<EntryDraft<T>>,
+    recorded_replies: VecDeque<(Key, Timestamp, T::Reply)>,
     timestamp: Timestamp,
 }
 
-impl ReplayHistory {
-    pub fn from_entries(entries: impl IntoIterator<Item = JournalEntry>) -> ReplayHistory {
+impl<T: RunTypes> Default for ReplayHistory<T> {
+    fn default() -> Self {
+        ReplayHistory {
+            state: None,
+            segment: 0,
+            recorded_drafts: VecDeque::new(),
+            recorded_replies: VecDeque::new(),
+            timestamp: Timestamp::default(),
+        }
+    }
+}
+
+impl<T: RunTypes> ReplayHistory<T> {
+    pub fn from_entries(entries: impl IntoIterator<Item = JournalEntry<T>>) -> ReplayHistory<T> {
         let mut history = ReplayHistory::default();
         for journal_entry in entries {
             let JournalEntry { id, at, event, .. } = journal_entry;
@@ -78,9 +89,8 @@ impl ReplayHistory {
                 | RunEvent::RunFinished(_)
                 // The host records these, not the workflow.
                 | RunEvent::ChildStarted { .. }
-                | RunEvent::WordIgnored { .. }
-                // Hooks write session events at any time; the workflow itself never emits them.
-                | RunEvent::Session(_) => {}
+                | RunEvent::WordIgnored { .. } => {}
+                RunEvent::Workflow(event) if event.is_from_outside() => {}
                 RunEvent::Boundary { state, segment, .. } => {
                     // A boundary makes everything before it irrelevant: the resumed workflow starts from its state.
                     history =
@@ -98,44 +108,44 @@ impl ReplayHistory {
 
 /// An effect that the host has to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingEffect {
+pub struct PendingEffect<T: RunTypes> {
     pub effect_key: Key,
-    pub effect: Effect,
+    pub effect: T::Effect,
     /// The effect was under way when the process last ended, so its results may already exist.
     pub resumed: bool,
 }
 
 /// What polling the workflow led to.
 #[derive(Debug)]
-pub enum WorkflowPoll<T> {
+pub enum WorkflowPoll<T: RunTypes, V> {
     /// The host records the drafts and then performs the effects. A boundary can only be the last draft: the host drains all
     /// running effects before it records one, and then calls [`Replayer::begin_next_segment`].
     Waiting {
-        drafts: Vec<EntryDraft>,
-        effects: Vec<PendingEffect>,
+        drafts: Vec<EntryDraft<T>>,
+        effects: Vec<PendingEffect<T>>,
     },
     Finished {
-        drafts: Vec<EntryDraft>,
-        value: T,
+        drafts: Vec<EntryDraft<T>>,
+        value: V,
     },
     Diverged(ReplayDivergence),
 }
 
 #[derive(Debug)]
-pub struct Replayer {
-    settings: Settings,
-    state: RefCell<ReplayerState>,
+pub struct Replayer<T: RunTypes> {
+    settings: T::Settings,
+    state: RefCell<ReplayerState<T>>,
 }
 
 #[derive(Debug)]
-struct ReplayerState {
+struct ReplayerState<T: RunTypes> {
     segment: u32,
     /// How often each note was made in this segment; the count is part of its id.
     note_counts: BTreeMap<String, u32>,
-    slots: BTreeMap<Key, EffectSlot>,
-    recorded_drafts: VecDeque<EntryDraft>,
-    recorded_replies: VecDeque<(Key, Timestamp, Reply)>,
-    new_drafts: Vec<EntryDraft>,
+    slots: BTreeMap<Key, EffectSlot<T>>,
+    recorded_drafts: VecDeque<EntryDraft<T>>,
+    recorded_replies: VecDeque<(Key, Timestamp, T::Reply)>,
+    new_drafts: Vec<EntryDraft<T>>,
     boundary_waker: Option<Option<Waker>>,
     timestamp: Timestamp,
     parked: Option<RunEnding>,
@@ -143,17 +153,17 @@ struct ReplayerState {
 }
 
 #[derive(Debug)]
-struct EffectSlot {
-    kind: EffectKind,
+struct EffectSlot<T: RunTypes> {
+    name: &'static str,
     /// The effect, until it is handed to the host.
-    effect: Option<Effect>,
+    effect: Option<T::Effect>,
     was_recorded: bool,
-    reply: Option<Reply>,
+    reply: Option<T::Reply>,
     waker: Option<Waker>,
 }
 
-impl Replayer {
-    pub fn new(settings: Settings, replay_history: ReplayHistory) -> Replayer {
+impl<T: RunTypes> Replayer<T> {
+    pub fn new(settings: T::Settings, replay_history: ReplayHistory<T>) -> Replayer<T> {
         let replayer_state = ReplayerState {
             segment: replay_history.segment,
             note_counts: BTreeMap::new(),
@@ -170,7 +180,7 @@ impl Replayer {
     }
 
     /// Polls the workflow, delivering recorded replies one at a time, until it waits for something new.
-    pub fn poll_workflow<T>(&self, workflow: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> WorkflowPoll<T> {
+    pub fn poll_workflow<V>(&self, workflow: &mut Pin<Box<dyn Future<Output = V> + '_>>) -> WorkflowPoll<T, V> {
         // The loop itself decides when to poll again, so a real waker is not needed.
         let mut task_context = Context::from_waker(Waker::noop());
         loop {
@@ -207,7 +217,12 @@ impl Replayer {
     }
 
     /// Gives the workflow a reply that the host has just recorded; the next poll sees it.
-    pub fn deliver_reply(&self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
+    pub fn deliver_reply(
+        &self,
+        effect_key: &Key,
+        reply_time: Timestamp,
+        reply: T::Reply,
+    ) -> Result<(), ReplayDivergence> {
         self.state.borrow_mut().deliver_reply(effect_key, reply_time, reply)
     }
 
@@ -240,9 +255,9 @@ impl Replayer {
     }
 }
 
-impl ReplayerState {
+impl<T: RunTypes> ReplayerState<T> {
     /// Emits a draft. It is compared with what was recorded at this point, or it is new. Returns whether it was recorded.
-    fn emit_draft(&mut self, draft: EntryDraft) -> bool {
+    fn emit_draft(&mut self, draft: EntryDraft<T>) -> bool {
         let Some(recorded) = self.recorded_drafts.pop_front() else {
             self.new_drafts.push(draft);
             return false;
@@ -269,13 +284,18 @@ impl ReplayerState {
         true
     }
 
-    fn deliver_reply(&mut self, effect_key: &Key, reply_time: Timestamp, reply: Reply) -> Result<(), ReplayDivergence> {
+    fn deliver_reply(
+        &mut self,
+        effect_key: &Key,
+        reply_time: Timestamp,
+        reply: T::Reply,
+    ) -> Result<(), ReplayDivergence> {
         let Some(slot) = self.slots.get_mut(effect_key) else {
             return Err(ReplayDivergence::ReplyWithoutRequest { key: effect_key.clone() });
         };
         // A reply of another kind could not be converted to the outcome type that the workflow awaits.
-        if slot.kind != reply.kind() {
-            let (asked, replied) = (slot.kind, reply.kind());
+        if slot.name != reply.effect_name() {
+            let (asked, replied) = (slot.name, reply.effect_name());
             return Err(ReplayDivergence::WrongReplyKind { key: effect_key.clone(), asked, replied });
         }
         // The effect is done, so `take_pending_effects` must not hand it out again.
@@ -293,7 +313,7 @@ impl ReplayerState {
         Some(ReplayDivergence::NotRequestedAgain { recorded })
     }
 
-    fn take_pending_effects(&mut self) -> Vec<PendingEffect> {
+    fn take_pending_effects(&mut self) -> Vec<PendingEffect<T>> {
         let unanswered = self.slots.iter_mut().filter(|(_, slot)| slot.reply.is_none());
         unanswered
             .filter_map(|(effect_key, slot)| {
@@ -305,14 +325,14 @@ impl ReplayerState {
     }
 
     /// Builds an id such as `2:finding_moved:F3#1`, which does not depend on other notes in between.
-    fn next_note_id(&mut self, event: &RunEvent) -> String {
+    fn next_note_id(&mut self, event: &RunEvent<T>) -> String {
         let note_name = format!("{}:{}:{}", self.segment, event.kind_name(), event.subject_name());
         let count = self.note_counts.entry(note_name.clone()).or_default();
         *count += 1;
         format!("{note_name}#{count}")
     }
 
-    fn start_effect(&mut self, effect_key: &Key, effect: Effect) -> Result<(), ReplayDivergence> {
+    fn start_effect(&mut self, effect_key: &Key, effect: T::Effect) -> Result<(), ReplayDivergence> {
         // Two effects under one key could not be told apart in the journal.
         if self.slots.contains_key(effect_key) {
             return Err(ReplayDivergence::DuplicateKey { key: effect_key.clone() });
@@ -328,25 +348,25 @@ impl ReplayerState {
             effect: effect.clone(),
         };
         let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.segment), event });
-        let kind = effect.kind();
+        let name = effect.effect_name();
         self.slots.insert(
             effect_key.clone(),
-            EffectSlot { kind, effect: Some(effect), was_recorded, reply: None, waker: None },
+            EffectSlot { name, effect: Some(effect), was_recorded, reply: None, waker: None },
         );
         Ok(())
     }
 }
 
 /// Makes the draft for a finished effect: the host records it first and delivers the reply afterwards.
-pub fn finished_draft(effect_key: &Key, segment: u32, reply: Reply) -> EntryDraft {
+pub fn finished_draft<T: RunTypes>(effect_key: &Key, segment: u32, reply: T::Reply) -> EntryDraft<T> {
     EntryDraft {
         id: format!("{segment}:finished:{effect_key}"),
         event: RunEvent::EffectFinished { key: effect_key.clone(), segment, reply },
     }
 }
 
-impl Host for Replayer {
-    fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply> {
+impl<T: RunTypes> Host<T> for Replayer<T> {
+    fn start_effect(&self, effect_key: Key, effect: T::Effect) -> HostFuture<'_, T::Reply> {
         let mut replayer_state = self.state.borrow_mut();
         // The effect is scheduled by the call, not by the first poll; `Host::start_effect` promises that.
         if replayer_state.parked.is_none()
@@ -383,7 +403,7 @@ impl Host for Replayer {
         }))
     }
 
-    fn note_event(&self, event: RunEvent) {
+    fn note_event(&self, event: RunEvent<T>) {
         let mut replayer_state = self.state.borrow_mut();
         if replayer_state.parked.is_none() {
             let draft_id = replayer_state.next_note_id(&event);
@@ -398,7 +418,7 @@ impl Host for Replayer {
     fn patched(&self, change: &'static str) -> bool {
         let mut replayer_state = self.state.borrow_mut();
         let is_marked =
-            |draft: &EntryDraft| matches!(&draft.event, RunEvent::Patched { change: seen } if seen == change);
+            |draft: &EntryDraft<T>| matches!(&draft.event, RunEvent::Patched { change: seen } if seen == change);
         let with_change = match replayer_state.recorded_drafts.front() {
             Some(draft) => is_marked(draft),
             // Replies that are still to be replayed were given to a build that passed this point without the change.
@@ -412,13 +432,13 @@ impl Host for Replayer {
         with_change
     }
 
-    fn settings(&self) -> &Settings {
+    fn settings(&self) -> &T::Settings {
         &self.settings
     }
 }
 
-impl Replayer {
-    fn poll_effect(&self, effect_key: &Key, task_context: &mut Context<'_>) -> Poll<Result<Reply, ParkedRun>> {
+impl<T: RunTypes> Replayer<T> {
+    fn poll_effect(&self, effect_key: &Key, task_context: &mut Context<'_>) -> Poll<Result<T::Reply, ParkedRun>> {
         let mut replayer_state = self.state.borrow_mut();
         if let Some(ending) = &replayer_state.parked {
             return Poll::Ready(Err(ParkedRun { ending: ending.clone() }));

@@ -4,18 +4,20 @@ use alloc::{boxed::Box, format, string::String, vec};
 
 use crate::{
     engine::{
-        effect::{AwaitReset, WaitCause, WriteRecords},
-        event::RunEvent,
+        effect::{AwaitReset, WaitCause},
         host::ParkedRun,
         ids::Key,
         reason::{RunEnding, RunReason},
-        records::{ProjectRecord, RecordChange},
     },
     loop_run::{
         breaker::{BreakerPhase, CircuitBreaker, OpenAction},
         event::LoopEvent,
         loop_host::LoopHost,
         state::LoopState,
+    },
+    runs::{
+        records::ProjectRecord,
+        types::{RecordChange, RunEvent, WriteRecords},
     },
     tasks::{client::JobKind, selection},
 };

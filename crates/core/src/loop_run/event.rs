@@ -6,14 +6,12 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{checks::CheckResult, concerns::LandingConcern},
-    engine::{
-        ids::{CommitId, RunId},
-        run_kind::KindEvent,
-    },
+    engine::ids::{CommitId, RunId},
     loop_run::{
         breaker::{BreakerCause, BreakerPhase},
         order::PlanProgress,
     },
+    runs::run_kind::KindEvent,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

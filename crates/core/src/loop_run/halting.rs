@@ -3,21 +3,15 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        dialog,
-        user_request::UserRequest,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
         concerns::{LandingConcern, describe_concerns},
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
-        event::RunEvent,
         host::ParkedRun,
         ids::Key,
-        kinds::WorkflowTopic,
         limits::RemainingLimits,
         reason::{RunEnding, RunOutcome, RunReason},
     },
@@ -28,6 +22,11 @@ use crate::{
         loop_host::{LoopHost, WORKSPACE_NAME, notify_user},
         order::LoopTopic,
         state::{LoopStage, LoopState},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic, RunEvent},
+        user_request::UserRequest,
     },
 };
 

@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::checks::{CheckSpec, CheckTime},
-    engine::{effect::Sleep, event::RunEvent, host::ParkedRun, ids::Key, limits::backoff_ms, reason::RunEnding},
+    engine::{effect::Sleep, fault::Fault, host::ParkedRun, ids::Key, limits::backoff_ms, reason::RunEnding},
     loop_run::{
         breaker::{BreakerPhase, IterationError, IterationSigns},
         breaker_gate::{note_breaker, pass_breaker},
@@ -15,12 +15,12 @@ use crate::{
         prompt, review_pass,
         state::{LoopStage, LoopState},
     },
+    runs::types::RunEvent,
     tasks::{
         asking::{AgentConsultation, consult_agent},
         brief::{AgentTask, AnswerContent, WorkspaceKind},
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeptSession},
-        fault::Fault,
         output_similarity::SIMILAR_PERMILLE,
         purpose::{ExpectedAnswer, TaskPurpose},
         selection,

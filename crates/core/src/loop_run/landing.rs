@@ -3,7 +3,6 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::DecisionTopic,
     development::{
         commits::{CommitOutcome, CommitWork, Integrate},
         concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
@@ -11,12 +10,10 @@ use crate::{
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
-        event::RunEvent,
+        fault::Fault,
         host::ParkedRun,
         ids::{CommitId, Key},
-        kinds::WorkflowTopic,
         reason::{RunEnding, RunReason},
-        run_kind::RunKind,
     },
     loop_run::{
         event::LoopEvent,
@@ -24,7 +21,11 @@ use crate::{
         order::{LoopOrder, LoopTopic},
         state::{LoopStage, LoopState},
     },
-    tasks::fault::Fault,
+    runs::{
+        kinds::WorkflowTopic,
+        run_kind::RunKind,
+        types::{DecisionTopic, RunEvent},
+    },
     text::format_count,
 };
 

@@ -7,13 +7,9 @@ use crate::{
         checks::{CheckSpec, ChecksReport},
         performing,
     },
-    engine::{
-        host::{Host, ParkedRun},
-        ids::Key,
-        reason::RunEnding,
-        run_kind::RunKind,
-    },
+    engine::{host::ParkedRun, ids::Key, reason::RunEnding},
     loop_run::order::LoopOrder,
+    runs::{run_kind::RunKind, types::RunHost},
 };
 
 pub(super) use crate::development::performing::{StageEnd, environment_ending};
@@ -24,7 +20,7 @@ pub(super) const WORKSPACE_NAME: &str = "work";
 /// The host of a loop, with what the loop was asked to do.
 #[derive(Clone, Copy)]
 pub(super) struct LoopHost<'a> {
-    pub host: &'a dyn Host,
+    pub host: &'a RunHost<'a>,
     pub order: &'a LoopOrder,
 }
 

@@ -10,9 +10,10 @@ use crate::{
         concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
-    engine::{ids::CommitId, run_kind::RunKind},
+    engine::ids::CommitId,
     loop_run::{breaker::BreakerSettings, event::LoopEvent},
     review::{level::ReviewLevel, order::PanelSettings, subject::slugify},
+    runs::run_kind::RunKind,
     tasks::client::JobKind,
     text::{truncate_chars, word_table::words},
 };

@@ -8,12 +8,9 @@ use crate::{
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace},
     },
     engine::{
-        effect::ReadRecords,
-        event::RunEvent,
         host::ParkedRun,
         ids::Key,
         reason::{RunEnding, RunReason},
-        records::{ProjectRecord, RecordKind},
     },
     loop_run::{
         breaker::CircuitBreaker,
@@ -21,6 +18,10 @@ use crate::{
         event::LoopEvent,
         loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
         state::{LoopStage, LoopState, LoopWork},
+    },
+    runs::{
+        records::{ProjectRecord, RecordKind},
+        types::{ReadRecords, RunEvent},
     },
 };
 

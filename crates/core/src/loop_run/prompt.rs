@@ -3,11 +3,11 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    engine::settings::Settings,
     loop_run::{
         order::LoopOrder,
         state::{Feedback, LoopState, LoopWork},
     },
+    runs::settings::Settings,
     session::SessionWork,
     tasks::instructions::{BriefMaterial, InstructionBrief},
     text::truncate_chars,

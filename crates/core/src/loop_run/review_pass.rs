@@ -6,15 +6,7 @@ use alloc::{format, string::String};
 
 use crate::{
     development::changes::{ChangeOutcome, ReadChange},
-    engine::{
-        children::{ChildOutcome, ChildReport, ReportedFinding, RunChild},
-        event::RunEvent,
-        host::ParkedRun,
-        ids::Key,
-        kinds::RunOrder,
-        limits::remaining_share,
-        reason::RunReason,
-    },
+    engine::{host::ParkedRun, ids::Key, limits::remaining_share, reason::RunReason},
     loop_run::{
         breaker::BreakerPhase,
         event::LoopEvent,
@@ -25,7 +17,12 @@ use crate::{
     review::{
         finding::Severity,
         order::{ReviewLimits, ReviewOrder},
+        reported_finding::ReportedFinding,
         subject::{CodeChange, Subject},
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{ChildOutcome, ChildReport, RunChild, RunEvent},
     },
     text::{format_count, truncate_chars},
 };
@@ -89,7 +86,7 @@ pub(super) async fn review_changes(
             host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopReviewed {
                 iteration: state.iteration,
                 review: report.run,
-                findings: report.open_count,
+                findings: report.result.open_count,
             }));
         }
         ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => {
@@ -123,15 +120,15 @@ fn has_reviewed(report: &ChildReport) -> bool {
 
 /// Describes the findings for the next iteration: how many, the two most severe with their details, the others by their number.
 fn describe_findings(report: &ChildReport) -> String {
-    let Some(first_finding) = report.open_findings.first() else { return String::new() };
+    let Some(first_finding) = report.result.open_findings.first() else { return String::new() };
     let is_urgent = first_finding.severity <= Severity::High;
     let lead = if is_urgent { "Fix these first. " } else { "" };
-    let mut text = format!("{lead}{} in the last changes:", format_count(report.open_count, "finding"));
-    for ReportedFinding { severity, description, place } in report.open_findings.iter().take(DETAILED_FINDINGS) {
+    let mut text = format!("{lead}{} in the last changes:", format_count(report.result.open_count, "finding"));
+    for ReportedFinding { severity, description, place } in report.result.open_findings.iter().take(DETAILED_FINDINGS) {
         let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
         text.push_str(&format!("\n- {severity}{place}: {description}"));
     }
-    let other_count = report.open_count.saturating_sub(DETAILED_FINDINGS as u32);
+    let other_count = report.result.open_count.saturating_sub(DETAILED_FINDINGS as u32);
     if other_count > 0 {
         text.push_str(&format!("\n- and {other_count} more"));
     }
@@ -144,7 +141,10 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::engine::{ids::RunId, limits::UsageTotals, reason::RunOutcome};
+    use crate::{
+        engine::{ids::RunId, limits::UsageTotals, reason::RunOutcome},
+        review::reported_finding::LeftFindings,
+    };
 
     fn report_with(severities: &[Severity], description: &str) -> ChildReport {
         let open_findings: Vec<ReportedFinding> = severities
@@ -162,9 +162,7 @@ mod tests {
             detail: String::new(),
             used: UsageTotals::default(),
             worked_ms: 0,
-            open_count: open_findings.len() as u32,
-            deferred_findings: Vec::new(),
-            open_findings,
+            result: LeftFindings { open_count: open_findings.len() as u32, open_findings, ..LeftFindings::default() },
         }
     }
 

@@ -5,7 +5,6 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::dialog::UserDialog,
     development::{
         checks::CheckResult,
         concerns::ConcernLog,
@@ -21,6 +20,7 @@ use crate::{
         breaker::CircuitBreaker,
         order::{LoopOrder, PlanProgress},
     },
+    runs::types::UserDialog,
     tasks::consult_outcome::KeptSession,
 };
 

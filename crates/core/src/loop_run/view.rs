@@ -3,16 +3,13 @@
 use alloc::{boxed::Box, string::String};
 
 use crate::{
-    engine::{
-        ids::CommitId,
-        kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
-    },
+    engine::{ids::CommitId, timestamp::Timestamp},
     loop_run::{
         breaker::BreakerPhase,
         event::{IterationReport, LoopEvent},
         order::{LoopOrder, LoopSummary},
     },
+    runs::kind_view::{KindView, ViewedKind},
 };
 
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format};
 use crate::{
     decisions::dialog,
     engine::{
-        host::{Host, ParkedRun, cross_boundary},
+        host::{ParkedRun, cross_boundary},
         ids::Key,
         limits::check_limits,
         reason::{RunEnding, RunReason},
@@ -17,6 +17,7 @@ use crate::{
         preparation,
         state::{LoopStage, LoopState},
     },
+    runs::types::RunHost,
     text::format_count,
     workflows::{Workflow, WorkflowFuture},
 };
@@ -24,7 +25,7 @@ use crate::{
 impl Workflow for LoopOrder {
     type State = LoopState;
 
-    fn run<'a>(host: &'a dyn Host, order: &'a LoopOrder, state: LoopState) -> WorkflowFuture<'a> {
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a LoopOrder, state: LoopState) -> WorkflowFuture<'a> {
         Box::pin(run_loop(LoopHost { host, order }, state))
     }
 }

@@ -4,8 +4,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::user_request::{FindingChange, FindingSnapshot, reason_note},
-    engine::{event::RunEvent, ids::FindingId},
+    engine::ids::FindingId,
     review::{
         ReviewState,
         challenge_rules::ChallengeResult,
@@ -18,6 +17,10 @@ use crate::{
         review_host::ReviewHost,
         topic::ReviewTopic,
         tracker::format_status,
+    },
+    runs::{
+        types::RunEvent,
+        user_request::{FindingChange, FindingSnapshot, reason_note},
     },
     text::fold_case_and_spaces,
 };
@@ -142,7 +145,7 @@ pub(super) fn withdraw_questions_about(host: &ReviewHost<'_>, state: &mut Review
     let note = format!("{finding_id} was settled by the user");
     state.dialog.withdraw_decisions(host.run_host(), &note, |topic| {
         matches!(
-            topic.review_topic(),
+            ReviewTopic::from_topic(topic),
             Some(ReviewTopic::Blocked { finding } | ReviewTopic::Disputed { finding }) if *finding == finding_id
         )
     });

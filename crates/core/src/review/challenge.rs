@@ -8,9 +8,8 @@ use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
-    decisions::decision::Decision,
     engine::{
-        event::RunEvent,
+        fault::{Fault, FaultKind},
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
         limits::{AgentUsage, RunUsage, check_limits},
@@ -28,6 +27,7 @@ use crate::{
         level::AgentRole,
         review_host::ReviewHost,
     },
+    runs::types::{Decision, RunEvent},
     tasks::{
         answer_words::{VERDICT_WORDS, describe_unknown_words},
         asking::consult_agent,
@@ -35,7 +35,6 @@ use crate::{
         claims::{ChallengeVerdict, ChallengerRuling, UnknownWord},
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeyedReply},
-        fault::{Fault, FaultKind},
         selection::{self, HeardAgent},
     },
 };

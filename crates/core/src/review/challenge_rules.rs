@@ -26,8 +26,9 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::{ids::AgentName, settings::Settings},
+    engine::ids::AgentName,
     review::finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
+    runs::settings::Settings,
     tasks::claims::ChallengeVerdict,
     text::{truncate_chars, word_table::words},
 };

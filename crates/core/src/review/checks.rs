@@ -8,13 +8,14 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
     development::checks::{CheckResult, CheckSpec, FailureAction, list_commands},
-    engine::{event::RunEvent, ids::FindingId, settings::Settings},
+    engine::ids::FindingId,
     review::{
         ReviewState, amendments,
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         review_host::ReviewHost,
     },
+    runs::{settings::Settings, types::RunEvent},
     tasks::claims::FixClaim,
     text::keep_last_chars,
 };

@@ -5,16 +5,18 @@ use alloc::{string::String, vec, vec::Vec};
 
 use crate::{
     engine::{
-        effect::{ReadRecords, WriteRecords},
         host::ParkedRun,
         ids::{Hash, Key},
-        records::{ProjectRecord, RecordChange, RecordKind, StoredRecord},
     },
     review::{
         ReviewState,
         review_host::ReviewHost,
         review_record::{LastConfidence, LastReview, ReviewRecord},
         subject::Subject,
+    },
+    runs::{
+        records::{ProjectRecord, RecordKind},
+        types::{ReadRecords, RecordChange, StoredRecord, WriteRecords},
     },
 };
 

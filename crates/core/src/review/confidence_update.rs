@@ -7,7 +7,6 @@
 use alloc::string::ToString;
 
 use crate::{
-    engine::event::RunEvent,
     review::{
         ReviewState,
         confidence::{
@@ -19,6 +18,7 @@ use crate::{
         level::AgentRole,
         review_host::ReviewHost,
     },
+    runs::types::RunEvent,
 };
 
 impl ReviewState {

@@ -10,12 +10,9 @@ use alloc::{format, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::user_request::{FindingChange, reason_note},
     engine::{
-        effect::{ReadRecords, WriteRecords},
         host::ParkedRun,
         ids::{FindingId, Key, RecordKey, RunId},
-        records::{ProjectRecord, RecordChange, RecordKind, StoredRecord},
     },
     review::{
         ReviewState,
@@ -25,6 +22,11 @@ use crate::{
         merge::is_claim_about,
         review_host::ReviewHost,
         subject::Subject,
+    },
+    runs::{
+        records::{ProjectRecord, RecordKind},
+        types::{ReadRecords, RecordChange, StoredRecord, WriteRecords},
+        user_request::{FindingChange, reason_note},
     },
 };
 

@@ -11,11 +11,11 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 use crate::{
     development::checks::ChecksReport,
     engine::{
+        fault::Fault,
         files::{FilePart, PatchRefusal},
         ids::{AgentName, FindingId, Key, RunId},
         limits::AgentUsage,
         reason::RunReason,
-        run_kind::KindEvent,
     },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
@@ -25,7 +25,7 @@ use crate::{
         level::{AgentRole, ReviewLevel},
         own_file::OwnFile,
     },
-    tasks::fault::Fault,
+    runs::{kinds::WorkflowEvent, run_kind::KindEvent, types::RunEvent},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -159,6 +159,16 @@ pub enum ReviewEvent {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
 fn is_zero(counter: &u32) -> bool {
     *counter == 0
+}
+
+impl ReviewEvent {
+    /// Returns the event of a review; `None` if it is another one.
+    pub fn from_run_event(event: &RunEvent) -> Option<&ReviewEvent> {
+        match event {
+            RunEvent::Workflow(WorkflowEvent::Review(event)) => Some(event),
+            _ => None,
+        }
+    }
 }
 
 impl KindEvent for ReviewEvent {

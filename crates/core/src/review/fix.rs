@@ -9,7 +9,6 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
     engine::{
-        event::RunEvent,
         host::ParkedRun,
         ids::{AgentName, FindingId, Hash, Key},
         limits::RunUsage,
@@ -31,6 +30,7 @@ use crate::{
         user_requests,
         waves::plan_waves,
     },
+    runs::types::RunEvent,
     tasks::{
         answer_words::{CLAIM_WORDS, describe_unknown_words},
         asking::consult_agent,

@@ -4,12 +4,12 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
-        effect::{Freeze, FreezeOutcome, FrozenSubject},
         files::FrozenFile,
         ids::{Hash, Key},
         reason::{RunEnding, RunReason},
     },
     review::{ReviewState, ground::EvidenceScope, order::ReviewOrder, review_host::ReviewHost, run_stage::StageExit},
+    runs::effect::{Freeze, FreezeOutcome, FrozenSubject},
     text::find_section,
 };
 

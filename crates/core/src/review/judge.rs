@@ -9,6 +9,7 @@ use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec,
 
 use crate::{
     engine::{
+        fault::{Fault, FaultKind},
         files::{FilePart, FrozenFile, LandedFile},
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
@@ -31,7 +32,6 @@ use crate::{
         brief::{AgentTask, AnswerContent, AssignedFinding, ReviewBrief, WorkspaceKind},
         claims::{ChallengeVerdict, ChallengerRuling, PartRuling},
         consult_outcome::ConsultOutcome,
-        fault::{Fault, FaultKind},
         selection,
     },
     text::truncate_chars,

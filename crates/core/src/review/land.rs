@@ -7,10 +7,8 @@
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::decision::Decision,
     development::check_scripts::{ChangedScript, describe_changed_scripts, find_changed_scripts},
     engine::{
-        effect::{Land, LandOutcome, LandedChange},
         files::{FilePart, LandedFile, Patch, PatchRefusal},
         host::ParkedRun,
         ids::{AgentName, FindingId, Hash, Key},
@@ -26,6 +24,10 @@ use crate::{
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
         subject::Subject,
+    },
+    runs::{
+        effect::{Land, LandOutcome, LandedChange},
+        types::Decision,
     },
     tasks::claims::FixClaim,
     text::truncate_chars,

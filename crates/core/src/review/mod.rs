@@ -8,9 +8,7 @@ use alloc::{boxed::Box, format, string::String};
 
 use crate::{
     engine::{
-        effect::{Freeze, FreezeOutcome},
-        event::RunEvent,
-        host::{Host, ParkedRun, cross_boundary},
+        host::{ParkedRun, cross_boundary},
         ids::Key,
         limits::{RemainingLimits, check_budget, check_effort},
         reason::{RunEnding, RunOutcome, RunReason},
@@ -18,6 +16,10 @@ use crate::{
     review::{
         order::{ReviewOrder, ReviewProgress},
         review_host::ReviewHost,
+    },
+    runs::{
+        effect::{Freeze, FreezeOutcome},
+        types::{RunEvent, RunHost},
     },
     workflows::{Workflow, WorkflowFuture},
 };
@@ -54,6 +56,7 @@ mod panel;
 mod publish;
 mod questions;
 mod repairs;
+pub mod reported_finding;
 mod review_host;
 mod review_keys;
 pub mod review_record;
@@ -82,7 +85,7 @@ pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState};
 impl Workflow for ReviewOrder {
     type State = ReviewState;
 
-    fn run<'a>(host: &'a dyn Host, order: &'a ReviewOrder, state: ReviewState) -> WorkflowFuture<'a> {
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a ReviewOrder, state: ReviewState) -> WorkflowFuture<'a> {
         Box::pin(run_review(ReviewHost::new(host, order), state))
     }
 }

@@ -9,7 +9,6 @@ use crate::{
         files::FileSizeLimit,
         limits::{RemainingLimits, RunUsage},
         reason::{RunEnding, RunReason},
-        run_kind::RunKind,
     },
     review::{
         counts::FindingCounts,
@@ -20,6 +19,7 @@ use crate::{
         subject::Subject,
         topic::ReviewTopic,
     },
+    runs::run_kind::RunKind,
     tasks::client::JobKind,
 };
 

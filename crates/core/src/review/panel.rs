@@ -12,13 +12,12 @@ use futures_util::future::try_join_all;
 
 use crate::{
     engine::{
-        event::RunEvent,
+        fault::{Fault, FaultKind},
         files::StrayEdit,
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
         limits::{AgentUsage, RunUsage, check_budget, check_runtime},
         reason::{RunEnding, RunReason},
-        settings::Settings,
     },
     review::{
         PanelPass, ReviewState,
@@ -37,12 +36,12 @@ use crate::{
         seat_plan::SeatPlan,
         user_requests,
     },
+    runs::{settings::Settings, types::RunEvent},
     tasks::{
         asking::consult_agent,
         brief::{AgentTask, AnswerContent, RaisedFinding, ReviewBrief, WorkspaceKind},
         client::JobKind,
         consult_outcome::{ConsultOutcome, KeyedReply},
-        fault::{Fault, FaultKind},
         selection,
     },
     text,

@@ -3,13 +3,7 @@
 use alloc::{format, string::String};
 
 use crate::{
-    engine::{
-        effect::{WriteFile, WriteOutcome},
-        event::RunEvent,
-        host::ParkedRun,
-        ids::Key,
-        reason::RunEnding,
-    },
+    engine::{host::ParkedRun, ids::Key, reason::RunEnding},
     review::{
         ReviewState,
         counts::FindingCounts,
@@ -18,6 +12,10 @@ use crate::{
         own_file::OwnFile,
         review_host::ReviewHost,
         tracker, user_requests,
+    },
+    runs::{
+        effect::{WriteFile, WriteOutcome},
+        types::RunEvent,
     },
 };
 

@@ -3,16 +3,17 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        user_request::UserRequest,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices},
     engine::{
         files::Patch,
         ids::{DecisionId, FindingId, Hash, Key},
-        kinds::WorkflowTopic,
     },
     review::topic::ReviewTopic,
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+        user_request::UserRequest,
+    },
 };
 
 fn review_topic(topic: ReviewTopic) -> DecisionTopic {
@@ -98,7 +99,7 @@ impl Decision {
     pub fn has_rejected_patch(&self, patch_hash: &Hash) -> bool {
         let is_rejection = self.answer.as_ref().is_some_and(|answer| answer.choice_key() == Some(ChoiceKey::Reject));
         is_rejection
-            && matches!(self.about.review_topic(), Some(ReviewTopic::Patch { patch, .. }) if patch == patch_hash)
+            && matches!(ReviewTopic::from_topic(&self.about), Some(ReviewTopic::Patch { patch, .. }) if patch == patch_hash)
     }
 
     pub fn for_low_confidence(decision_id: DecisionId, question: String) -> Decision {

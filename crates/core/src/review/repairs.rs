@@ -4,6 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
+        fault::Fault,
         files::{LandedFile, Patch},
         host::ParkedRun,
         ids::{AgentName, FindingId, Key},
@@ -16,7 +17,7 @@ use crate::{
         review_host::ReviewHost,
         run_stage::WorkResult,
     },
-    tasks::{claims::FixClaim, fault::Fault},
+    tasks::claims::FixClaim,
 };
 
 /// Decides which findings a change repairs: by rules, and by a judge where they cannot tell. `Err` if the environment keeps

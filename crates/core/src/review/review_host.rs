@@ -3,24 +3,25 @@
 use core::ops::Deref;
 
 use crate::{
-    engine::{event::RunEvent, host::Host, ids::Key, limits::RunUsage},
+    engine::{ids::Key, limits::RunUsage},
     review::{event::ReviewEvent, order::ReviewOrder, sizing},
+    runs::types::{RunEvent, RunHost},
     tasks::{asking::AgentConsultation, brief::AgentTask},
 };
 
 #[derive(Clone, Copy)]
 pub(super) struct ReviewHost<'a> {
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     pub order: &'a ReviewOrder,
 }
 
 impl<'a> ReviewHost<'a> {
-    pub fn new(host: &'a dyn Host, order: &'a ReviewOrder) -> ReviewHost<'a> {
+    pub fn new(host: &'a RunHost<'a>, order: &'a ReviewOrder) -> ReviewHost<'a> {
         ReviewHost { host, order }
     }
 
     /// The host for code that serves all kinds of runs.
-    pub fn run_host(&self) -> &'a dyn Host {
+    pub fn run_host(&self) -> &'a RunHost<'a> {
         self.host
     }
 
@@ -48,9 +49,9 @@ impl<'a> ReviewHost<'a> {
 }
 
 impl<'a> Deref for ReviewHost<'a> {
-    type Target = dyn Host + 'a;
+    type Target = RunHost<'a>;
 
-    fn deref(&self) -> &(dyn Host + 'a) {
+    fn deref(&self) -> &RunHost<'a> {
         self.host
     }
 }

@@ -1,11 +1,9 @@
 //! Why a stage of a review ends before it is done.
 
-use crate::{
-    engine::{
-        host::ParkedRun,
-        reason::{RunEnding, RunReason},
-    },
-    tasks::fault::Fault,
+use crate::engine::{
+    fault::Fault,
+    host::ParkedRun,
+    reason::{RunEnding, RunReason},
 };
 
 /// Why a stage ended early; `?` carries it up to the loop, which knows what follows.

@@ -5,10 +5,8 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    decisions::decision::Decision,
     engine::{
-        effect::{LandOutcome, TakeIn, WaitForUser},
-        event::RunEvent,
+        effect::WaitForUser,
         files::{FrozenFile, LandedFile},
         host::ParkedRun,
         ids::{FindingId, Key},
@@ -28,6 +26,10 @@ use crate::{
         run_stage::StageExit,
         topic::ReviewTopic,
         user_requests,
+    },
+    runs::{
+        effect::{LandOutcome, TakeIn},
+        types::{Decision, RunEvent},
     },
     tasks::claims::FixClaim,
     text::format_count,
@@ -122,7 +124,7 @@ async fn post_session_question(
 /// Withdraws the question once the session came back or is no longer waited for.
 fn withdraw_session_questions(host: &ReviewHost<'_>, state: &mut ReviewState) {
     state.dialog.withdraw_decisions(host.run_host(), "the session came back", |topic| {
-        matches!(topic.review_topic(), Some(ReviewTopic::Session { .. }))
+        matches!(ReviewTopic::from_topic(topic), Some(ReviewTopic::Session { .. }))
     });
 }
 

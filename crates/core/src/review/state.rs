@@ -7,7 +7,6 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::dialog::UserDialog,
     engine::{
         files::LandedFile,
         ids::{DecisionId, FindingId, Hash, Key},
@@ -28,6 +27,7 @@ use crate::{
         subject::{ChangedPath, Subject},
         topic::ReviewTopic,
     },
+    runs::types::UserDialog,
     tasks::{background::TaskBackground, claims::FixClaim},
     text::{format_count, truncate_chars},
 };
@@ -295,6 +295,7 @@ impl ReviewState {
     /// Whether the user was asked about edits of the tracker and has not answered.
     pub(super) fn has_unconfirmed_edits(&self) -> bool {
         let mut open_decisions = self.dialog.open_decisions();
-        open_decisions.any(|decision| matches!(decision.about.review_topic(), Some(ReviewTopic::Tracker { .. })))
+        open_decisions
+            .any(|decision| matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Tracker { .. })))
     }
 }

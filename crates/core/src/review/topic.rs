@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::user_request::UserRequest,
     engine::ids::{DecisionId, FindingId, Hash, Key},
+    runs::{kinds::WorkflowTopic, types::DecisionTopic, user_request::UserRequest},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,4 +33,14 @@ pub enum ReviewTopic {
     Tracker { requests: Vec<UserRequest> },
     /// All findings are settled, but the confidence is below the target.
     Confidence,
+}
+
+impl ReviewTopic {
+    /// Returns the topic of a review; `None` if it is another one.
+    pub fn from_topic(topic: &DecisionTopic) -> Option<&ReviewTopic> {
+        match topic {
+            DecisionTopic::Workflow(WorkflowTopic::Review(topic)) => Some(topic),
+            _ => None,
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use alloc::format;
 
 use crate::{
-    decisions::decision::Decision,
     engine::{
         host::ParkedRun,
         ids::{FindingId, Key},
@@ -14,6 +13,7 @@ use crate::{
         finding::{FindingStatus, StatusTransition, TransitionCause},
         review_host::ReviewHost,
     },
+    runs::types::Decision,
 };
 
 impl ReviewState {

@@ -4,12 +4,12 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::Decision,
-        user_request::{FindingChange, UserRequest},
-    },
     engine::{host::ParkedRun, ids::Key},
     review::{ReviewState, review_host::ReviewHost, topic::ReviewTopic},
+    runs::{
+        types::Decision,
+        user_request::{FindingChange, UserRequest},
+    },
     text::truncate_chars,
 };
 
@@ -41,7 +41,7 @@ impl UnconfirmedEdits {
         parent_key: &Key,
     ) -> Result<(), ParkedRun> {
         let is_asked = state.dialog.open_decisions().any(|decision| {
-            matches!(decision.about.review_topic(), Some(ReviewTopic::Tracker { requests }) if *requests == self.requests)
+            matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Tracker { requests }) if *requests == self.requests)
         });
         if self.requests.is_empty() || is_asked {
             return Ok(());

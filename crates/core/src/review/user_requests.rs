@@ -4,15 +4,13 @@ use alloc::{collections::VecDeque, format, string::String, vec::Vec};
 
 use crate::{
     decisions::{
-        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
+        answer::{ChoiceKey, DecisionAnswer},
         dialog,
-        user_request::{UserRemark, UserRequest},
+        user_remark::UserRemark,
     },
     engine::{
-        event::RunEvent,
         host::ParkedRun,
         ids::{DecisionId, FindingId, Key},
-        kinds::WorkflowTopic,
         reason::{RunEnding, RunOutcome, RunReason},
     },
     review::{
@@ -22,6 +20,11 @@ use crate::{
         review_host::ReviewHost,
         topic::ReviewTopic,
         unconfirmed_edits::{self, UnconfirmedEdits},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic, RunEvent},
+        user_request::UserRequest,
     },
     text::truncate_chars,
 };
@@ -37,7 +40,7 @@ pub(super) async fn offer_decision(
     parent_key: &Key,
 ) -> Result<(), ParkedRun> {
     let is_about_ending = |topic: &DecisionTopic| {
-        *topic == DecisionTopic::Limit || topic.review_topic() == Some(&ReviewTopic::Confidence)
+        *topic == DecisionTopic::Limit || ReviewTopic::from_topic(topic) == Some(&ReviewTopic::Confidence)
     };
     let is_asked = state.dialog.open_decisions().any(|decision| is_about_ending(&decision.about));
     // Other endings are final, have decisions of their own, or need a repaired environment and `resume`.

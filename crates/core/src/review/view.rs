@@ -3,12 +3,7 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use crate::{
-    engine::{
-        effect::{LandOutcome, Reply},
-        ids::FindingId,
-        kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
-    },
+    engine::{ids::FindingId, timestamp::Timestamp},
     review::{
         confidence::Confidence,
         counts::FindingCounts,
@@ -16,6 +11,10 @@ use crate::{
         finding::Finding,
         order::{ReviewOrder, ReviewSummary},
         own_file::OwnFile,
+    },
+    runs::{
+        effect::{LandOutcome, Reply},
+        kind_view::{KindView, ViewedKind},
     },
 };
 

@@ -22,13 +22,14 @@ use alloc::{
 };
 
 use crate::{
-    decisions::decision::Decision,
     engine::{
-        event::{RunEvent, RunSummary},
         ids::{DecisionId, FindingId},
-        kinds::WorkflowSummary,
         limits::Cost,
         reason::{RunEnding, RunOutcome, RunReason},
+    },
+    runs::{
+        kinds::WorkflowSummary,
+        types::{Decision, RunEvent, RunSummary},
     },
     session::{ReleaseReason, SessionTally, order::SessionSummary},
 };

@@ -4,7 +4,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::engine::ids::Hash;
+use crate::{
+    engine::ids::Hash,
+    runs::{kinds::WorkflowEvent, run_kind::KindEvent},
+};
 
 /// The assignment of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -47,6 +50,31 @@ impl SessionWork {
     pub fn tag_promise(self, promise: &str) -> String {
         let tag = self.completion_tag();
         format!("<{tag}>{promise}</{tag}>")
+    }
+}
+
+/// What the hooks of a session record, in the journal of the run that it works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SessionRecord {
+    Session(SessionEvent),
+}
+
+impl KindEvent for SessionRecord {
+    const KIND_NAMES: &'static [&'static str] = &["session"];
+
+    fn kind_name(&self) -> &'static str {
+        "session"
+    }
+
+    fn subject_name(&self) -> String {
+        String::new()
+    }
+}
+
+impl From<SessionEvent> for WorkflowEvent {
+    fn from(event: SessionEvent) -> WorkflowEvent {
+        SessionRecord::Session(event).into()
     }
 }
 

@@ -6,9 +6,12 @@
 
 use alloc::string::String;
 
-use crate::engine::{
-    event::{JournalEntry, RunEvent},
-    ids::RunId,
+use crate::{
+    engine::ids::RunId,
+    runs::{
+        kinds::WorkflowEvent,
+        types::{JournalEntry, RunEvent},
+    },
 };
 
 pub mod ending;
@@ -21,7 +24,8 @@ pub mod view;
 mod workflow;
 
 pub use event::{
-    ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionStep, SessionTally, SessionWork,
+    ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionRecord, SessionStep, SessionTally,
+    SessionWork,
 };
 
 /// How often a session is sent back before it may stop, unless the user sets another number.
@@ -46,7 +50,7 @@ impl SessionBinding {
     pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Option<SessionBinding> {
         let mut binding = None;
         for journal_entry in entries {
-            if let RunEvent::Session(event) = &journal_entry.event {
+            if let RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(event))) = &journal_entry.event {
                 SessionBinding::apply_event(&mut binding, &journal_entry.run, event, journal_entry.at.wall_ms);
             }
         }

@@ -6,8 +6,8 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::run_kind::{KindEvent, RunDriver, RunKind},
-    session::event::{ReleaseReason, SessionAssignment},
+    runs::run_kind::{RunDriver, RunKind},
+    session::event::{ReleaseReason, SessionAssignment, SessionRecord},
     tasks::client::JobKind,
     text::truncate_chars,
 };
@@ -16,7 +16,7 @@ impl RunKind for SessionAssignment {
     const NAME: &'static str = "session";
     const VERSION: u32 = 1;
     const DRIVER: RunDriver = RunDriver::Session;
-    type Event = NoEvent;
+    type Event = SessionRecord;
     type Summary = SessionSummary;
     type Topic = SessionTopic;
 
@@ -37,22 +37,6 @@ impl RunKind for SessionAssignment {
     fn trusts_answer_files(&self) -> bool {
         // The session can write every file of the project, and must not extend its own loop.
         false
-    }
-}
-
-/// A loop has no events of its own: what sessions do is recorded in the runs of every kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub enum NoEvent {}
-
-impl KindEvent for NoEvent {
-    const KIND_NAMES: &'static [&'static str] = &[];
-
-    fn kind_name(&self) -> &'static str {
-        match *self {}
-    }
-
-    fn subject_name(&self) -> String {
-        match *self {}
     }
 }
 

@@ -3,8 +3,12 @@
 use alloc::string::String;
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-    engine::{ids::DecisionId, kinds::WorkflowTopic},
+    decisions::{answer::ChoiceKey, decision::build_choices},
+    engine::ids::DecisionId,
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+    },
     session::order::SessionTopic,
 };
 

@@ -3,13 +3,11 @@
 use alloc::string::String;
 
 use crate::{
-    engine::{
-        kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
-    },
+    engine::timestamp::Timestamp,
+    runs::kind_view::{KindView, ViewedKind},
     session::{
-        event::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally},
-        order::{NoEvent, SessionSummary},
+        event::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionRecord, SessionTally},
+        order::SessionSummary,
     },
 };
 
@@ -30,8 +28,9 @@ impl KindView<SessionAssignment> for SessionView {
         self.assignment = assignment.clone();
     }
 
-    fn apply_event(&mut self, event: &NoEvent, _: Timestamp) {
-        match *event {}
+    fn apply_event(&mut self, event: &SessionRecord, at: Timestamp) {
+        let SessionRecord::Session(event) = event;
+        self.apply_session(event, at);
     }
 
     fn apply_session(&mut self, event: &SessionEvent, _: Timestamp) {

@@ -6,9 +6,10 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     engine::{
-        host::{Host, ParkedRun},
+        host::ParkedRun,
         reason::{RunEnding, RunReason},
     },
+    runs::types::RunHost,
     session::event::SessionAssignment,
     workflows::{Workflow, WorkflowFuture},
 };
@@ -19,7 +20,7 @@ pub struct SessionState {}
 impl Workflow for SessionAssignment {
     type State = SessionState;
 
-    fn run<'a>(_: &'a dyn Host, _: &'a SessionAssignment, _: SessionState) -> WorkflowFuture<'a> {
+    fn run<'a>(_: &'a RunHost<'a>, _: &'a SessionAssignment, _: SessionState) -> WorkflowFuture<'a> {
         let ending = RunEnding::from_reason(RunReason::InSession);
         Box::pin(core::future::ready(Err(ParkedRun { ending })))
     }

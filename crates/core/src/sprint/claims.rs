@@ -5,10 +5,12 @@ use alloc::{
     string::{String, ToString},
 };
 
-use crate::engine::{
-    ids::RunId,
-    kinds::RunOrder,
-    view::{RunPhase, RunView},
+use crate::{
+    engine::ids::RunId,
+    runs::{
+        kinds::RunOrder,
+        view::{RunPhase, RunView},
+    },
 };
 
 /// Returns the key of the story that a run works on, or waits with for the user. A run that crashed has no claim; `is_live` says whether

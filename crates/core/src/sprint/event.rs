@@ -5,7 +5,8 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::{ids::RunId, run_kind::KindEvent},
+    engine::ids::RunId,
+    runs::run_kind::KindEvent,
     sprint::{facts::EpicLesson, requests::SprintCommand, selection::LeftOut, standing::StoryStanding},
 };
 

@@ -6,12 +6,12 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::{ids::RunId, tier::ProcessTier},
+    engine::{fault::Fault, ids::RunId, tier::ProcessTier},
     story::{
         facts::{StoryName, StoryStage},
         order::{StoryFilePlan, StorySteps},
     },
-    tasks::{client::ModelSize, fault::Fault},
+    tasks::client::ModelSize,
     text::{format_count, word_table::words},
 };
 

@@ -3,19 +3,19 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        dialog,
-        user_request::UserRequest,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
     development::performing,
     engine::{
         host::ParkedRun,
         ids::Key,
-        kinds::WorkflowTopic,
         limits::RemainingLimits,
         reason::{RunEnding, RunOutcome, RunReason},
+    },
+    runs::{
+        kinds::WorkflowTopic,
         run_kind::RunKind,
+        types::{Decision, DecisionTopic},
+        user_request::UserRequest,
     },
     sprint::{
         event::SprintEvent, order::SprintTopic, requests::SprintCommand, sprint_host::SprintHost,

@@ -6,7 +6,8 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::{DevelopmentPlace, TargetBranch},
-    engine::{limits::LimitShare, run_kind::RunKind},
+    engine::limits::LimitShare,
+    runs::run_kind::RunKind,
     sprint::{event::SprintEvent, plan_changes::EpicOutline, scope::SprintScope, standing::StoryStanding},
     story::order::StoryOrder,
     tasks::{client::JobKind, instructions::TaskOpening},

@@ -12,11 +12,11 @@ use crate::{
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
     engine::{
-        event::RunEvent,
         host::ParkedRun,
         ids::{CommitId, Key},
         reason::RunEnding,
     },
+    runs::types::RunEvent,
     sprint::{
         event::SprintEvent,
         facts::{EpicLesson, FinishRetrospective, RetrospectiveOutcome, SprintFacts},

@@ -1,14 +1,14 @@
 //! What all stages of a sprint have in common.
 
 use crate::{
-    engine::{event::RunEvent, host::Host},
+    runs::types::{RunEvent, RunHost},
     sprint::{event::SprintEvent, order::SprintOrder},
 };
 
 /// The host of a sprint, with what was asked.
 #[derive(Clone, Copy)]
 pub(super) struct SprintHost<'a> {
-    pub host: &'a dyn Host,
+    pub host: &'a RunHost<'a>,
     pub order: &'a SprintOrder,
 }
 

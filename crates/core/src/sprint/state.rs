@@ -10,8 +10,8 @@ use alloc::{
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::dialog::UserDialog,
     engine::{children::ChildLedger, limits::RunUsage, reason::RunEnding, tier::ProcessTier},
+    runs::types::UserDialog,
     sprint::{facts::EpicLesson, requests::names_story, selection::LeftOut, standing::StoryStanding},
 };
 

@@ -3,10 +3,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    engine::{
-        kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
-    },
+    engine::timestamp::Timestamp,
+    runs::kind_view::{KindView, ViewedKind},
     sprint::{
         event::SprintEvent,
         order::{SprintOrder, SprintStoryRow, SprintSummary},

@@ -9,13 +9,15 @@ use crate::{
         workspace::DevelopmentPlace,
     },
     engine::{
-        children::{ChildOutcome, ChildReport, RunChild},
-        event::RunEvent,
-        host::{Host, ParkedRun, cross_boundary},
+        fault::FaultKind,
+        host::{ParkedRun, cross_boundary},
         ids::{Key, RunId},
-        kinds::RunOrder,
         limits::{LimitShare, check_limits, remaining_share},
         reason::{RunEnding, RunOutcome, RunReason},
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{ChildOutcome, ChildReport, RunChild, RunEvent, RunHost},
     },
     sprint::{
         event::SprintEvent,
@@ -29,14 +31,13 @@ use crate::{
         state::SprintState,
     },
     story::order::StoryOrder,
-    tasks::fault::FaultKind,
     workflows::{Workflow, WorkflowFuture},
 };
 
 impl Workflow for SprintOrder {
     type State = SprintState;
 
-    fn run<'a>(host: &'a dyn Host, order: &'a SprintOrder, state: SprintState) -> WorkflowFuture<'a> {
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a SprintOrder, state: SprintState) -> WorkflowFuture<'a> {
         Box::pin(run_sprint(SprintHost { host, order }, state))
     }
 }

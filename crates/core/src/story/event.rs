@@ -7,10 +7,8 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{checks::CheckResult, concerns::LandingConcern},
-    engine::{
-        ids::{AgentName, CommitId, RunId},
-        run_kind::KindEvent,
-    },
+    engine::ids::{AgentName, CommitId, RunId},
+    runs::run_kind::KindEvent,
     story::{
         facts::{StoryFollowUp, StoryStage},
         order::StoryStepName,

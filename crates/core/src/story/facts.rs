@@ -6,7 +6,9 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    development::workspace::WorkspaceState, engine::ids::CommitId, review::finding::Severity, tasks::fault::Fault,
+    development::workspace::WorkspaceState,
+    engine::{fault::Fault, ids::CommitId},
+    review::finding::Severity,
     text::word_table::words,
 };
 

@@ -3,11 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        dialog,
-        user_request::UserRequest,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
     development::{
         concerns::{LandingConcern, describe_concerns},
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace},
@@ -15,9 +11,13 @@ use crate::{
     engine::{
         host::ParkedRun,
         ids::{CommitId, Key},
-        kinds::WorkflowTopic,
         limits::RemainingLimits,
         reason::{RunEnding, RunOutcome, RunReason},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+        user_request::UserRequest,
     },
     story::{
         event::StoryEvent,

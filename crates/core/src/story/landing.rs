@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    decisions::{answer::ChoiceKey, decision::build_choices},
     development::{
         commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
         concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
@@ -11,10 +11,14 @@ use crate::{
         workspace::{CloseOutcome, CloseWorkspace},
     },
     engine::{
+        fault::Fault,
         host::ParkedRun,
         ids::{CommitId, Key},
-        kinds::WorkflowTopic,
         reason::{RunEnding, RunReason},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
     },
     story::{
         event::StoryEvent,
@@ -25,7 +29,6 @@ use crate::{
         story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
         verification::StoryProblem,
     },
-    tasks::fault::Fault,
     text::{format_count, truncate_chars},
 };
 

@@ -11,15 +11,13 @@ use crate::{
         concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
-    engine::{
-        ids::{CommitId, RunId},
-        run_kind::RunKind,
-    },
+    engine::ids::{CommitId, RunId},
     review::{
         level::ReviewLevel,
         order::{FixerSettings, PanelSettings},
         subject::slugify,
     },
+    runs::run_kind::RunKind,
     story::{
         event::StoryEvent,
         facts::{StoryName, StoryStage},

@@ -5,7 +5,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
+    decisions::{answer::ChoiceKey, decision::build_choices},
     development::{
         parking::{ParkMode, ParkOutcome, ParkWork, name_files},
         workspace::DevelopmentPlace,
@@ -13,8 +13,11 @@ use crate::{
     engine::{
         host::ParkedRun,
         ids::Key,
-        kinds::WorkflowTopic,
         reason::{RunEnding, RunReason},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
     },
     story::{
         facts::{RestoreBoard, StoryWriting},

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use crate::{
-    engine::settings::Settings,
+    runs::settings::Settings,
     story::{
         order::{StoryOrder, StorySteps},
         state::{StoryState, StoryStep, StoryWork},

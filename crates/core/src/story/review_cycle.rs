@@ -10,10 +10,8 @@ use crate::{
         commits::{CommitOutcome, CommitWork},
     },
     engine::{
-        children::{ChildOutcome, ChildReport, RunChild},
         host::ParkedRun,
         ids::Key,
-        kinds::RunOrder,
         limits::remaining_share,
         reason::{RunEnding, RunOutcome, RunReason},
     },
@@ -22,6 +20,10 @@ use crate::{
         level::ReviewGoal,
         order::{ReviewLimits, ReviewOrder},
         subject::{CodeChange, Subject},
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{ChildOutcome, ChildReport, RunChild},
     },
     story::{
         event::StoryEvent,
@@ -185,7 +187,7 @@ fn review_order(host: StoryHost<'_>, change: CodeChange) -> ReviewOrder {
 }
 
 fn note_review(host: StoryHost<'_>, state: &mut StoryState, report: &ChildReport) {
-    let left_findings = report.open_findings.iter().chain(&report.deferred_findings);
+    let left_findings = report.result.open_findings.iter().chain(&report.result.deferred_findings);
     let open_findings = left_findings.map(|finding| StoryFollowUp {
         severity: finding.severity,
         text: finding.description.clone(),

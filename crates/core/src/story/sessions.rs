@@ -4,6 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
+        fault::{Fault, FaultKind},
         host::ParkedRun,
         ids::{AgentName, Key},
         reason::{RunEnding, RunReason},
@@ -22,7 +23,6 @@ use crate::{
         brief::{AgentTask, AnswerContent, WorkspaceKind},
         client::{JobKind, ModelSize},
         consult_outcome::ConsultOutcome,
-        fault::{Fault, FaultKind},
         purpose::{ExpectedAnswer, TaskPurpose},
         selection,
     },

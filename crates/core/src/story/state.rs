@@ -5,7 +5,6 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::dialog::UserDialog,
     development::{checks::CheckResult, concerns::ConcernLog, workspace::WorkspaceState},
     engine::{
         children::ChildLedger,
@@ -13,6 +12,7 @@ use crate::{
         limits::RunUsage,
         reason::RunEnding,
     },
+    runs::types::UserDialog,
     story::{
         facts::{StoryFollowUp, StoryStage},
         order::StoryStepName,

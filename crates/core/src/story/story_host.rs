@@ -7,12 +7,10 @@ use crate::{
         checks::{CheckSpec, ChecksReport},
         performing,
     },
-    engine::{
-        event::RunEvent,
-        host::{Host, ParkedRun},
-        ids::Key,
-        reason::RunEnding,
+    engine::{host::ParkedRun, ids::Key, reason::RunEnding},
+    runs::{
         run_kind::RunKind,
+        types::{RunEvent, RunHost},
     },
     story::{
         event::StoryEvent,
@@ -30,7 +28,7 @@ pub(super) use crate::{
 /// The host of a story, with what was asked.
 #[derive(Clone, Copy)]
 pub(super) struct StoryHost<'a> {
-    pub host: &'a dyn Host,
+    pub host: &'a RunHost<'a>,
     pub order: &'a StoryOrder,
 }
 

@@ -4,11 +4,10 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
     development::checks::{CheckResult, ChecksOutcome},
-    engine::{
+    engine::{ids::CommitId, timestamp::Timestamp},
+    runs::{
         effect::Reply,
-        ids::CommitId,
         kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
     },
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},

@@ -5,11 +5,12 @@ use alloc::{boxed::Box, format};
 use crate::{
     decisions::dialog,
     engine::{
-        host::{Host, ParkedRun, cross_boundary},
+        host::{ParkedRun, cross_boundary},
         ids::Key,
         limits::{RunUsage, check_limits, remaining_share},
         reason::{RunEnding, RunReason},
     },
+    runs::types::RunHost,
     story::{
         halting, landing,
         order::StoryOrder,
@@ -27,7 +28,7 @@ const WARN_PERCENT: u64 = 80;
 impl Workflow for StoryOrder {
     type State = StoryState;
 
-    fn run<'a>(host: &'a dyn Host, order: &'a StoryOrder, state: StoryState) -> WorkflowFuture<'a> {
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a StoryOrder, state: StoryState) -> WorkflowFuture<'a> {
         Box::pin(run_story(StoryHost { host, order }, state))
     }
 }

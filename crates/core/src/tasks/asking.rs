@@ -13,20 +13,23 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     engine::{
-        effect::{AskAgent, AskOutcome, AwaitReset, CallBooking, FailedTask, PostponedCall, Sleep, WaitCause},
-        event::RunEvent,
-        host::{Host, ParkedRun},
+        effect::{AwaitReset, Sleep, WaitCause},
+        fault::{Fault, FaultKind, FaultPolicy},
+        host::ParkedRun,
         ids::{AgentName, Key},
         limits::{
             AttemptOutcome, Cost, RunUsage, backoff_ms, check_budget, remaining_cost, remaining_tokens, task_timeout_ms,
         },
         timestamp::Timestamp,
     },
+    runs::{
+        effect::{AskAgent, AskOutcome, CallBooking, FailedTask, PostponedCall},
+        types::{RunEvent, RunHost},
+    },
     tasks::{
         brief::{AgentReply, AgentSession, AgentTask, AnswerContent, WorkspaceKind},
         client::ModelSize,
         consult_outcome::{AgentTry, ConsultOutcome, KeptSession, KeyedReply, LimitedAgent, WaitInterval},
-        fault::{Fault, FaultKind, FaultPolicy},
         selection,
     },
     text::truncate_chars,
@@ -68,7 +71,7 @@ pub fn find_unreadable(content: &AnswerContent) -> Option<String> {
 
 /// Asks an agent to do a task. `find_problem` says what is wrong with an answer; `None` accepts it.
 pub async fn consult_agent(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     consultation: AgentConsultation<'_>,
     find_problem: impl Fn(&AnswerContent) -> Option<String>,
 ) -> Result<ConsultOutcome, ParkedRun> {
@@ -160,7 +163,7 @@ enum SecondTry {
 }
 
 struct ConsultState<'a> {
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     task_key: &'a Key,
     outcome: ConsultOutcome,
     /// The usage of the run including that of this consultation.
@@ -465,7 +468,7 @@ impl ConsultState<'_> {
 }
 
 /// Returns the pause before the second attempt: the configured one, or longer after failures in a row.
-fn pause_ms(host: &dyn Host, run_usage: &RunUsage) -> u64 {
+fn pause_ms(host: &RunHost<'_>, run_usage: &RunUsage) -> u64 {
     let configured_ms = host.settings().tasks.retry_after_ms;
     let longer_ms = backoff_ms(run_usage.failures_in_a_row);
     // Zero switches pauses off, also the backoff.

@@ -7,16 +7,15 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 use crate::{
     development::workspace::WorkspaceState,
     engine::{
-        event::RunEvent,
+        fault::Fault,
         files::StrayEdit,
-        host::Host,
         ids::{AgentName, Key},
         limits::{AgentUsage, AttemptOutcome, RunUsage},
     },
+    runs::types::{RunEvent, RunHost},
     tasks::{
         brief::{AgentReply, AgentSession, AgentTask, AnswerContent},
         client::JobKind,
-        fault::Fault,
         selection,
     },
 };
@@ -83,7 +82,7 @@ impl ConsultOutcome {
     }
 
     /// Records what the consultation used, and which agents are limited or failing by now.
-    pub fn record_usage(&self, host: &dyn Host, run_usage: &mut RunUsage) {
+    pub fn record_usage(&self, host: &RunHost<'_>, run_usage: &mut RunUsage) {
         for usage in &self.usages {
             run_usage.add_usage(usage);
         }
@@ -110,7 +109,7 @@ impl ConsultOutcome {
     }
 
     /// Records the consultation as one task: what it used, and whether it is one more failure in a row.
-    pub fn record_result(&self, host: &dyn Host, run_usage: &mut RunUsage, is_answered: bool) {
+    pub fn record_result(&self, host: &RunHost<'_>, run_usage: &mut RunUsage, is_answered: bool) {
         self.record_usage(host, run_usage);
         if is_answered {
             run_usage.failures_in_a_row = 0;

@@ -7,8 +7,6 @@ pub mod brief;
 pub mod claims;
 pub mod client;
 pub mod consult_outcome;
-pub mod failure_cause;
-pub mod fault;
 pub mod instructions;
 pub mod output_similarity;
 pub mod party_minutes;

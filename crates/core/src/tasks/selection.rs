@@ -7,12 +7,9 @@
 use alloc::{vec, vec::Vec};
 
 use crate::{
-    engine::{
-        ids::AgentName,
-        limits::FailureCounts,
-        settings::{AgentSpec, Settings},
-    },
+    engine::{ids::AgentName, limits::FailureCounts},
     review::finding::Finding,
+    runs::settings::{AgentSpec, Settings},
     tasks::client::{JobKind, JobPriority},
 };
 
@@ -233,7 +230,7 @@ mod tests {
     use alloc::{string::String, vec};
 
     use super::*;
-    use crate::{engine::settings::DriverSpec, tasks::client::JobDuty};
+    use crate::{runs::settings::DriverSpec, tasks::client::JobDuty};
 
     /// Makes settings from a text such as `a b/anthropic c:review=stands_by c:fix=never d>big`; `big` is in reserve.
     fn settings_with_agents(agent_text: &str) -> Settings {

@@ -4,7 +4,7 @@ use alloc::{format, string::String};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::engine::run_kind::KindEvent;
+use crate::runs::run_kind::KindEvent;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    engine::{kinds::RunOrder, run_kind::RunKind},
+    runs::{kinds::RunOrder, run_kind::RunKind},
     tasks::{client::JobKind, purpose::ExpectedAnswer},
     toy::event::ToyEvent,
 };

@@ -5,12 +5,8 @@ use alloc::{collections::BTreeMap, string::String};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::dialog::UserDialog,
-    engine::{
-        children::{ChildLedger, ChildOutcome},
-        limits::RunUsage,
-        reason::RunEnding,
-    },
+    engine::{children::ChildLedger, limits::RunUsage, reason::RunEnding},
+    runs::types::{ChildOutcome, UserDialog},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,10 +1,8 @@
 //! A toy run as users see it.
 
 use crate::{
-    engine::{
-        kind_view::{KindView, ViewedKind},
-        timestamp::Timestamp,
-    },
+    engine::timestamp::Timestamp,
+    runs::kind_view::{KindView, ViewedKind},
     toy::{
         event::ToyEvent,
         order::{ToyOrder, ToySummary},

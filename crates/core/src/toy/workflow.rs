@@ -5,20 +5,18 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use futures_util::future::join_all;
 
 use crate::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionTopic, build_choices},
-        dialog,
-        user_request::UserRequest,
-    },
+    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
     engine::{
-        children::{ChildOutcome, RunChild},
         effect::Sleep,
-        event::RunEvent,
-        host::{Host, ParkedRun, cross_boundary},
+        host::{ParkedRun, cross_boundary},
         ids::Key,
-        kinds::{RunOrder, WorkflowTopic},
         limits::{check_limits, remaining_share},
         reason::{RunEnding, RunOutcome, RunReason},
+    },
+    runs::{
+        kinds::{RunOrder, WorkflowTopic},
+        types::{ChildOutcome, Decision, DecisionTopic, RunChild, RunEvent, RunHost},
+        user_request::UserRequest,
     },
     tasks::{
         asking::{AgentConsultation, consult_agent, find_unreadable},
@@ -42,12 +40,12 @@ const TASK_TIMEOUT_MS: u64 = 60_000;
 impl Workflow for ToyOrder {
     type State = ToyState;
 
-    fn run<'a>(host: &'a dyn Host, order: &'a ToyOrder, state: ToyState) -> WorkflowFuture<'a> {
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a ToyOrder, state: ToyState) -> WorkflowFuture<'a> {
         Box::pin(run_toy(host, order, state))
     }
 }
 
-async fn run_toy(host: &dyn Host, order: &ToyOrder, mut state: ToyState) -> Result<RunEnding, ParkedRun> {
+async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> Result<RunEnding, ParkedRun> {
     loop {
         if let Some(ending) = state.waiting.take() {
             let requests = dialog::wait_for_user(host, ending).await?;
@@ -93,14 +91,14 @@ async fn run_toy(host: &dyn Host, order: &ToyOrder, mut state: ToyState) -> Resu
     }
 }
 
-fn finish_step(host: &dyn Host, state: &mut ToyState, text: &str) {
+fn finish_step(host: &RunHost<'_>, state: &mut ToyState, text: &str) {
     state.step += 1;
     host.note_event(RunEvent::from_workflow(ToyEvent::ToyStepDone { step: state.step, text: String::from(text) }));
 }
 
 /// Asks an agent and returns its answer in a few words, or the ending of the run if no agent gave one.
 async fn ask_agent(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     state: &mut ToyState,
     step_key: &Key,
     text: &str,
@@ -132,7 +130,7 @@ async fn ask_agent(
 }
 
 /// Posts the question, unless it is asked already, and waits for its answer.
-async fn ask_user(host: &dyn Host, state: &mut ToyState, step_key: &Key, text: &str) -> Result<(), ParkedRun> {
+async fn ask_user(host: &RunHost<'_>, state: &mut ToyState, step_key: &Key, text: &str) -> Result<(), ParkedRun> {
     if state.dialog.open_decisions().next().is_none() {
         let decision = Decision {
             id: state.dialog.next_decision_id(),
@@ -148,7 +146,7 @@ async fn ask_user(host: &dyn Host, state: &mut ToyState, step_key: &Key, text: &
     Ok(())
 }
 
-fn apply_requests(host: &dyn Host, state: &mut ToyState, requests: &[UserRequest]) {
+fn apply_requests(host: &RunHost<'_>, state: &mut ToyState, requests: &[UserRequest]) {
     for request in requests {
         match request {
             UserRequest::Say(remark) => state.dialog.remember_remark(host, remark.clone()),
@@ -162,7 +160,7 @@ fn apply_requests(host: &dyn Host, state: &mut ToyState, requests: &[UserRequest
 
 /// Asks again for the children that the user has answered, or for all that wait if the user resumed the run.
 async fn continue_children(
-    host: &dyn Host,
+    host: &RunHost<'_>,
     order: &ToyOrder,
     state: &mut ToyState,
     requests: &[UserRequest],
@@ -188,7 +186,7 @@ async fn continue_children(
 }
 
 /// Runs children side by side; they share what is left of the limits.
-async fn run_children(host: &dyn Host, state: &mut ToyState, children: &[ToyChild]) -> Result<(), ParkedRun> {
+async fn run_children(host: &RunHost<'_>, state: &mut ToyState, children: &[ToyChild]) -> Result<(), ParkedRun> {
     let remaining = remaining_share(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms);
     let mut pending = Vec::new();
     for (index, ToyChild { name, order }) in children.iter().enumerate() {

@@ -3,20 +3,21 @@
 use tribunal_core::{
     engine::{
         children::measure_waits,
-        effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply, WaitCause},
-        event::RunEvent,
+        effect::{AwaitReset, WaitCause},
+        fault::{FaultKind, FaultPolicy},
         ids::AgentName,
         limits::{RunLimits, WaitLimits},
-        plan::RunPlan,
         reason::RunReason,
-        settings::{AgentSpec, DriverSpec},
-        view::RunView,
     },
     review::{ReviewState, finding::Severity, level::ReviewLevel, order::ReviewOrder},
-    tasks::{
-        brief::AgentSession,
-        fault::{FaultKind, FaultPolicy},
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
+        types::RunEvent,
+        view::RunView,
     },
+    tasks::brief::AgentSession,
 };
 use tribunal_testkit::{
     ScriptedWorld,

@@ -2,16 +2,11 @@
 //! conflicts.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
-        user_request::UserRequest,
-    },
+    decisions::answer::DecisionAnswer,
     engine::{
-        effect::{AskOutcome, Effect, LandOutcome, Reply, Requests, Restore, RestoreOutcome},
-        event::RunEvent,
+        effect::{Restore, RestoreOutcome},
         files::{Hunk, PathState, StrayEdit},
         ids::{DecisionId, FindingId, Hash},
-        plan::RunPlan,
         reason::{RunEnding, RunReason},
     },
     review::{
@@ -19,6 +14,12 @@ use tribunal_core::{
         level::ReviewLevel,
         order::ReviewOrder,
         topic::ReviewTopic,
+    },
+    runs::{
+        effect::{AskOutcome, Effect, LandOutcome, Reply},
+        plan::RunPlan,
+        types::{Decision, Requests, RunEvent},
+        user_request::UserRequest,
     },
     tasks::{brief::AgentReply, claims::ClaimStatus},
 };
@@ -120,7 +121,9 @@ fn decision_after_rejection(second_patch: &str) -> Option<Decision> {
 #[test]
 fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
     let decision = decision_after_rejection("patch").unwrap();
-    let Some(ReviewTopic::Patch { rejected_in, .. }) = decision.about.review_topic() else { panic!("{decision:?}") };
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = ReviewTopic::from_topic(&decision.about) else {
+        panic!("{decision:?}")
+    };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &Some(DecisionId::new("D1"))));
     let question = &decision.question;
     assert!(question.starts_with("apply this patch? It is the same patch as in D1, which you rejected."), "{question}");
@@ -131,7 +134,9 @@ fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
 #[test]
 fn another_patch_after_a_rejection_is_not_marked() {
     let decision = decision_after_rejection("another patch").unwrap();
-    let Some(ReviewTopic::Patch { rejected_in, .. }) = decision.about.review_topic() else { panic!("{decision:?}") };
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = ReviewTopic::from_topic(&decision.about) else {
+        panic!("{decision:?}")
+    };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &None));
     assert!(!decision.question.contains("rejected"), "{}", decision.question);
 }
@@ -151,7 +156,10 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
         .reply_on("round-1/fix-2/fix/1/land", conflict_reply());
     let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
     let decision = view.open_decisions().next().unwrap();
-    assert!(matches!(decision.about.review_topic(), Some(ReviewTopic::Blocked { finding: F1 })), "{decision:?}");
+    assert!(
+        matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Blocked { finding: F1 })),
+        "{decision:?}"
+    );
     assert!(decision.question.contains("mine") && decision.question.contains("the fixer's"), "{}", decision.question);
 }
 
@@ -263,7 +271,7 @@ fn restore_is_not_offered_for_lost_files_and_a_failed_restore_is_asked_about_aga
 
     let mut trial = TrialRun::new(single_reviewer_plan(), world_with_stray(), 1);
     trial.run_order();
-    let failed_restore = samples::failed_effect_reply(tribunal_core::engine::effect::EffectKind::Restore);
+    let failed_restore = samples::failed_effect_reply(tribunal_core::runs::effect::EffectKind::Restore);
     trial.world = core::mem::take(&mut trial.world)
         .reply_once("wait", wait_answered_with("restore"))
         .reply_on("restore-1", failed_restore);

@@ -6,23 +6,24 @@ use std::cell::{Cell, RefCell};
 use futures_util::FutureExt;
 use tribunal_core::{
     engine::{
-        effect::{
-            AskAgent, AskOutcome, AwaitReset, CallBooking, Effect, Elapsed, PostponedCall, Reply, TypedEffect,
-            WaitCause,
-        },
-        event::RunEvent,
+        effect::{AwaitReset, Elapsed, WaitCause},
+        fault::FaultKind,
         host::{Host, HostFuture},
         ids::{AgentName, Key},
         limits::{AgentUsage, Cost, RunUsage},
-        settings::{AgentSpec, DriverSpec, Settings},
+        run_types::KindOfEffect,
         timestamp::Timestamp,
+    },
+    runs::{
+        effect::{AskAgent, AskOutcome, CallBooking, Effect, PostponedCall, Reply},
+        settings::{AgentSpec, DriverSpec, Settings},
+        types::{Kinds, RunEvent},
     },
     tasks::{
         asking::{AgentConsultation, consult_agent, find_unreadable},
         brief::{AgentSession, AgentTask, AnswerContent, WorkspaceKind},
         client::{JobDuty, JobKind, JobPriority, ModelSize},
         consult_outcome::{ConsultOutcome, KeptSession},
-        fault::FaultKind,
         instructions::InstructionBrief,
         purpose::{ExpectedAnswer, TaskPurpose},
         selection,
@@ -92,7 +93,7 @@ impl OrderedHost {
     }
 }
 
-impl Host for OrderedHost {
+impl Host<Kinds> for OrderedHost {
     fn start_effect(&self, effect_key: Key, effect: Effect) -> HostFuture<'_, Reply> {
         let mut requests = self.requests.borrow_mut();
         assert!(requests.iter().all(|(known, _)| known != effect_key.as_str()), "{effect_key} is requested twice");
@@ -100,7 +101,7 @@ impl Host for OrderedHost {
         let reply = match effect {
             Effect::AwaitReset(wait) => {
                 self.wall_ms.set(wait.until_ms);
-                AwaitReset::reply(Elapsed {})
+                Reply::AwaitReset(Elapsed {})
             }
             Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
             _ => self.replies.borrow_mut().pop().unwrap(),

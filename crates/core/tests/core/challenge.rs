@@ -1,20 +1,13 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
-    decisions::{
-        decision::{Decision, DecisionAnswer},
-        user_request::UserRequest,
-    },
+    decisions::answer::DecisionAnswer,
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, Reply, Requests},
-        event::RunEvent,
+        fault::FaultKind,
         files::Hunk,
         ids::{AgentName, DecisionId, FindingId},
-        plan::RunPlan,
         reason::{RunEnding, RunReason},
-        settings::{AgentSpec, DriverSpec},
         tier::ProcessTier,
-        view::RunView,
     },
     review::{
         challenge_rules::{ChallengeResult, needs_challenge},
@@ -24,11 +17,18 @@ use tribunal_core::{
         order::ReviewOrder,
         topic::ReviewTopic,
     },
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
+        types::{Decision, Requests, RunEvent},
+        user_request::UserRequest,
+        view::RunView,
+    },
     tasks::{
         brief::{AgentTask, AnswerContent, RaisedFinding},
         claims::{ChallengeVerdict, ChallengerRuling, ClaimStatus},
         client::JobKind,
-        fault::FaultKind,
     },
 };
 use tribunal_testkit::{
@@ -97,7 +97,7 @@ impl ChallengedReview {
     }
 
     fn first_ruling(&self) -> Option<ChallengeResult> {
-        self.trial.journal.iter().find_map(|entry| match entry.event.review_event() {
+        self.trial.journal.iter().find_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
             Some(ReviewEvent::FindingRuled { ruled, .. }) => Some(*ruled),
             _ => None,
         })
@@ -186,8 +186,9 @@ fn one_provider_is_one_voice_and_never_dismisses_what_is_high_or_critical() {
         assert_eq!(challengers.count(), 2, "{severity}: a third answer would be the same voice");
         let finding = &review.view.as_review().unwrap().findings[&F1];
         assert_eq!(finding.severity, expected_severity, "{severity}");
-        let is_disputed =
-            |decision: &Decision| matches!(decision.about.review_topic(), Some(ReviewTopic::Disputed { .. }));
+        let is_disputed = |decision: &Decision| {
+            matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Disputed { .. }))
+        };
         let is_asked = review.view.open_decisions().any(is_disputed);
         assert_eq!((is_asked, review.was_fixed()), (severity == Severity::Critical, severity == Severity::High));
     }
@@ -280,7 +281,7 @@ fn the_user_decides_whether_an_ambiguous_critical_finding_is_an_issue() {
     assert_eq!(review.end_reason(), RunReason::Blocked);
     assert!(!review.was_fixed());
     let decision = review.view.open_decisions().next().unwrap();
-    assert_eq!(decision.about.review_topic(), Some(&ReviewTopic::Disputed { finding: F1 }));
+    assert_eq!(ReviewTopic::from_topic(&decision.about), Some(&ReviewTopic::Disputed { finding: F1 }));
     for (choice, is_fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };

@@ -3,11 +3,8 @@
 
 use tribunal_core::{
     engine::{
-        effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, LandedChange, Reply},
-        event::RunEvent,
         files::{FrozenFile, Hunk, LandedFile},
         ids::{FindingId, Hash},
-        plan::RunPlan,
         reason::RunReason,
     },
     review::{
@@ -16,6 +13,11 @@ use tribunal_core::{
         level::ReviewLevel,
         order::ReviewOrder,
         subject::{ChangedPath, CodeChange, Subject},
+    },
+    runs::{
+        effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, LandedChange, Reply},
+        plan::RunPlan,
+        types::RunEvent,
     },
     tasks::{brief::RaisedFinding, claims::ClaimStatus},
 };

@@ -4,19 +4,17 @@ use tribunal_core::{
     development::checks::{
         CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
     },
-    engine::{
-        effect::{LandOutcome, Reply},
-        event::RunEvent,
-        files::Hunk,
-        ids::FindingId,
-        plan::RunPlan,
-        reason::RunReason,
-        view::RunView,
-    },
+    engine::{files::Hunk, ids::FindingId, reason::RunReason},
     review::{
         finding::{Evidence, Finding, FindingStatus, Severity, TransitionCause},
         level::{AgentRole, ReviewLevel},
         order::ReviewOrder,
+    },
+    runs::{
+        effect::{LandOutcome, Reply},
+        plan::RunPlan,
+        types::RunEvent,
+        view::RunView,
     },
     tasks::{
         brief::{AgentTask, RaisedFinding},
@@ -101,7 +99,7 @@ fn warnings(trial: &TrialRun<ScriptedWorld>) -> Vec<&str> {
 
 fn fixer_tasks(trial: &TrialRun<ScriptedWorld>) -> Vec<AgentTask> {
     let asked = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { effect: tribunal_core::engine::effect::Effect::Ask(asked), .. } => Some(&asked.task),
+        RunEvent::EffectStarted { effect: tribunal_core::runs::effect::Effect::Ask(asked), .. } => Some(&asked.task),
         _ => None,
     });
     asked.filter(|task| task.brief.as_review().is_some_and(|brief| brief.role == AgentRole::Fixer)).cloned().collect()

@@ -1,16 +1,15 @@
 //! What a review feeds into its confidence after every round, and where the result is recorded.
 
 use tribunal_core::{
-    engine::{
+    engine::{fault::FaultKind, files::Hunk, ids::FindingId},
+    review::{event::ReviewEvent, finding::Severity, order::ReviewOrder},
+    runs::{
         effect::{Effect, Reply, WriteFile},
-        event::{JournalEntry, RunEvent},
-        files::Hunk,
-        ids::FindingId,
         plan::RunPlan,
+        types::{JournalEntry, RunEvent},
         view::RunView,
     },
-    review::{event::ReviewEvent, finding::Severity, order::ReviewOrder},
-    tasks::{claims::ClaimStatus, fault::FaultKind},
+    tasks::claims::ClaimStatus,
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -71,7 +70,7 @@ fn run_and_record(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> Vec<Journ
 
 /// Returns the score and its parts after every round.
 fn confidence_lines(journal: &[JournalEntry]) -> Vec<String> {
-    let calculated_lines = journal.iter().filter_map(|entry| match entry.event.review_event() {
+    let calculated_lines = journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
         Some(ReviewEvent::ConfidenceCalculated { round, confidence }) => {
             Some(format!("{round}: {}: {}", confidence.score, confidence.describe_all()))
         }

@@ -2,18 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    decisions::{
-        decision::DecisionAnswer,
-        user_request::{FindingChange, UserRequest},
-    },
+    decisions::answer::DecisionAnswer,
     engine::{
-        effect::{Effect, Reply, Requests, WriteOutcome},
-        event::RunEvent,
         ids::{DecisionId, FindingId, RunId},
-        plan::RunPlan,
         reason::{RunEnding, RunReason},
-        records::ProjectRecord,
-        view::RunView,
     },
     review::{
         dismissed_finding::DismissedFinding,
@@ -22,6 +14,14 @@ use tribunal_core::{
         level::ReviewLevel,
         order::ReviewOrder,
         subject::Subject,
+    },
+    runs::{
+        effect::{Effect, Reply, WriteOutcome},
+        plan::RunPlan,
+        records::ProjectRecord,
+        types::{Requests, RunEvent},
+        user_request::{FindingChange, UserRequest},
+        view::RunView,
     },
     tasks::{
         brief::RaisedFinding,
@@ -79,7 +79,7 @@ fn status_of(view: &RunView, finding_id: FindingId) -> FindingStatus {
 }
 
 fn kept_dismissals(trial: &TrialRun<ScriptedWorld>) -> Vec<(Vec<FindingId>, Vec<RunId>)> {
-    let events = trial.journal.iter().filter_map(|entry| match entry.event.review_event()? {
+    let events = trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event)? {
         ReviewEvent::DismissalsKept { findings, runs } => Some((findings.clone(), runs.clone())),
         _ => None,
     });
@@ -87,7 +87,7 @@ fn kept_dismissals(trial: &TrialRun<ScriptedWorld>) -> Vec<(Vec<FindingId>, Vec<
 }
 
 fn dismissed_findings(records: &RecordTable) -> Vec<DismissedFinding> {
-    let to_dismissed = |record: &tribunal_core::engine::records::StoredRecord| match record.record.clone() {
+    let to_dismissed = |record: &tribunal_core::runs::types::StoredRecord| match record.record.clone() {
         ProjectRecord::DismissedFinding(dismissed) => Some(dismissed),
         _ => None,
     };
@@ -139,7 +139,9 @@ fn what_the_user_dismissed_is_neither_challenged_nor_fixed_and_the_pass_is_dry()
             "end/confidence"
         ]
     );
-    let is_dry = |event: &RunEvent| matches!(event.review_event(), Some(ReviewEvent::RoundEnded { dry: true, .. }));
+    let is_dry = |event: &RunEvent| {
+        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::RoundEnded { dry: true, .. }))
+    };
     assert!(trial.journal.iter().any(|entry| is_dry(&entry.event)));
 }
 
@@ -280,7 +282,8 @@ fn a_crash_at_any_moment_loses_no_dismissal() {
     for kill_at in 0..unharmed.write_count() {
         let mut trial = new_trial();
         assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
-        let is_noted = |event: &RunEvent| matches!(event.review_event(), Some(ReviewEvent::FindingMoved { .. }));
+        let is_noted =
+            |event: &RunEvent| matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::FindingMoved { .. }));
         let is_written =
             |event: &RunEvent| matches!(event, RunEvent::EffectFinished { reply: Reply::WriteRecords(_), .. });
         let has_entry = |test: &dyn Fn(&RunEvent) -> bool| trial.journal.iter().any(|entry| test(&entry.event));

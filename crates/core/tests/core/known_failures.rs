@@ -2,11 +2,10 @@
 
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, Effect, Reply, Sleep},
-        event::RunEvent,
+        effect::Sleep,
+        fault::FaultKind,
         files::Hunk,
         ids::FindingId,
-        plan::RunPlan,
         reason::{RunOutcome, RunReason},
     },
     review::{
@@ -15,7 +14,12 @@ use tribunal_core::{
         level::ReviewLevel,
         order::ReviewOrder,
     },
-    tasks::{brief::AnswerContent, claims::ClaimStatus, fault::FaultKind},
+    runs::{
+        effect::{AskOutcome, Effect, Reply},
+        plan::RunPlan,
+        types::RunEvent,
+    },
+    tasks::{brief::AnswerContent, claims::ClaimStatus},
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -73,7 +77,10 @@ fn an_answer_without_a_list_is_not_a_dry_pass() {
     );
     assert_eq!(ending.reason.outcome(), Some(RunOutcome::Failed), "no agent answered, so there was no round");
     assert!(
-        !trial.journal.iter().any(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })))
+        !trial
+            .journal
+            .iter()
+            .any(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. })))
     );
 }
 
@@ -112,7 +119,7 @@ fn reviewers_that_keep_finding_minor_issues_do_not_keep_a_review_going() {
         .reply_on("end/look", frozen_reply(&text));
     let (ending, view, trial) = live(single_reviewer_plan().with_change(|plan| plan.order.fix = false), world);
     assert_eq!((ending.reason, view.as_review().unwrap().rounds), (RunReason::ReviewOnly, 1));
-    let first_round_dry = trial.journal.iter().find_map(|entry| match entry.event.review_event() {
+    let first_round_dry = trial.journal.iter().find_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
         Some(ReviewEvent::RoundEnded { dry: first_round_dry, .. }) => Some(*first_round_dry),
         _ => None,
     });

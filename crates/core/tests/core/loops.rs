@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    decisions::decision::ChoiceKey,
+    decisions::answer::ChoiceKey,
     development::{
         check_scripts::ChangedScript,
         checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
@@ -11,14 +11,8 @@ use tribunal_core::{
         workspace::TargetBranch,
     },
     engine::{
-        effect::{AskOutcome, Effect, Reply},
-        event::RunEvent,
         ids::CommitId,
-        kinds::WorkflowEvent,
-        plan::RunPlan,
         reason::{RunEnding, RunOutcome, RunReason},
-        records::{ProjectRecord, RecordKind},
-        view::RunView,
     },
     loop_run::{
         breaker::{BreakerPhase, OpenAction},
@@ -26,6 +20,14 @@ use tribunal_core::{
         order::{LoopOrder, ReviewMode},
     },
     review::finding::Severity,
+    runs::{
+        effect::{AskOutcome, Effect, Reply},
+        kinds::WorkflowEvent,
+        plan::RunPlan,
+        records::{ProjectRecord, RecordKind},
+        types::RunEvent,
+        view::RunView,
+    },
 };
 use tribunal_testkit::{
     Dice, LoopScript, LoopWorld, ScriptedTurn, samples,

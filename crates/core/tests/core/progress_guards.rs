@@ -2,16 +2,12 @@
 //! of the next attempt.
 
 use tribunal_core::{
-    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    decisions::answer::DecisionAnswer,
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, Requests, WriteFile},
-        event::RunEvent,
+        fault::FaultKind,
         files::{Hunk, PatchRefusal},
         ids::{AgentName, DecisionId, FindingId, Hash},
-        plan::RunPlan,
         reason::RunReason,
-        settings::{AgentSpec, DriverSpec},
-        view::RunView,
     },
     review::{
         event::ReviewEvent,
@@ -20,7 +16,15 @@ use tribunal_core::{
         order::ReviewOrder,
         seat_plan::{Persona, SeatPlan},
     },
-    tasks::{brief::AgentTask, claims::ClaimStatus, fault::FaultKind},
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, WriteFile},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
+        types::{Requests, RunEvent},
+        user_request::UserRequest,
+        view::RunView,
+    },
+    tasks::{brief::AgentTask, claims::ClaimStatus},
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -103,7 +107,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     );
     assert!(matches!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
-    let reasons = trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
+    let reasons = trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
         Some(ReviewEvent::FixersDealt { why: reason, .. }) => *reason,
         _ => None,
     });

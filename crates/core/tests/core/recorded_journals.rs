@@ -4,11 +4,9 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use tribunal_core::{
-    engine::{
-        event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-        host::ParkedRun,
-        reason::RunEnding,
-        replayer::{ReplayHistory, Replayer, WorkflowPoll},
+    engine::{host::ParkedRun, reason::RunEnding},
+    runs::{
+        types::{EntryDraft, JournalEntry, ReplayHistory, Replayer, RunEvent, RunSummary, WorkflowPoll},
         view::RunView,
     },
     workflows::start_workflow,

@@ -2,16 +2,11 @@
 
 use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{AskAgent, Effect, Land, Reply, Requests},
-        event::RunEvent,
+        fault::FaultKind,
         files::{FilePart, Hunk},
         ids::{AgentName, FindingId},
-        plan::RunPlan,
         reason::{RunEnding, RunReason},
-        settings::{AgentSpec, DriverSpec},
-        view::RunView,
     },
     review::{
         event::ReviewEvent,
@@ -19,10 +14,17 @@ use tribunal_core::{
         level::{AgentRole, ReviewLevel},
         order::ReviewOrder,
     },
+    runs::{
+        effect::{AskAgent, Effect, Land, Reply},
+        plan::RunPlan,
+        settings::{AgentSpec, DriverSpec},
+        types::{Requests, RunEvent},
+        user_request::UserRequest,
+        view::RunView,
+    },
     tasks::{
         brief::{AgentTask, RaisedFinding},
         claims::{ChallengeVerdict, ClaimStatus},
-        fault::FaultKind,
     },
 };
 use tribunal_testkit::{
@@ -151,8 +153,8 @@ fn a_neighbours_change_and_a_deletion_repair_nothing_and_do_not_land() {
         assert_eq!(review.status_and_note(F1), (FindingStatus::Open, expected_note.to_string()));
         assert_eq!((review.left_out(), review.judge_tasks().len()), (None, 0), "{expected_note}");
         assert_eq!(review.ending.reason, RunReason::FixIterations);
-        let is_refused = |entry: &tribunal_core::engine::event::JournalEntry| {
-            matches!(entry.event.review_event(), Some(ReviewEvent::PatchRefused { .. }))
+        let is_refused = |entry: &tribunal_core::runs::types::JournalEntry| {
+            matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::PatchRefused { .. }))
         };
         assert!(review.trial.journal.iter().any(is_refused));
     }

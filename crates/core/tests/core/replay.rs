@@ -4,14 +4,19 @@
 use std::{future::Future, pin::Pin};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tribunal_core::engine::{
-    effect::{EffectKind, Elapsed, Reply, Sleep},
-    event::{JournalEntry, RunEvent},
-    host::{Host, ParkedRun, cross_boundary},
-    ids::Key,
-    kinds::RunOrder,
-    reason::{RunEnding, RunReason},
-    replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll},
+use tribunal_core::{
+    engine::{
+        effect::{Elapsed, Sleep},
+        host::{ParkedRun, cross_boundary},
+        ids::Key,
+        reason::{RunEnding, RunReason},
+        replayer::ReplayDivergence,
+    },
+    runs::{
+        effect::Reply,
+        kinds::RunOrder,
+        types::{JournalEntry, PendingEffect, ReplayHistory, Replayer, RunEvent, RunHost, WorkflowPoll},
+    },
 };
 use tribunal_testkit::{
     samples,
@@ -21,7 +26,7 @@ use tribunal_testkit::{
 const JOBS: u64 = 9;
 
 /// Runs jobs in two slots. What a slot does next depends on the order in which the jobs have finished so far.
-async fn two_slot_workflow(host: &dyn Host, saved_state: Option<serde_json::Value>) -> Result<u64, ParkedRun> {
+async fn two_slot_workflow(host: &RunHost<'_>, saved_state: Option<serde_json::Value>) -> Result<u64, ParkedRun> {
     let (mut next_job, mut history_hash): (u64, u64) = match saved_state {
         Some(state) => serde_json::from_value(state).unwrap_or_default(),
         None => (1, 7),
@@ -44,7 +49,7 @@ async fn two_slot_workflow(host: &dyn Host, saved_state: Option<serde_json::Valu
     Ok(history_hash)
 }
 
-async fn run_job(host: &dyn Host, job_number: u64, history_hash: u64) -> Result<u64, ParkedRun> {
+async fn run_job(host: &RunHost<'_>, job_number: u64, history_hash: u64) -> Result<u64, ParkedRun> {
     host.perform(Key::new(format!("job-{job_number}")), Sleep { ms: history_hash % 1000 }).await?;
     // The second step makes the slots interleave.
     let ms = host.last_timestamp().awake_ms % 7;
@@ -53,7 +58,7 @@ async fn run_job(host: &dyn Host, job_number: u64, history_hash: u64) -> Result<
 }
 
 fn boxed_workflow<'a>(
-    host: &'a dyn Host,
+    host: &'a RunHost<'a>,
     _: &'a RunOrder,
     saved_state: Option<serde_json::Value>,
 ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
@@ -158,7 +163,7 @@ fn a_journal_whose_replies_were_reordered_is_refused() {
 }
 
 /// A workflow that takes no saved state.
-type FreshWorkflow = for<'a> fn(&'a dyn Host) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>>;
+type FreshWorkflow = for<'a> fn(&'a RunHost<'a>) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>>;
 
 fn poll_first_turn(entries: Vec<JournalEntry>, workflow: FreshWorkflow) -> WorkflowPoll<Result<u64, ParkedRun>> {
     let replayer = Replayer::new(samples::sample_settings(), ReplayHistory::from_entries(entries));
@@ -216,7 +221,7 @@ fn an_effect_is_scheduled_when_asked_for_and_dropping_its_future_does_not_lose_i
 #[test]
 fn a_workflow_change_does_not_apply_to_runs_that_an_older_build_started() {
     fn old_workflow<'a>(
-        host: &'a dyn Host,
+        host: &'a RunHost<'a>,
         _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
@@ -227,7 +232,7 @@ fn a_workflow_change_does_not_apply_to_runs_that_an_older_build_started() {
         })
     }
     fn new_workflow<'a>(
-        host: &'a dyn Host,
+        host: &'a RunHost<'a>,
         _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
@@ -258,7 +263,7 @@ fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
         }
     }
     fn sleeping_workflow<'a>(
-        host: &'a dyn Host,
+        host: &'a RunHost<'a>,
         _: &'a RunOrder,
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, ParkedRun>> + 'a>> {
@@ -272,7 +277,7 @@ fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
     let TrialOutcome::Diverged(ReplayDivergence::WrongReplyKind { key, asked, replied }) = life else {
         panic!("{life:?}")
     };
-    assert_eq!((key.as_str(), asked, replied), ("nap", EffectKind::Sleep, EffectKind::Freeze));
+    assert_eq!((key.as_str(), asked, replied), ("nap", "sleep", "freeze"));
     // The wrong reply was recorded, so a resumed run diverges in the same way.
     let life = trial.run_workflow(sleeping_workflow, None);
     assert!(matches!(life, TrialOutcome::Diverged(ReplayDivergence::WrongReplyKind { .. })), "{life:?}");

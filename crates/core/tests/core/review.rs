@@ -4,18 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply, Requests},
-        event::RunEvent,
+        fault::FaultKind,
         files::{Hunk, PatchRefusal},
         ids::{AgentName, DecisionId, FindingId},
-        kinds::WorkflowEvent,
-        plan::RunPlan,
         reason::{RunEnding, RunOutcome, RunReason},
-        settings::AgentSpec,
         tier::ProcessTier,
-        view::RunView,
     },
     review::{
         ReviewState,
@@ -25,7 +19,16 @@ use tribunal_core::{
         level::ReviewGoal,
         order::ReviewOrder,
     },
-    tasks::{brief::AnswerContent, claims::ClaimStatus, fault::FaultKind},
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply},
+        kinds::WorkflowEvent,
+        plan::RunPlan,
+        settings::AgentSpec,
+        types::{Requests, RunEvent},
+        user_request::UserRequest,
+        view::RunView,
+    },
+    tasks::{brief::AnswerContent, claims::ClaimStatus},
 };
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,
@@ -210,7 +213,7 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
     assert_eq!(decision_ids, ["D1"]);
 
     let answer =
-        tribunal_core::decisions::decision::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
+        tribunal_core::decisions::answer::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::GoalMet);
@@ -338,7 +341,7 @@ fn a_retry_withdraws_an_acceptance() {
     assert_eq!(end_reason(&life), RunReason::FixIterations);
     let answer_with = |decision: &str, choice: &str| UserRequest::Answer {
         decision: DecisionId::new(decision),
-        answer: tribunal_core::decisions::decision::DecisionAnswer { choice: choice.into(), note: String::new() },
+        answer: tribunal_core::decisions::answer::DecisionAnswer { choice: choice.into(), note: String::new() },
     };
     let requests = vec![answer_with("D2", "accept"), answer_with("D1", "retry")];
     trial.world = std::mem::take(&mut trial.world)
@@ -476,7 +479,7 @@ fn a_panel_goes_on_without_a_silent_seat() {
     let incomplete_seats = trial
         .journal
         .iter()
-        .filter(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::SeatIncomplete { .. })));
+        .filter(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::SeatIncomplete { .. })));
     assert_eq!(incomplete_seats.count(), 1);
 }
 
@@ -515,7 +518,7 @@ fn an_exhausted_budget_halts_the_run_until_the_user_answers() {
     let (life, view, mut trial) = run_review(plan, world_that_gets_resolved());
     assert_eq!(end_reason(&life), RunReason::Tokens);
     assert_eq!(view.open_decisions().count(), 1);
-    let answer = tribunal_core::decisions::decision::DecisionAnswer { choice: "accept".into(), note: String::new() };
+    let answer = tribunal_core::decisions::answer::DecisionAnswer { choice: "accept".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::Accepted);
@@ -597,7 +600,7 @@ fn assert_landings_were_approved(trial: &TrialRun<RandomWorld>, view: &RunView, 
     let landings = trial
         .journal
         .iter()
-        .filter(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::PatchLanded { .. })));
+        .filter(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::PatchLanded { .. })));
     assert!(landings.count() <= approvals.count(), "seed {seed}: a patch landed without a person's yes");
 }
 
@@ -629,7 +632,7 @@ fn assert_sections_have_one_fixer(trial: &TrialRun<RandomWorld>, seed: u64) {
     let mut view = RunView::default();
     for entry in &trial.journal {
         view.apply_entry(entry);
-        let Some(ReviewEvent::FixersDealt { hands, .. }) = entry.event.review_event() else { continue };
+        let Some(ReviewEvent::FixersDealt { hands, .. }) = ReviewEvent::from_run_event(&entry.event) else { continue };
         let mut held_sections = BTreeSet::new();
         for fixer_findings in hands {
             let places =

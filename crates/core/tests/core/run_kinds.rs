@@ -7,17 +7,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tribunal_core::{
-    decisions::decision::DecisionTopic,
     development::checks::ChecksReport,
     engine::{
-        event::{JournalEntry, RunEvent},
+        fault::{Fault, FaultKind},
         files::{FilePart, Hunk},
         ids::{AgentName, FindingId, Key, RunId},
-        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, WorkflowTopic},
         limits::AgentUsage,
-        plan::RunPlan,
         reason::RunReason,
-        run_kind::KindEvent,
+        run_types::KindOfOrder,
         timestamp::Timestamp,
     },
     review::{
@@ -28,11 +25,14 @@ use tribunal_core::{
         level::{AgentRole, ReviewLevel},
         own_file::OwnFile,
     },
-    session::SessionAssignment,
-    tasks::{
-        claims::ChallengeVerdict,
-        fault::{Fault, FaultKind},
+    runs::{
+        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, WorkflowTopic},
+        plan::RunPlan,
+        run_kind::KindEvent,
+        types::{DecisionTopic, JournalEntry, RunEvent},
     },
+    session::SessionAssignment,
+    tasks::claims::ChallengeVerdict,
 };
 use tribunal_json::schemars::{JsonSchema, schema_for};
 use tribunal_testkit::{ScriptedWorld, samples, trial::TrialRun};

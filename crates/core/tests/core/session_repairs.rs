@@ -1,21 +1,24 @@
 //! Reviews whose findings a session repairs in the user's own files.
 
 use tribunal_core::{
-    decisions::{decision::DecisionAnswer, user_request::UserRequest},
+    decisions::answer::DecisionAnswer,
     engine::{
-        effect::{Effect, LandOutcome, Reply, Requests},
-        event::RunEvent,
         files::{FrozenFile, PatchRefusal},
         ids::{DecisionId, FindingId},
-        plan::RunPlan,
         reason::RunReason,
-        view::RunView,
     },
     review::{
         finding::{FindingStatus, Severity},
         level::ReviewLevel,
         order::ReviewOrder,
         topic::ReviewTopic,
+    },
+    runs::{
+        effect::{Effect, LandOutcome, Reply},
+        plan::RunPlan,
+        types::{Requests, RunEvent},
+        user_request::UserRequest,
+        view::RunView,
     },
 };
 use tribunal_testkit::{
@@ -70,7 +73,7 @@ fn findings_are_handed_to_the_session_and_the_run_waits_for_it() {
     let view = RunView::from_entries(&trial.journal);
     let waiting_decisions: Vec<_> = view.open_decisions().collect();
     assert!(
-        matches!(&waiting_decisions[..], [decision] if matches!(decision.about.review_topic(), Some(ReviewTopic::Session { .. }))),
+        matches!(&waiting_decisions[..], [decision] if matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Session { .. }))),
         "{waiting_decisions:?}"
     );
     let landings = trial

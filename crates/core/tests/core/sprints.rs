@@ -4,16 +4,19 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    decisions::{decision::ChoiceKey, user_request::UserRequest},
+    decisions::answer::ChoiceKey,
     development::workspace::TargetBranch,
     engine::{
-        effect::{Effect, Reply},
-        event::RunEvent,
-        kinds::{RunOrder, WorkflowEvent},
         limits::RunLimits,
-        plan::RunPlan,
         reason::{RunEnding, RunReason},
         tier::ProcessTier,
+    },
+    runs::{
+        effect::{Effect, Reply},
+        kinds::{RunOrder, WorkflowEvent},
+        plan::RunPlan,
+        types::RunEvent,
+        user_request::UserRequest,
         view::RunView,
     },
     sprint::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    decisions::decision::ChoiceKey,
+    decisions::answer::ChoiceKey,
     development::{
         checks::{CheckSpec, CommandLine},
         commits::IntegrateOutcome,
@@ -11,13 +11,15 @@ use tribunal_core::{
         workspace::{DevelopmentPlace, TargetBranch},
     },
     engine::{
-        effect::Effect,
-        event::RunEvent,
         ids::CommitId,
+        reason::{RunEnding, RunReason},
+    },
+    runs::{
+        effect::Effect,
         kinds::WorkflowEvent,
         plan::RunPlan,
-        reason::{RunEnding, RunReason},
         settings::{AgentSpec, DriverSpec},
+        types::RunEvent,
         view::RunView,
     },
     story::{

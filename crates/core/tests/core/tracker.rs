@@ -3,14 +3,11 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    decisions::user_request::{FindingChange, FindingSnapshot, UserRemark, UserRequest},
+    decisions::user_remark::UserRemark,
     engine::{
-        effect::{Reply, Requests},
-        event::RunEvent,
         files::Hunk,
         ids::{FindingId, RunId},
         timestamp::Timestamp,
-        view::RunView,
     },
     review::{
         ReviewState,
@@ -20,6 +17,12 @@ use tribunal_core::{
         },
         level::ReviewLevel,
         tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
+    },
+    runs::{
+        effect::Reply,
+        types::{Requests, RunEvent},
+        user_request::{FindingChange, FindingSnapshot, UserRequest},
+        view::RunView,
     },
     tasks::claims::ClaimStatus,
 };

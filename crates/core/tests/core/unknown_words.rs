@@ -1,18 +1,17 @@
 //! Verdicts and statuses that are in no table: the agent is asked once more, and nothing is guessed.
 
 use tribunal_core::{
-    engine::{
-        effect::{AskAgent, AskOutcome, Effect, Reply},
-        event::RunEvent,
-        files::Hunk,
-        ids::FindingId,
-        view::RunView,
-    },
+    engine::{files::Hunk, ids::FindingId},
     review::{
         challenge_rules::ChallengeResult,
         event::ReviewEvent,
         finding::{Finding, FindingStatus, Severity},
         level::ReviewLevel,
+    },
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        types::RunEvent,
+        view::RunView,
     },
     tasks::{
         brief::AnswerContent,
@@ -104,22 +103,24 @@ impl ReviewedWords {
     }
 
     fn ruling_of(&self, finding_id: FindingId) -> (ChallengeResult, usize) {
-        let mut rulings = self.trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
-            Some(ReviewEvent::FindingRuled { finding, ruled, voices, .. }) if *finding == finding_id => {
-                Some((*ruled, voices.len()))
-            }
-            _ => None,
-        });
+        let mut rulings =
+            self.trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+                Some(ReviewEvent::FindingRuled { finding, ruled, voices, .. }) if *finding == finding_id => {
+                    Some((*ruled, voices.len()))
+                }
+                _ => None,
+            });
         rulings.next().unwrap_or_else(|| panic!("{finding_id} was not ruled on"))
     }
 
     fn silent_ids(&self, task_key: &str) -> Vec<FindingId> {
-        let mut answers = self.trial.journal.iter().filter_map(|entry| match entry.event.review_event() {
-            Some(ReviewEvent::ChallengerAnswered { key, silent, .. }) if key.as_str() == task_key => {
-                Some(silent.clone())
-            }
-            _ => None,
-        });
+        let mut answers =
+            self.trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+                Some(ReviewEvent::ChallengerAnswered { key, silent, .. }) if key.as_str() == task_key => {
+                    Some(silent.clone())
+                }
+                _ => None,
+            });
         answers.next().unwrap_or_else(|| panic!("{task_key} did not answer"))
     }
 }

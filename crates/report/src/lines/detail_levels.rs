@@ -3,9 +3,9 @@
 
 use std::io::Write;
 
-use tribunal_core::engine::{
+use tribunal_core::runs::{
     effect::{Effect, LandOutcome, Reply},
-    event::{JournalEntry, RunEvent},
+    types::{JournalEntry, RunEvent},
 };
 
 use super::LineReporter;

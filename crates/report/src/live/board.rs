@@ -6,13 +6,16 @@
 use std::collections::BTreeMap;
 
 use tribunal_core::{
-    decisions::decision::{ChoiceKey, DecisionTopic},
+    decisions::answer::ChoiceKey,
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, Reply, WaitCause},
-        event::{JournalEntry, RunEvent},
+        effect::WaitCause,
         ids::{Key, RunId},
         limits::{Cost, LimitShare},
         progress::AgentProgress,
+    },
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, Reply},
+        types::{DecisionTopic, JournalEntry, RunEvent},
         view::{RunPhase, RunView},
     },
     tasks::brief::AgentTask,

@@ -23,10 +23,9 @@ pub use multi_reporter::{MultiLiveReporter, MultiRunSubject};
 
 use std::io::{self, Write};
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    ids::RunId,
-    progress::AgentProgress,
+use tribunal_core::{
+    engine::{ids::RunId, progress::AgentProgress},
+    runs::types::{JournalEntry, RunEvent},
 };
 
 use crate::{DisplayMode, LineReporter, Reporter, style::Screen};

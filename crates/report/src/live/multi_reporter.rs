@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::engine::{event::JournalEntry, progress::AgentProgress};
+use tribunal_core::{engine::progress::AgentProgress, runs::types::JournalEntry};
 
 use super::{
     LiveScreen, REPAINT_INTERVAL_MS,

@@ -1,11 +1,12 @@
 //! The lines of a headless loop: one for each iteration, and one for everything out of the ordinary.
 
 use tribunal_core::{
-    engine::{event::RunEvent, ids::Key, kinds::WorkflowEvent, view::RunView},
+    engine::ids::Key,
     loop_run::{
         breaker::BreakerPhase,
         event::{IterationReport, LoopEvent},
     },
+    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     tasks::brief::AgentTask,
 };
 

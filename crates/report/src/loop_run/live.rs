@@ -1,10 +1,6 @@
 //! The stage of a headless loop in the live view.
 
-use tribunal_core::{
-    engine::{ids::Key, view::RunView},
-    loop_run::event::LoopEvent,
-    tasks::brief::AgentTask,
-};
+use tribunal_core::{engine::ids::Key, loop_run::event::LoopEvent, runs::view::RunView, tasks::brief::AgentTask};
 
 use super::{LoopReporter, describe_plan};
 use crate::{

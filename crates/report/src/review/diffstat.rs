@@ -1,11 +1,9 @@
 //! What a landing changed, one line per file as in `git diff --stat`: `src/pay.py | 4 ++--`.
 
 use tribunal_core::{
-    engine::{
-        effect::{LandOutcome, LandedChange, Reply},
-        files::Hunk,
-    },
+    engine::files::Hunk,
     review::subject::Subject,
+    runs::effect::{LandOutcome, LandedChange, Reply},
 };
 
 use crate::{

@@ -5,13 +5,12 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
-        effect::Effect,
-        event::RunEvent,
-        ids::{DecisionId, FindingId, Key},
-    },
+    engine::ids::{DecisionId, FindingId, Key},
     review::{event::ReviewEvent, topic::ReviewTopic},
+    runs::{
+        effect::Effect,
+        types::{Decision, RunEvent},
+    },
 };
 
 /// Follows a journal and knows which round and finding each entry belongs to.
@@ -27,7 +26,7 @@ pub(crate) struct ReviewConditions {
 impl ReviewConditions {
     /// Returns the round that the next entry belongs to. `effect_key` is the key of the effect that it is about.
     pub(crate) fn find_round(&mut self, event: &RunEvent, effect_key: Option<&Key>) -> u32 {
-        let named_round = match event.review_event() {
+        let named_round = match ReviewEvent::from_run_event(&event) {
             Some(
                 ReviewEvent::RoundStarted { round: round_number, .. }
                 | ReviewEvent::SeatAnswered { round: round_number, .. }
@@ -72,7 +71,7 @@ impl ReviewConditions {
                 is_ours
             }
             RunEvent::DecisionAnswered { decision, .. } => self.finding_decisions.contains(decision),
-            _ => event.review_event().is_some_and(|event| self.is_event_about(event, finding_id)),
+            _ => ReviewEvent::from_run_event(&event).is_some_and(|event| self.is_event_about(event, finding_id)),
         }
     }
 
@@ -98,7 +97,7 @@ impl ReviewConditions {
 
 /// Returns whether the question is about this finding alone.
 fn is_decision_about(decision: &Decision, finding_id: FindingId) -> bool {
-    match decision.about.review_topic() {
+    match ReviewTopic::from_topic(&decision.about) {
         Some(ReviewTopic::Blocked { finding } | ReviewTopic::Disputed { finding }) => *finding == finding_id,
         _ => false,
     }

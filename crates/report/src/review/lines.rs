@@ -7,13 +7,12 @@ mod fixes;
 mod stage_ends;
 
 use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
-        event::RunEvent,
-        ids::{AgentName, FindingId, Key},
+    engine::ids::{AgentName, FindingId, Key},
+    review::{event::ReviewEvent, topic::ReviewTopic},
+    runs::{
+        types::{Decision, RunEvent},
         view::RunView,
     },
-    review::{event::ReviewEvent, topic::ReviewTopic},
     tasks::brief::AgentTask,
 };
 
@@ -84,7 +83,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
 
     /// Draws only the questions that explain the lines around them; the others are among the closing lines.
     fn write_decision(&mut self, decision: &Decision, run_view: &RunView, lines: &mut LineBuffer) {
-        match decision.about.review_topic() {
+        match ReviewTopic::from_topic(&decision.about) {
             Some(ReviewTopic::Disputed { .. }) => challenge::write_disputed_decision(decision, run_view, lines),
             Some(ReviewTopic::Patch { rejected_in: Some(earlier_id), .. }) => {
                 let decision_id = &decision.id;
@@ -100,7 +99,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
                 self.fix_tally.write_result(run_view, lines);
             }
-            _ => match run_event.review_event() {
+            _ => match ReviewEvent::from_run_event(&run_event) {
                 Some(ReviewEvent::RoundEnded { round, new, dry, counts, unbelieved }) => {
                     self.challenge_progress.write_result(*round, lines);
                     let result_text = phrases::describe_round(phrases::RoundNumbers {

@@ -1,11 +1,9 @@
 //! The stage and the workers of a review in the live view.
 
 use tribunal_core::{
-    engine::{
-        ids::{FindingId, Key},
-        view::{RunPhase, RunView},
-    },
+    engine::ids::{FindingId, Key},
     review::{event::ReviewEvent, level::AgentRole},
+    runs::view::{RunPhase, RunView},
     tasks::{brief::AgentTask, client::JobKind},
 };
 

@@ -19,7 +19,7 @@ pub use phrases::describe_confidence;
 pub use rulings::{Ruling, RulingIndex};
 
 use tribunal_core::{
-    engine::{effect::Effect, files::PatchRefusal, ids::Key, limits::RemainingLimits, reason::RunOutcome},
+    engine::{files::PatchRefusal, ids::Key, limits::RemainingLimits, reason::RunOutcome},
     review::{
         event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, Severity},
@@ -27,6 +27,7 @@ use tribunal_core::{
         own_file::OwnFile,
         view::ReviewView,
     },
+    runs::effect::Effect,
     tasks::brief::AgentTask,
 };
 

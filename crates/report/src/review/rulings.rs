@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
-        ids::FindingId,
-    },
+    engine::ids::FindingId,
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
         event::ReviewEvent,
         finding::Severity,
     },
+    runs::types::{JournalEntry, RunEvent},
     tasks::claims::ChallengeVerdict,
 };
 
@@ -50,7 +48,7 @@ impl RulingIndex {
 
     /// Updates severities and rulings with the next event of the journal.
     pub(crate) fn track_event(&mut self, event: &RunEvent) {
-        match event.review_event() {
+        match ReviewEvent::from_run_event(&event) {
             Some(ReviewEvent::FindingRaised { finding }) => {
                 self.severities.insert(finding.id, finding.severity);
             }

@@ -18,9 +18,9 @@ use tribunal_core::{
     engine::{
         ids::{CommitId, RunId},
         reason::{RunOutcome, RunReason},
-        view::{MERGED_DETAIL, RunPhase, RunView},
     },
     review::counts::FindingCounts,
+    runs::view::{MERGED_DETAIL, RunPhase, RunView},
     sprint::selection::{LeftOut, LeftOutReason},
 };
 use tribunal_json::{Serialize, schemars};

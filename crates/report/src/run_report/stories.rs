@@ -1,11 +1,10 @@
 //! The stories of a report, built from the views of their runs and from what the sprint says about them.
 
 use tribunal_core::{
-    decisions::decision::DecisionTopic,
-    engine::{
-        ids::RunId,
+    engine::{ids::RunId, reason::RunOutcome},
+    runs::{
         kinds::WorkflowTopic,
-        reason::RunOutcome,
+        types::DecisionTopic,
         view::{RunPhase, RunView},
     },
     sprint::{order::SprintStoryRow, standing::StoryStanding, view::SprintView},

@@ -1,6 +1,6 @@
 //! What a run used, together with its child runs.
 
-use tribunal_core::engine::{limits::Cost, view::RunView};
+use tribunal_core::{engine::limits::Cost, runs::view::RunView};
 use tribunal_json::{Serialize, schemars};
 
 use super::ReportSources;

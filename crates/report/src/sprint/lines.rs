@@ -1,7 +1,8 @@
 //! The lines of a sprint: one when a story is taken, and one for what became of it. The lines between are those of the story's own run.
 
 use tribunal_core::{
-    engine::{event::RunEvent, ids::Key, kinds::WorkflowEvent, view::RunView},
+    engine::ids::Key,
+    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     sprint::{event::SprintEvent, standing::StoryStanding},
     tasks::brief::AgentTask,
 };

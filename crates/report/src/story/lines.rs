@@ -1,7 +1,8 @@
 //! The lines of a story: one for each session and each step, and one for everything out of the ordinary.
 
 use tribunal_core::{
-    engine::{event::RunEvent, ids::Key, kinds::WorkflowEvent, view::RunView},
+    engine::ids::Key,
+    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
         facts::StoryFollowUp,

@@ -1,7 +1,8 @@
 //! The steps of a story in the live view, as a strip.
 
 use tribunal_core::{
-    engine::{ids::Key, view::RunView},
+    engine::ids::Key,
+    runs::view::RunView,
     story::event::{SessionOutcome, StoryEvent},
     tasks::brief::AgentTask,
 };

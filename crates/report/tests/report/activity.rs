@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    decisions::user_request::{UserRemark, UserRequest},
-    engine::{
-        effect::{Effect, Reply, Requests},
-        event::{JournalEntry, RunEvent},
-        ids::Key,
+    decisions::user_remark::UserRemark,
+    engine::ids::Key,
+    runs::{
+        effect::{Effect, Reply},
+        types::{JournalEntry, Requests, RunEvent},
+        user_request::UserRequest,
         view::RunView,
     },
     tasks::brief::TaskBrief,

@@ -3,13 +3,15 @@
 
 use tribunal_core::{
     engine::{
-        event::{JournalEntry, RunEvent},
+        fault::{Fault, FaultKind},
         ids::{FindingId, Key},
         progress::AgentProgress,
-        view::RunView,
     },
     review::{event::ReviewEvent, finding::Finding},
-    tasks::fault::{Fault, FaultKind},
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::RunView,
+    },
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, RulingIndex, Screen, VerboseReporter,
@@ -137,7 +139,7 @@ fn draw_frames(live_board: &LiveBoard) -> String {
 #[test]
 fn challengers_are_shown_side_by_side_with_their_findings() {
     let mut live_board = board_from(&journal_until(|event| {
-        matches!(event.review_event(), Some(ReviewEvent::ChallengerAnswered { .. }))
+        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
     }));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
@@ -197,8 +199,9 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
-    let mut entries_so_far =
-        journal_until(|event| matches!(event.review_event(), Some(ReviewEvent::ChallengerAnswered { .. })));
+    let mut entries_so_far = journal_until(|event| {
+        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
+    });
     let last_event = entries_so_far.last_mut().and_then(|entry| review_event_mut(&mut entry.event));
     if let Some(ReviewEvent::ChallengerAnswered { fault, .. }) = last_event {
         *fault = Some(Fault::new(FaultKind::Malformed, "first did not answer with verdicts"));
@@ -278,7 +281,7 @@ fn the_verbose_log_names_every_voice() {
     let mut reporter = VerboseReporter::new(&mut written, screen_of_width(110));
     for entry in challenged_journal() {
         let is_verdict = matches!(
-            entry.event.review_event(),
+            ReviewEvent::from_run_event(&entry.event),
             Some(ReviewEvent::ChallengerAnswered { .. } | ReviewEvent::FindingRuled { .. })
         );
         if is_verdict { reporter.report_entry(&entry).unwrap() } else { reporter.note_past_entry(&entry) }

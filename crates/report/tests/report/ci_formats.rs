@@ -2,14 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
-        reason::{RunOutcome, RunReason},
-        view::RunView,
-    },
+    engine::reason::{RunOutcome, RunReason},
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
+    },
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::RunView,
     },
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};

@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
+    review::event::ReviewEvent,
+    runs::{
+        types::{JournalEntry, RunEvent},
         view::RunView,
     },
-    review::event::ReviewEvent,
 };
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, calls::collect_calls, tables,
@@ -35,8 +35,8 @@ fn piped() {
 fn journal_with_confidence() -> Vec<JournalEntry> {
     let mut all_entries = Vec::new();
     for entry in parse_entries(SAMPLE_JOURNAL) {
-        let round_end =
-            matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })).then(|| entry.clone());
+        let round_end = matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. }))
+            .then(|| entry.clone());
         all_entries.push(entry);
         all_entries.extend(round_end.map(|round_end| JournalEntry {
             event: RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated {

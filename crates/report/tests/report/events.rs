@@ -1,8 +1,8 @@
 //! Access to the events of recorded runs.
 
 use tribunal_core::{
-    engine::{event::RunEvent, kinds::WorkflowEvent},
     review::event::ReviewEvent,
+    runs::{kinds::WorkflowEvent, types::RunEvent},
 };
 
 /// Returns the event of a review, to be changed; `None` if it is another one.

@@ -3,11 +3,12 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    engine::{event::JournalEntry, ids::FindingId, view::RunView},
+    engine::ids::FindingId,
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity},
     },
+    runs::{types::JournalEntry, view::RunView},
 };
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
@@ -108,8 +109,9 @@ fn lines_of_code_are_kept_between_fences() {
 /// A journal with the given number of findings, of all severities and statuses in turn, each with a long text.
 fn journal_with_findings(finding_count: u32) -> Vec<JournalEntry> {
     let sample = sample_journal();
-    let is_raised =
-        |entry: &&JournalEntry| matches!(entry.event.review_event(), Some(ReviewEvent::FindingRaised { .. }));
+    let is_raised = |entry: &&JournalEntry| {
+        matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
+    };
     let template_entry = sample.iter().find(is_raised).unwrap().clone();
     let mut journal = vec![sample[0].clone()];
     for finding_number in 1..=finding_count {
@@ -194,7 +196,9 @@ fn the_level_of_a_result_comes_from_its_severity_and_a_fixed_one_passes() {
         let journal = &change_findings(sample_journal(), |changed_finding| changed_finding.severity = severity);
         let raised_index = journal
             .iter()
-            .position(|entry| matches!(entry.event.review_event(), Some(ReviewEvent::FindingRaised { .. })))
+            .position(|entry| {
+                matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
+            })
             .unwrap();
         let sarif_result = &parse_results(&export_all(&journal[..=raised_index], ExportFormat::Sarif))[0];
         assert_eq!((&sarif_result["level"], &sarif_result["kind"]), (&expected_level.into(), &"fail".into()));

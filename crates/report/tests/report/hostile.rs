@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    progress::AgentProgress,
-    view::RunView,
+use tribunal_core::{
+    engine::progress::AgentProgress,
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::RunView,
+    },
 };
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, VerboseReporter,

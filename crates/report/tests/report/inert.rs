@@ -11,16 +11,16 @@ use comrak::{
 };
 use proptest::prelude::*;
 use tribunal_core::{
-    engine::{
-        event::{JournalEntry, RunEvent},
-        ids::{AgentName, DecisionId, RunId},
-        kinds::RunOrder,
-        view::RunView,
-    },
+    engine::ids::{AgentName, DecisionId, RunId},
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus},
         subject::Subject,
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{JournalEntry, RunEvent},
+        view::RunView,
     },
 };
 use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};

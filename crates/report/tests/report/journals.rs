@@ -1,11 +1,12 @@
 //! Journals that tests write themselves.
 
-use tribunal_core::engine::{
-    event::{JournalEntry, ParentRun, RunEvent},
-    ids::RunId,
-    kinds::RunOrder,
-    settings::Settings,
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{event::ParentRun, ids::RunId, timestamp::Timestamp},
+    runs::{
+        kinds::RunOrder,
+        settings::Settings,
+        types::{JournalEntry, RunEvent},
+    },
 };
 
 /// Makes a journal of these events, a second apart.

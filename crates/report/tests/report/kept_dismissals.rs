@@ -3,7 +3,6 @@
 
 use tribunal_core::{
     engine::{
-        event::{JournalEntry, RunEvent},
         ids::{FindingId, RunId},
         timestamp::Timestamp,
     },
@@ -11,6 +10,7 @@ use tribunal_core::{
         event::ReviewEvent,
         finding::{DismissalReason, FindingStatus, StatusTransition, TransitionCause},
     },
+    runs::types::{JournalEntry, RunEvent},
 };
 use tribunal_report::{DisplayMode, LineReporter, Reporter, Screen, VerboseReporter};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};

@@ -3,14 +3,17 @@
 
 use tribunal_core::{
     engine::{
-        children::{ChildOutcome, ChildReport, RunChild},
-        effect::{Effect, Reply},
-        event::{JournalEntry, ParentRun, RunEvent, RunSummary},
+        event::ParentRun,
         ids::{Hash, Key, RunId},
-        kinds::{RunOrder, WorkflowSummary},
         limits::{Cost, LimitShare, UsageTotals},
         reason::RunReason,
+    },
+    review::reported_finding::LeftFindings,
+    runs::{
+        effect::{Effect, Reply},
+        kinds::{RunOrder, WorkflowSummary},
         settings::Settings,
+        types::{ChildOutcome, ChildReport, JournalEntry, RunChild, RunEvent, RunSummary},
         view::RunView,
     },
     session::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally, order::SessionSummary},
@@ -35,7 +38,7 @@ fn draw_lines(journal: &[JournalEntry], mode: DisplayMode) -> String {
 
 fn session_event(what: SessionEventKind, refusals: u32) -> RunEvent {
     let tally = SessionTally { refusals, total: refusals, tools: 4, ..SessionTally::default() };
-    RunEvent::Session(SessionEvent { what, tally })
+    RunEvent::from_workflow(SessionEvent { what, tally })
 }
 
 fn assignment() -> SessionAssignment {
@@ -149,9 +152,7 @@ fn child_report(reason: RunReason, detail: &str) -> ChildReport {
         detail: detail.into(),
         used: UsageTotals { cost: Cost::from_amount(0.31), tokens: 31_000, ..UsageTotals::default() },
         worked_ms: 245_000,
-        open_findings: Vec::new(),
-        deferred_findings: Vec::new(),
-        open_count: 0,
+        result: LeftFindings::default(),
     }
 }
 

@@ -1,13 +1,19 @@
 //! How usage limits are shown, and costs that a subscription pays.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::engine::{
-    effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply, WaitCause},
-    event::{JournalEntry, RunEvent},
-    ids::{AgentName, Key},
-    limits::{AgentUsage, Cost},
-    timestamp::Timestamp,
-    view::RunView,
+use tribunal_core::{
+    engine::{
+        effect::{AwaitReset, Elapsed, WaitCause},
+        ids::{AgentName, Key},
+        limits::{AgentUsage, Cost},
+        run_types::KindOfEffect,
+        timestamp::Timestamp,
+    },
+    runs::{
+        effect::{AskOutcome, Effect, Reply},
+        types::{JournalEntry, RunEvent},
+        view::RunView,
+    },
 };
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work,

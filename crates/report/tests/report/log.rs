@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    ids::FindingId,
-    settings::DriverSpec,
+use tribunal_core::{
+    engine::ids::FindingId,
+    runs::{
+        settings::DriverSpec,
+        types::{JournalEntry, RunEvent},
+    },
 };
 use tribunal_report::{EntryFilter, LogQuery, Reporter, Screen, VerboseReporter, calls::collect_calls, tables};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
@@ -155,10 +157,7 @@ fn every_agent_call_names_its_prompt_and_its_output() {
     let entries = sample_journal();
     let agent_calls = collect_calls(&entries);
     let ask_entries = entries.iter().filter(|entry| {
-        matches!(
-            &entry.event,
-            RunEvent::EffectStarted { effect: tribunal_core::engine::effect::Effect::Ask { .. }, .. }
-        )
+        matches!(&entry.event, RunEvent::EffectStarted { effect: tribunal_core::runs::effect::Effect::Ask { .. }, .. })
     });
     assert_eq!(agent_calls.len(), ask_entries.count());
     assert!(

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    decisions::decision::{ChoiceKey, Decision, DecisionChoice, DecisionTopic},
+    decisions::{answer::ChoiceKey, decision::DecisionChoice},
     development::{
         changes::ChangeSize,
         checks::{CheckSpec, CommandLine},
@@ -10,21 +10,24 @@ use tribunal_core::{
         workspace::TargetBranch,
     },
     engine::{
-        children::{ChildOutcome, ChildReport},
-        effect::Reply,
-        event::{ParentRun, RunEvent, RunSummary},
+        event::ParentRun,
         ids::{AgentName, CommitId, DecisionId, Key, RunId},
-        kinds::{RunOrder, WorkflowSummary, WorkflowTopic},
         limits::{Cost, LimitShare, UsageTotals},
         reason::RunReason,
-        settings::Settings,
-        view::RunView,
     },
     review::{
         counts::FindingCounts,
         finding::Severity,
         order::{ReviewOrder, ReviewSummary},
+        reported_finding::LeftFindings,
         subject::Subject,
+    },
+    runs::{
+        effect::Reply,
+        kinds::{RunOrder, WorkflowSummary, WorkflowTopic},
+        settings::Settings,
+        types::{ChildOutcome, ChildReport, Decision, DecisionTopic, RunEvent, RunSummary},
+        view::RunView,
     },
     sprint::{
         event::SprintEvent,
@@ -468,9 +471,7 @@ fn sprint_with_child(reason: RunReason, detail: &str, has_ended: bool) -> RunVie
         detail: detail.into(),
         used: UsageTotals::default(),
         worked_ms: 0,
-        open_findings: Vec::new(),
-        open_count: 0,
-        deferred_findings: Vec::new(),
+        result: LeftFindings::default(),
     };
     let outcome = if has_ended { ChildOutcome::Ended(child_report) } else { ChildOutcome::Waiting(child_report) };
     let mut events = vec![

@@ -2,12 +2,12 @@
 
 use std::{hint::black_box, path::Path};
 
-use tribunal_core::engine::{
-    event::{EntryDraft, JournalEntry},
-    ids::RunId,
-    replayer::ReplayHistory,
-    timestamp::Timestamp,
-    view::RunView,
+use tribunal_core::{
+    engine::{ids::RunId, timestamp::Timestamp},
+    runs::{
+        types::{EntryDraft, JournalEntry, ReplayHistory},
+        view::RunView,
+    },
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};

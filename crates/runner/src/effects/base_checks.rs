@@ -6,9 +6,11 @@ use std::{fs, io, os::unix::fs::PermissionsExt, sync::Arc};
 use serde_json::Value;
 use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
-    engine::ids::{CommitId, Key},
+    engine::{
+        fault::Fault,
+        ids::{CommitId, Key},
+    },
     story::order::WORKSPACE_NAME,
-    tasks::fault::Fault,
 };
 
 use super::{

@@ -13,9 +13,8 @@ use tribunal_core::{
         },
         parking::name_files,
     },
-    engine::ids::Key,
+    engine::{fault::Fault, ids::Key},
     review::subject::Subject,
-    tasks::fault::Fault,
 };
 
 use super::{

@@ -8,17 +8,13 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionAnswer},
-        user_request::UserRequest,
-    },
+    decisions::answer::{ChoiceKey, DecisionAnswer},
     engine::{
         effect::PostOutcome,
         ids::{DecisionId, Hash, RunId},
-        settings::Settings,
-        view::RunView,
     },
     review::topic::ReviewTopic,
+    runs::{settings::Settings, types::Decision, user_request::UserRequest, view::RunView},
     text::escape_active_chars,
 };
 use tribunal_store::Store;
@@ -72,7 +68,7 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
         Ok(None) => {}
         Err(cause) => return environment_fault(format!("could not read {}: {cause}", page_file.display())).into(),
     }
-    if let Some(ReviewTopic::Patch { by: task_key, patch, .. }) = decision.about.review_topic()
+    if let Some(ReviewTopic::Patch { by: task_key, patch, .. }) = ReviewTopic::from_topic(&decision.about)
         && land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch).is_none()
     {
         let cause = io::Error::from(io::ErrorKind::NotFound);
@@ -117,7 +113,7 @@ pub(crate) fn reword_page(
 /// Renders the page of a decision as it is before anyone edits it.
 fn render_page(context: &EffectContext, run_id: &RunId, decision: &Decision) -> String {
     let mut page_text = render_decision_page(run_id, decision);
-    if let Some(ReviewTopic::Patch { diff, .. }) = decision.about.review_topic() {
+    if let Some(ReviewTopic::Patch { diff, .. }) = ReviewTopic::from_topic(&decision.about) {
         page_text = format!("{}{page_text}", render_diff_comments(context, diff));
     }
     // For YAML a carriage return ends a comment: the text of an agent must not become an answer.
@@ -300,7 +296,7 @@ pub(crate) fn find_retained_workspaces(context: &EffectContext, decisions: &[Dec
     let is_needed = |decision: &&Decision| {
         decision.answer.as_ref().is_none_or(|answer| answer.choice_key() == Some(ChoiceKey::Approve))
     };
-    let find_workspace = |decision: &Decision| match decision.about.review_topic() {
+    let find_workspace = |decision: &Decision| match ReviewTopic::from_topic(&decision.about) {
         Some(ReviewTopic::Patch { by: task_key, patch, .. }) => {
             land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
         }

@@ -20,7 +20,7 @@ use tribunal_core::{
         parking::{ParkOutcome, ParkWork},
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
-    tasks::fault::Fault,
+    engine::fault::Fault,
 };
 
 use super::{

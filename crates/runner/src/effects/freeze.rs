@@ -4,11 +4,11 @@ use std::{fs, io};
 
 use tribunal_core::{
     engine::{
-        effect::{FreezeOutcome, FrozenSubject},
         files::FrozenFile,
         ids::{Hash, Key},
     },
     review::subject::{CodeChange, Subject},
+    runs::effect::{FreezeOutcome, FrozenSubject},
 };
 
 use super::{EffectContext, change_diff, environment_fault};

@@ -18,10 +18,10 @@ use std::{
 use tribunal_core::{
     development::checks::{CheckResult, CheckSpec},
     engine::{
-        effect::{LandOutcome, LandedChange},
         files::{Hunk, LandedFile, PatchRefusal},
         ids::Hash,
     },
+    runs::effect::{LandOutcome, LandedChange},
     text::truncate_chars,
 };
 use tribunal_json::{Deserialize, Serialize};

@@ -39,14 +39,17 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
     engine::{
-        effect::{Effect, Elapsed, Land, RecordList, RecordsWritten, Reply, Requests, TakeIn, WriteFile},
+        effect::{Elapsed, RecordsWritten},
+        fault::{Fault, FaultKind},
         ids::{Hash, RunId},
-        kinds::RunOrder,
         progress::AgentProgress,
-        replayer::PendingEffect,
-        settings::Settings,
     },
-    tasks::fault::{Fault, FaultKind},
+    runs::{
+        effect::{Effect, Land, Reply, TakeIn, WriteFile},
+        kinds::RunOrder,
+        settings::Settings,
+        types::{PendingEffect, RecordList, Requests},
+    },
 };
 use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
 

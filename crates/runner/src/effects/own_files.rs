@@ -7,18 +7,18 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::user_request::{FindingChange, UserRequest},
-    engine::{
-        effect::WriteOutcome,
-        ids::{Hash, RunId},
-        run_kind::RunKind,
-        view::{RunPhase, RunView},
-    },
+    engine::ids::{Hash, RunId},
     review::{
         finding::{DismissalReason, FindingStatus},
         order::ReviewOrder,
         own_file::OwnFile,
         tracker::{self, TrackerEdits},
+    },
+    runs::{
+        effect::WriteOutcome,
+        run_kind::RunKind,
+        user_request::{FindingChange, UserRequest},
+        view::{RunPhase, RunView},
     },
     text::sanitize_to_line,
 };

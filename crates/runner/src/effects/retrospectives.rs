@@ -12,8 +12,8 @@ use tribunal_bmad::{
     states::RetroStatus,
 };
 use tribunal_core::{
+    engine::fault::Fault,
     sprint::facts::{FinishRetrospective, RetrospectiveOutcome},
-    tasks::fault::Fault,
 };
 
 use super::{EffectContext, run_file_effect, stories};

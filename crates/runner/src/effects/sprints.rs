@@ -8,13 +8,12 @@ use tribunal_bmad::{
     project_files::ProjectFiles,
 };
 use tribunal_core::{
-    engine::ids::RunId,
+    engine::{fault::Fault, ids::RunId},
     sprint::{
         claims::claimed_story,
         facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
     },
     story::order::StoryOrder,
-    tasks::fault::Fault,
 };
 use tribunal_store::Store;
 

@@ -19,12 +19,11 @@ use tribunal_bmad::{
 };
 use tribunal_core::{
     development::workspace::{MAX_LISTED_FILES, WorkspaceChange, WorkspaceState},
-    engine::ids::CommitId,
+    engine::{fault::Fault, ids::CommitId},
     story::facts::{
         ReadStory, RestoreBoard, StoryFacts, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage,
         StoryWriting, WriteStory,
     },
-    tasks::fault::Fault,
 };
 
 use super::{EffectContext, environment_fault, run_file_effect};

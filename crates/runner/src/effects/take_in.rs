@@ -6,10 +6,10 @@ use std::{io, sync::Arc};
 use tribunal_core::{
     development::checks::CheckSpec,
     engine::{
-        effect::{LandOutcome, LandedChange},
         files::{FrozenFile, LandedFile, PatchRefusal},
         ids::{Hash, Key},
     },
+    runs::effect::{LandOutcome, LandedChange},
 };
 
 use super::{

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc, watch};
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
+use tribunal_core::{engine::ids::RunId, runs::kinds::RunOrder};
 use tribunal_supervise::SandboxSupport;
 use tribunal_testkit::samples;
 

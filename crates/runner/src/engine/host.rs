@@ -13,14 +13,17 @@ use tokio::{
 };
 use tribunal_core::{
     engine::{
-        effect::{Effect, EffectKind, RecordList, RecordsWritten, Reply},
-        event::{EntryDraft, JournalEntry, RunEvent},
+        effect::RecordsWritten,
         host::ParkedRun,
         ids::Key,
-        plan::RunPlan,
         progress::AgentProgress,
         reason::{RunEnding, RunReason},
-        replayer::{PendingEffect, ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+        replayer::{ReplayDivergence, finished_draft},
+    },
+    runs::{
+        effect::{Effect, EffectKind, Reply},
+        plan::RunPlan,
+        types::{EntryDraft, JournalEntry, PendingEffect, RecordList, ReplayHistory, Replayer, RunEvent, WorkflowPoll},
     },
     workflows::start_workflow,
 };

@@ -9,19 +9,20 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{ReadRecords, Reply},
-        event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-        failure_log::FailureLog,
+        failure_cause::FailureCause,
         ids::{FindingId, RunId},
         reason::{RunEnding, RunOutcome},
-        records::{RecordChange, StoredRecord},
         timestamp::Timestamp,
-        view::RunView,
     },
     review::finding::FindingStatus,
-    tasks::failure_cause::FailureCause,
+    runs::{
+        effect::Reply,
+        failure_log::FailureLog,
+        types::{EntryDraft, JournalEntry, ReadRecords, RecordChange, RunEvent, RunSummary, StoredRecord},
+        user_request::UserRequest,
+        view::RunView,
+    },
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{
-        ids::RunId,
+    engine::ids::RunId,
+    runs::{
         kinds::RunOrder,
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
 };

@@ -15,18 +15,21 @@ use tokio::{
 };
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
         children::MAX_DEPTH,
-        event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
+        event::ParentRun,
+        fault::Fault,
         ids::{BatchId, DecisionId, Hash, RunId},
-        plan::RunPlan,
         reason::RunEnding,
+    },
+    runs::{
+        plan::RunPlan,
         run_kind::RunDriver,
+        types::{EntryDraft, JournalEntry, RunEvent},
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
     session::SessionAssignment,
-    tasks::fault::Fault,
 };
 use tribunal_store::{Store, StoreError, SyncMode};
 use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};

@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, fmt};
 
-use tribunal_core::engine::{event::JournalEntry, ids::RunId, progress::AgentProgress};
+use tribunal_core::{
+    engine::{ids::RunId, progress::AgentProgress},
+    runs::types::JournalEntry,
+};
 
 /// What a screen may draw while a run is going on.
 #[derive(Debug)]

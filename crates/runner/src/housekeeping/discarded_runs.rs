@@ -8,7 +8,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use tribunal_core::engine::{ids::RunId, view::RunView};
+use tribunal_core::{engine::ids::RunId, runs::view::RunView};
 
 use crate::{
     effects,

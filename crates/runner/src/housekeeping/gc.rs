@@ -18,11 +18,12 @@ use std::{
 };
 
 use tribunal_agents::driver::UserDirs;
-use tribunal_core::engine::{
-    event::JournalEntry,
-    ids::RunId,
-    reason::RunOutcome,
-    view::{RunPhase, RunView},
+use tribunal_core::{
+    engine::{ids::RunId, reason::RunOutcome},
+    runs::{
+        types::JournalEntry,
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
 

@@ -13,11 +13,9 @@ use std::{
 };
 
 use tribunal_core::{
-    engine::{
-        event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-        ids::RunId,
-        reason::RunReason,
-        timestamp::Timestamp,
+    engine::{ids::RunId, reason::RunReason, timestamp::Timestamp},
+    runs::{
+        types::{EntryDraft, JournalEntry, RunEvent, RunSummary},
         view::{RunPhase, RunView},
     },
     text::escape_json_chars,

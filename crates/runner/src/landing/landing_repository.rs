@@ -16,10 +16,12 @@ use std::{
     process::Command,
 };
 
-use tribunal_core::engine::{
-    effect::{AskAgent, Effect},
-    event::RunEvent,
-    ids::{FindingId, RunId},
+use tribunal_core::{
+    engine::ids::{FindingId, RunId},
+    runs::{
+        effect::{AskAgent, Effect},
+        types::RunEvent,
+    },
 };
 use tribunal_store::Store;
 

@@ -9,13 +9,15 @@ use std::{
 
 use tribunal_core::{
     engine::{
-        effect::{Effect, Land, LandOutcome, Reply},
-        event::{JournalEntry, RunEvent},
         files::{PathState, StrayEdit},
         ids::{FindingId, Key, RunId},
-        view::{RunPhase, RunView},
     },
     review::{event::ReviewEvent, finding::FindingStatus},
+    runs::{
+        effect::{Effect, Land, LandOutcome, Reply},
+        types::{JournalEntry, RunEvent},
+        view::{RunPhase, RunView},
+    },
 };
 use tribunal_store::{Store, StoreError};
 
@@ -332,7 +334,7 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
                     checkpoint_key.segment != *segment || effect_key != entry_key
                 });
             }
-            event => match event.review_event() {
+            event => match ReviewEvent::from_run_event(&event) {
                 Some(ReviewEvent::PatchLanded { key: entry_key, findings, .. }) => {
                     let checkpoint_key = CheckpointKey { segment, task_key: entry_key.clone() };
                     begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);

@@ -13,13 +13,13 @@ mod file_changes;
 use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
 use tribunal_core::{
-    decisions::user_request::{FindingChange as Amendment, UserRequest},
-    engine::{
-        ids::{FindingId, RunId},
+    engine::ids::{FindingId, RunId},
+    review::{finding::FindingStatus, review_record::ReviewRecord},
+    runs::{
         kinds::RunOrder,
         records::RecordKind,
+        user_request::{FindingChange as Amendment, UserRequest},
     },
-    review::{finding::FindingStatus, review_record::ReviewRecord},
 };
 use tribunal_store::{EntryBatch, Store, StoreError};
 

@@ -9,10 +9,9 @@ use std::{
 
 use tribunal_supervise::ProcessIdentity;
 
-use tribunal_core::engine::{
-    ids::{ContentHasher, Hash, RunId},
-    plan::RunPlan,
-    view::RunView,
+use tribunal_core::{
+    engine::ids::{ContentHasher, Hash, RunId},
+    runs::{plan::RunPlan, view::RunView},
 };
 
 use crate::{kill_points, project::Project};

@@ -13,7 +13,8 @@ use tribunal_bmad::{
     story::{self, Story},
 };
 use tribunal_core::{
-    engine::{ids::CommitId, settings::Settings, tier::ProcessTier},
+    engine::{ids::CommitId, tier::ProcessTier},
+    runs::settings::Settings,
     sprint::facts::PlannedStory,
     story::{
         facts::StoryName,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use tribunal_core::engine::{ids::RunId, view::RunView};
+use tribunal_core::{engine::ids::RunId, runs::view::RunView};
 
 use crate::project::Project;
 

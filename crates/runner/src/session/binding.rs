@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use tribunal_core::{
-    engine::{
-        event::{EntryDraft, JournalEntry, RunEvent},
-        ids::RunId,
-        kinds::RunOrder,
+    engine::ids::RunId,
+    review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
+    runs::{
+        kinds::{RunOrder, WorkflowEvent},
         settings::Settings,
+        types::{EntryDraft, JournalEntry, RunEvent},
         view::RunView,
     },
-    review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
     session::{
-        MAX_REFUSALS_LIMIT, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionStep,
-        SessionTally, stop::SessionRunPhase,
+        MAX_REFUSALS_LIMIT, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionRecord,
+        SessionStep, SessionTally, stop::SessionRunPhase,
     },
 };
 
@@ -66,7 +66,7 @@ pub fn ensure_no_other_session(project: &Project, session_id: &str, stale_after:
 pub(super) fn bound_event(bound: &SessionAssignment) -> RunEvent {
     let step = bound.step.clone().map(|file| SessionStep { file, ..SessionStep::default() });
     let event_kind = SessionEventKind::Bound { bound: bound.clone() };
-    RunEvent::Session(SessionEvent {
+    RunEvent::from_workflow(SessionEvent {
         what: event_kind,
         tally: SessionTally { work: bound.work, step, ..SessionTally::default() },
     })
@@ -173,7 +173,10 @@ impl Runner {
     /// Writes the state file of a session that was recorded as the one that repairs.
     pub(crate) fn write_binding_file(&self, run_view: &RunView, entries: &[JournalEntry]) -> Result<(), RunError> {
         let bound = entries.iter().find_map(|entry| match &entry.event {
-            RunEvent::Session(SessionEvent { what: SessionEventKind::Bound { bound }, .. }) => Some(bound),
+            RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(SessionEvent {
+                what: SessionEventKind::Bound { bound },
+                ..
+            }))) => Some(bound),
             _ => None,
         });
         if let (Some(bound), Some(run_id), Some(settings)) = (bound, &run_view.run_id, &run_view.settings)

@@ -1,16 +1,18 @@
 //! A bound session: what state it is in, and what happens to it.
 
 use tribunal_core::{
-    decisions::decision::Decision,
     engine::{
-        event::RunEvent,
         ids::{DecisionId, RunId},
         reason::{RunOutcome, RunReason},
         timestamp::Timestamp,
     },
     review::{ReviewState, finding::FindingStatus, topic::ReviewTopic},
+    runs::{
+        kinds::WorkflowEvent,
+        types::{Decision, RunEvent},
+    },
     session::{
-        MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionTally, SessionWork,
+        MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionRecord, SessionTally, SessionWork,
         ending::{LoopRelease, ReviewRelease, describe_session_question},
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
@@ -192,7 +194,7 @@ impl BoundSession {
     }
 
     fn session_event(&self, event_kind: SessionEventKind) -> RunEvent {
-        RunEvent::Session(SessionEvent { what: event_kind, tally: self.tally.clone() })
+        RunEvent::from_workflow(SessionEvent { what: event_kind, tally: self.tally.clone() })
     }
 
     fn append_events(&self, events: Vec<RunEvent>, now_ms: u64) -> Result<(), SessionError> {
@@ -228,7 +230,7 @@ impl BoundSession {
         };
         if let Some(RunEvent::DecisionPosted { decision }) =
             store.last_entry_of(run_id, &["decision_posted"])?.map(|entry| entry.event)
-            && let Some(ReviewTopic::Session { findings }) = decision.about.review_topic()
+            && let Some(ReviewTopic::Session { findings }) = ReviewTopic::from_topic(&decision.about)
             && let Some(RunEvent::RunStarted { settings, .. }) =
                 store.last_entry_of(run_id, &["run_started"])?.map(|entry| entry.event)
         {
@@ -276,7 +278,9 @@ fn find_last_event(project: &Project, run_id: &RunId) -> Result<Option<(Store, L
     let LastEntries { last_of_kind, last_time } = store.read_run_end(run_id, "session")?;
     let last_time = last_time.unwrap_or_default();
     Ok(last_of_kind.and_then(|entry| match entry.event {
-        RunEvent::Session(event) => Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms, last_time })),
+        RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(event))) => {
+            Some((store, LastSessionEvent { event, wall_ms: entry.at.wall_ms, last_time }))
+        }
         _ => None,
     }))
 }

@@ -6,13 +6,15 @@
 use std::time::Duration;
 
 use tribunal_core::{
-    decisions::decision::{ChoiceKey, DecisionAnswer},
+    decisions::answer::{ChoiceKey, DecisionAnswer},
     engine::{
-        event::RunEvent,
         ids::{DecisionId, RunId},
+        timestamp::Timestamp,
+    },
+    runs::{
         kinds::RunOrder,
         settings::Settings,
-        timestamp::Timestamp,
+        types::RunEvent,
         view::{RunPhase, RunView},
     },
     session::{
@@ -100,7 +102,7 @@ pub fn end_loop(project: &Project, run_id: &RunId, detail: &str) -> Result<(), S
     let ended_at = Timestamp { wall_ms: current_wall_ms(), awake_ms: run_view.last_time.awake_ms };
     let reason = ReleaseReason::Person;
     let released = SessionEventKind::LetGo { why: reason, detail: detail.to_string() };
-    let mut events = vec![RunEvent::Session(SessionEvent { what: released, tally: session_view.tally.clone() })];
+    let mut events = vec![RunEvent::from_workflow(SessionEvent { what: released, tally: session_view.tally.clone() })];
     let release = LoopRelease { reason, detail, tally: &session_view.tally, elapsed_ms: ended_at.awake_ms };
     // A release by the user asks nothing, so the id of a question is not used.
     events.extend(release.list_run_events(DecisionId::new("D1")));

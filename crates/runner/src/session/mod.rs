@@ -13,10 +13,10 @@ use std::{
 
 use tribunal_core::{
     engine::{
-        event::{EntryDraft, RunEvent},
         ids::{DecisionId, RunId},
         timestamp::Timestamp,
     },
+    runs::types::{EntryDraft, RunEvent},
     session::{
         ReleaseReason, SessionTally,
         stop::{SessionRunPhase, StopInput},

@@ -17,9 +17,9 @@ use std::{
 };
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::ids::{Hash, RunId},
     review::tracker,
+    runs::user_request::UserRequest,
 };
 use tribunal_store::StoredRequest;
 use tribunal_supervise::{can_verify_senders, verify_sender};

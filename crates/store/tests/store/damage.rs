@@ -7,10 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::{
-    event::{EntryDraft, JournalEntry, RunEvent},
-    ids::{Hash, RunId},
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{
+        ids::{Hash, RunId},
+        timestamp::Timestamp,
+    },
+    runs::types::{EntryDraft, JournalEntry, RunEvent},
 };
 use tribunal_store::{
     DamagedJournal, DamagedRun, EntryBatch, EntryProblem, JournalInspection, NewEntry, Store, StoreError, SweepRequest,

@@ -4,14 +4,14 @@
 use std::{path::Path, sync::mpsc::channel};
 
 use tribunal_core::{
-    decisions::{
-        decision::DecisionAnswer,
-        user_request::{UserRemark, UserRequest},
-    },
+    decisions::{answer::DecisionAnswer, user_remark::UserRemark},
     engine::{
-        event::{EntryDraft, RunEvent},
         ids::{DecisionId, Hash, RunId},
         timestamp::Timestamp,
+    },
+    runs::{
+        types::{EntryDraft, RunEvent},
+        user_request::UserRequest,
     },
 };
 use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, RequestStatus, Store, StoreError};
@@ -233,7 +233,7 @@ fn a_file_that_is_not_a_journal_is_refused() {
 
 #[test]
 fn resuming_reads_the_same_state_as_the_whole_journal() {
-    use tribunal_core::engine::{replayer::ReplayHistory, view::RunView};
+    use tribunal_core::runs::{types::ReplayHistory, view::RunView};
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let recorded = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);

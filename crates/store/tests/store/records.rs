@@ -5,15 +5,17 @@ use std::path::Path;
 
 use tribunal_core::{
     engine::{
-        event::{EntryDraft, RunEvent},
         ids::{FindingId, RecordKey, RunId},
-        records::{ProjectRecord, RecordChange, RecordKind},
         timestamp::Timestamp,
     },
     review::{
         dismissed_finding::DismissedFinding,
         finding::{Evidence, Severity},
         subject::Subject,
+    },
+    runs::{
+        records::{ProjectRecord, RecordKind},
+        types::{EntryDraft, RecordChange, RunEvent},
     },
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, SweepRequest, sweep_journal};
@@ -51,7 +53,7 @@ fn batch_with(entries: Vec<NewEntry>, record_changes: Vec<RecordChange>) -> Entr
 /// Returns the records below a prefix as `key by run: reason`.
 fn stored_lines(store: &Store, key_prefix: &str) -> Vec<String> {
     let records = store.read_records(RecordKind::DismissedFinding, key_prefix).unwrap();
-    let to_line = |record: tribunal_core::engine::records::StoredRecord| {
+    let to_line = |record: tribunal_core::runs::types::StoredRecord| {
         let ProjectRecord::DismissedFinding(dismissed) = record.record else { panic!() };
         assert_eq!(record.wall_ms, 7);
         format!("{} by {}: {}", record.key, record.run, dismissed.reason)

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
-use tribunal_core::engine::{
-    event::{EntryDraft, RunEvent},
-    ids::{Hash, RunId},
-    timestamp::Timestamp,
+use tribunal_core::{
+    engine::{
+        ids::{Hash, RunId},
+        timestamp::Timestamp,
+    },
+    runs::types::{EntryDraft, RunEvent},
 };
 use tribunal_store::{
     EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError, SweepRequest, compact_journal, sweep_journal,

@@ -1,11 +1,9 @@
 //! The fixers of the court: what they repair, what they only touch, and what they break.
 
 use tribunal_core::{
-    engine::{
-        effect::{Land, LandOutcome, Reply},
-        files::{Hunk, PatchRefusal},
-    },
+    engine::files::{Hunk, PatchRefusal},
     review::finding::Evidence,
+    runs::effect::{Land, LandOutcome, Reply},
     tasks::{
         brief::{AssignedFinding, ReviewBrief},
         claims::ClaimStatus,

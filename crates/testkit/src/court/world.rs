@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     engine::{
-        effect::{
-            AskOutcome, Effect, Elapsed, PostOutcome, RecordList, RecordsWritten, Reply, Requests, RestoreOutcome,
-            WriteOutcome,
-        },
+        effect::{Elapsed, PostOutcome, RecordsWritten, RestoreOutcome},
+        fault::FaultKind,
         ids::AgentName,
         limits::{AgentUsage, Cost},
-        replayer::PendingEffect,
     },
     review::{finding::Evidence, level::AgentRole},
+    runs::{
+        effect::{AskOutcome, Effect, Reply, WriteOutcome},
+        types::{PendingEffect, RecordList, Requests},
+    },
     tasks::{
         brief::{AgentTask, RaisedFinding, ReviewBrief},
         claims::ChallengeVerdict,
-        fault::FaultKind,
     },
 };
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use tribunal_core::{
     engine::{
-        children::ChildOutcome,
-        effect::{AskOutcome, Effect, Reply},
-        event::{JournalEntry, RunEvent},
-        kinds::RunOrder,
         limits::{Cost, LimitShare, RunUsage},
-        plan::RunPlan,
         reason::{RunEnding, RunOutcome},
+    },
+    runs::{
+        effect::{AskOutcome, Effect, Reply},
+        kinds::RunOrder,
+        plan::RunPlan,
+        types::{ChildOutcome, JournalEntry, RunEvent},
     },
     toy::{ToyChild, ToyOrder, ToyStep},
 };

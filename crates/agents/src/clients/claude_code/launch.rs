@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use tribunal_core::{
-    engine::{limits::Cost, settings::AgentSpec},
+    engine::limits::Cost,
+    runs::settings::AgentSpec,
     tasks::{
         client::{ClientSpec, ModelSize, SettingsInheritance},
         purpose::AgentAccess,

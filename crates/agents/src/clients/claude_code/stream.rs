@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tribunal_core::{
-    engine::limits::{AgentUsage, Cost},
-    tasks::{
-        brief::AgentSession,
-        client::ClientSpec,
+    engine::{
         fault::{Fault, FaultKind},
+        limits::{AgentUsage, Cost},
     },
+    tasks::{brief::AgentSession, client::ClientSpec},
     text::truncate_chars,
 };
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use serde_json::{Value, json};
 use tribunal_core::{
-    engine::settings::AgentSpec,
+    runs::settings::AgentSpec,
     tasks::{
         client::{ClientSpec, McpServer, SettingsInheritance},
         purpose::AgentAccess,

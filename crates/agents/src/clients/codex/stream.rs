@@ -6,12 +6,11 @@
 
 use serde_json::Value;
 use tribunal_core::{
-    engine::limits::AgentUsage,
-    tasks::{
-        brief::AgentSession,
-        client::ClientSpec,
+    engine::{
         fault::{Fault, FaultKind},
+        limits::AgentUsage,
     },
+    tasks::{brief::AgentSession, client::ClientSpec},
     text::truncate_chars,
 };
 

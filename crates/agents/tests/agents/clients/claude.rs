@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, DecodedOutput, DrivenAgent, LaunchEnv, SessionMode};
 use tribunal_core::{
     engine::{
+        fault::FaultKind,
         ids::Key,
         limits::{AgentUsage, Cost},
-        settings::{AgentSpec, DriverSpec},
     },
     review::level::AgentRole,
+    runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},
-        fault::FaultKind,
         purpose::{AgentAccess, ExpectedAnswer},
     },
 };

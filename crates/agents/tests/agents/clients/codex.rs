@@ -3,13 +3,10 @@
 use serde_json::Value;
 use tribunal_agents::driver::{DecodedOutput, SessionMode};
 use tribunal_core::{
-    engine::{
-        limits::AgentUsage,
-        settings::{AgentSpec, DriverSpec},
-    },
+    engine::{fault::FaultKind, limits::AgentUsage},
+    runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobKind, McpServer, ModelSize, SettingsInheritance},
-        fault::FaultKind,
         purpose::AgentAccess,
     },
 };

@@ -14,8 +14,8 @@ use tribunal_core::{
     engine::{
         ids::Key,
         limits::{AgentUsage, Cost},
-        settings::{AgentSpec, DriverSpec},
     },
+    runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         brief::AgentSession,
         client::{ClientSpec, JobKind},

@@ -10,10 +10,8 @@ use tribunal_agents::{
     hook::{HookAnswer, HookClient, HookEvent, HookInput, install},
 };
 use tribunal_core::{
-    engine::{
-        ids::Key,
-        settings::{AgentSpec, DriverSpec},
-    },
+    engine::ids::Key,
+    runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobKind},
         purpose::{AgentAccess, ExpectedAnswer},

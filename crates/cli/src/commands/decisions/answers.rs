@@ -6,13 +6,12 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decisions::{
-        decision::{ChoiceKey, Decision, DecisionAnswer, DecisionTopic},
-        user_request::UserRequest,
-    },
-    engine::{
-        ids::{DecisionId, RunId},
+    decisions::answer::{ChoiceKey, DecisionAnswer},
+    engine::ids::{DecisionId, RunId},
+    runs::{
         kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
     session::order::SessionTopic,

@@ -6,13 +6,13 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    decisions::decision::{ChoiceKey, Decision, DecisionAnswer},
+    decisions::answer::{ChoiceKey, DecisionAnswer},
     engine::{
         ids::{DecisionId, RunId},
         reason::{RunOutcome, RunReason},
-        view::RunPhase,
     },
     review::topic::ReviewTopic,
+    runs::{types::Decision, view::RunPhase},
 };
 use tribunal_report::{TextStyle, escape_line};
 use tribunal_runner::Project;
@@ -246,7 +246,7 @@ enum TypedAnswer {
 
 impl QuestionForm<'_> {
     fn is_patch(&self) -> bool {
-        matches!(self.decision.about.review_topic(), Some(ReviewTopic::Patch { .. }))
+        matches!(ReviewTopic::from_topic(&self.decision.about), Some(ReviewTopic::Patch { .. }))
     }
 
     /// The question with the short answers: `Apply this patch? [y/n/d/q]`.

@@ -11,9 +11,13 @@ use std::{
 
 use serde_json::json;
 use tribunal_core::{
-    decisions::decision::{Decision, DecisionAnswer, DecisionTopic},
-    engine::{ids::RunId, kinds::WorkflowTopic},
+    decisions::answer::DecisionAnswer,
+    engine::ids::RunId,
     review::topic::ReviewTopic,
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+    },
 };
 use tribunal_report::{escape_line, tables};
 use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};

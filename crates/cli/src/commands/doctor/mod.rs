@@ -17,8 +17,9 @@ use std::{
 
 use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
-    engine::{plan::RunPlan, sandbox::SandboxSettings, settings::DriverSpec},
+    engine::sandbox::SandboxSettings,
     review::subject::Subject,
+    runs::{plan::RunPlan, settings::DriverSpec},
     tasks::client::{JobKind, JobPriority},
 };
 use tribunal_runner::sandbox;

@@ -14,8 +14,8 @@ use tribunal_agents::{
 };
 use tribunal_bmad::hooks::WorkflowHookMoment;
 use tribunal_core::{
-    engine::{plan::RunPlan, view::RunView},
     review::subject::Subject,
+    runs::{plan::RunPlan, view::RunView},
     session::SessionEventKind,
 };
 use tribunal_guard::{GuardContext, GuardPolicy, ToolUse, WriteBounds, check_tool_use};

@@ -14,15 +14,11 @@ use tribunal_agents::{
 };
 use tribunal_core::{
     engine::{
-        limits::AgentUsage,
-        settings::{AgentSpec, DriverSpec},
-    },
-    tasks::{
-        brief::AnswerContent,
-        client::ClientSpec,
         fault::{Fault, FaultPolicy},
-        party_minutes::PartyMinutes,
+        limits::AgentUsage,
     },
+    runs::settings::{AgentSpec, DriverSpec},
+    tasks::{brief::AnswerContent, client::ClientSpec, party_minutes::PartyMinutes},
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;

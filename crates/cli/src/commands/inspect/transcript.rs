@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use tribunal_core::engine::{
-    effect::{AskOutcome, FailedTask, Reply},
-    ids::RunId,
+use tribunal_core::{
+    engine::ids::RunId,
+    runs::effect::{AskOutcome, FailedTask, Reply},
 };
 use tribunal_report::{
     calls::{AgentCall, collect_calls},

@@ -9,11 +9,15 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::engine::{
-    event::{JournalEntry, RunEvent},
-    ids::{FindingId, RunId},
-    run_kind::RunDriver,
-    timestamp,
+use tribunal_core::{
+    engine::{
+        ids::{FindingId, RunId},
+        timestamp,
+    },
+    runs::{
+        run_kind::RunDriver,
+        types::{JournalEntry, RunEvent},
+    },
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, JsonReporter, LineReporter, LogQuery, Reporter, VerboseReporter, escape_line,

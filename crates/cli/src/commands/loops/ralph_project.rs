@@ -13,8 +13,8 @@ use tribunal_bmad::{
 };
 use tribunal_core::{
     development::checks::CheckSpec,
-    engine::settings::DriverSpec,
     loop_run::order::{LoopOrder, ReviewMode},
+    runs::settings::DriverSpec,
 };
 use tribunal_report::escape_line;
 use tribunal_runner::{

@@ -5,8 +5,9 @@
 use std::{io::Write, time::Duration};
 
 use tribunal_core::{
-    engine::{event::RunEvent, ids::RunId, timestamp::Timestamp},
-    session::SessionBinding,
+    engine::{ids::RunId, timestamp::Timestamp},
+    runs::{kinds::WorkflowEvent, types::RunEvent},
+    session::{SessionBinding, SessionRecord},
     text::truncate_chars,
 };
 use tribunal_report::{describe_session_event, escape_line};
@@ -199,7 +200,7 @@ fn find_unrecorded_session(project: &Project, stale_age: Duration) -> Option<Box
 fn format_history(store: &Store, run_id: &RunId) -> Result<Vec<String>, UserError> {
     let journal_entries = store.read_entries(run_id, 0)?;
     let history_lines = journal_entries.iter().filter_map(|journal_entry| match &journal_entry.event {
-        RunEvent::Session(session_event) => {
+        RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(session_event))) => {
             Some(format!("{} {}", journal_entry.at.format_utc(), describe_session_event(session_event)))
         }
         _ => None,

@@ -4,12 +4,12 @@ use std::io::{Write, stdout};
 
 use tribunal_agents::prompt;
 use tribunal_core::{
-    engine::plan::RunPlan,
     review::{
         level::{AgentRole, ReviewLevel, panel_roles},
         order::ReviewOrder,
         subject::CodeChange,
     },
+    runs::plan::RunPlan,
     tasks::{brief::ReviewBrief, client::JobKind, selection},
     text::format_count,
 };

@@ -6,7 +6,7 @@
 use std::io::{Write, stderr};
 
 use tribunal_core::{
-    engine::{ids::Hash, plan::RunPlan, settings::Settings},
+    engine::ids::Hash,
     review::{
         confidence_records::{find_last_review, last_review_request},
         level::panel_roles,
@@ -15,6 +15,7 @@ use tribunal_core::{
         review_record::{LastConfidence, LastReview},
         subject::Subject,
     },
+    runs::{plan::RunPlan, settings::Settings},
 };
 use tribunal_report::{TextStyle, describe_confidence, escape_line};
 use tribunal_runner::{Project, project::subject::load_subject};

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
-    engine::{event::RunEvent, ids::RunId, kinds::WorkflowEvent, view::RunView},
+    engine::ids::RunId,
+    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     sprint::{claims, event::SprintEvent},
     text::shell_quote,
 };

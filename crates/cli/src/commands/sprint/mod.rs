@@ -12,7 +12,8 @@ use std::iter;
 use clap::ValueEnum;
 use tribunal_core::{
     development::workspace::DevelopmentPlace,
-    engine::{kinds::RunOrder, own_folders::OwnFolders},
+    engine::own_folders::OwnFolders,
+    runs::kinds::RunOrder,
     sprint::facts::PlannedStory,
     story::order::{StoryGoal, StoryOrder, StoryReviewMode},
 };

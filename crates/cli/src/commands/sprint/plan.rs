@@ -4,7 +4,8 @@ use std::io::{Write, stdout};
 
 use tribunal_core::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
-    engine::{ids::AgentName, limits::RunLimits, plan::RunPlan, settings::Settings},
+    engine::{ids::AgentName, limits::RunLimits},
+    runs::{plan::RunPlan, settings::Settings},
     sprint::selection::{ForecastRetrospective, LeftOut, SprintForecast},
     story::order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName},
     tasks::{

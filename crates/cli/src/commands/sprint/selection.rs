@@ -7,9 +7,9 @@ use tribunal_bmad::{
     story,
 };
 use tribunal_core::{
-    engine::{
+    engine::own_folders::OwnFolders,
+    runs::{
         kinds::RunOrder,
-        own_folders::OwnFolders,
         view::{RunPhase, RunView},
     },
     text::shell_quote,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_bmad::keys::StoryKey;
 use tribunal_core::{
-    engine::{kinds::RunOrder, plan::RunPlan, run_kind::RunKind, view::RunView},
+    runs::{kinds::RunOrder, plan::RunPlan, run_kind::RunKind, view::RunView},
     sprint::{
         facts::{OpenStory, SprintFacts},
         forecast::forecast_retrospectives,

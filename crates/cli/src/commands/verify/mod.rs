@@ -8,12 +8,9 @@ use tribunal_core::{
         checks::{CheckResult, list_commands},
         workspace::{DevelopmentPlace, PathChange, WorkspaceState},
     },
-    engine::{
-        ids::{CommitId, RunId},
-        kinds::RunOrder,
-        view::RunView,
-    },
+    engine::ids::{CommitId, RunId},
     review::finding::{Finding, FindingStatus, Severity},
+    runs::{kinds::RunOrder, view::RunView},
     story::{
         facts::{StoryFacts, StoryFollowUp, StoryName, StoryStage},
         order::StoryOrder,

@@ -7,9 +7,9 @@ use tribunal_core::{
     engine::{
         ids::{AgentName, ClientId},
         limits::WaitLimits,
-        settings::{AgentSpec, DriverSpec, Settings},
     },
     review::{level::AgentRole, subject::Subject},
+    runs::settings::{AgentSpec, DriverSpec, Settings},
     tasks::client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},
 };
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    engine::{ids::FindingId, settings::Settings},
+    engine::ids::FindingId,
     review::{
         ReviewState,
         dismissals::KeptDismissals,
@@ -17,6 +17,7 @@ use crate::{
         merge::{MergeOutcome, merge_claims},
         review_host::ReviewHost,
     },
+    runs::settings::Settings,
     tasks::brief::RaisedFinding,
 };
 

@@ -21,9 +21,10 @@ use alloc::{
 
 use super::{ISSUES_END, ISSUES_START, SNAPSHOT_PREFIX, STAMP_PREFIX, stamp_value};
 use crate::{
-    decisions::user_request::{FindingChange, FindingSnapshot, UserRemark, UserRequest},
+    decisions::user_remark::UserRemark,
     engine::ids::{FindingId, Hash},
     review::finding::Severity,
+    runs::user_request::{FindingChange, FindingSnapshot, UserRequest},
     text::{sanitize_to_line, truncate_chars},
 };
 

@@ -10,7 +10,7 @@ use core::fmt::Write;
 pub use edits::{TrackerEdits, parse_edits};
 
 use crate::{
-    decisions::user_request::UserRemark,
+    decisions::user_remark::UserRemark,
     engine::{
         ids::{Hash, RunId},
         timestamp::Timestamp,

@@ -3,14 +3,13 @@
 //! Upheld findings are named together; a finding that was refuted or is in doubt is drawn with the objection to it.
 
 use tribunal_core::{
-    decisions::decision::Decision,
-    engine::{
+    engine::ids::{FindingId, Key},
+    review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
+    runs::{
         effect::{AskAgent, Effect},
-        event::RunEvent,
-        ids::{FindingId, Key},
+        types::{Decision, RunEvent},
         view::RunView,
     },
-    review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
     tasks::client::JobKind,
 };
 
@@ -51,7 +50,7 @@ impl ChallengeProgress {
             {
                 self.asked_tasks.push((task_key.task_key(), task.brief.finding_ids()));
             }
-            _ => self.track_review_event(run_event.review_event()),
+            _ => self.track_review_event(ReviewEvent::from_run_event(&run_event)),
         }
     }
 

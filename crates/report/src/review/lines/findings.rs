@@ -1,8 +1,8 @@
 //! Draws a raised finding: its head, its description, and who raised it or why it was dismissed at once.
 
 use tribunal_core::{
-    engine::view::RunView,
     review::finding::{DismissalReason, Finding, FindingStatus, TransitionCause},
+    runs::view::RunView,
 };
 
 use crate::{

@@ -3,12 +3,13 @@
 //! The findings of a refused patch become open again; they are named once, with the patch.
 
 use tribunal_core::{
-    decisions::decision::ChoiceKey,
-    engine::{files::PatchRefusal, ids::FindingId, view::RunView},
+    decisions::answer::ChoiceKey,
+    engine::{files::PatchRefusal, ids::FindingId},
     review::{
         event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
     },
+    runs::view::RunView,
 };
 
 use super::ReviewLines;

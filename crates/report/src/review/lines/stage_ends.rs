@@ -1,8 +1,8 @@
 //! One line for each fix iteration, which is all that the mode `summary` shows of it.
 
 use tribunal_core::{
-    engine::{event::RunEvent, view::RunView},
     review::event::ReviewEvent,
+    runs::{types::RunEvent, view::RunView},
 };
 
 use crate::{line_buffer::LineBuffer, review::phrases, style::TextStyle};
@@ -19,7 +19,7 @@ pub(super) struct FixIterationTally {
 impl FixIterationTally {
     /// Updates the counts with the next event.
     pub(super) fn track_event(&mut self, run_event: &RunEvent) {
-        match run_event.review_event() {
+        match ReviewEvent::from_run_event(&run_event) {
             Some(ReviewEvent::FixersDealt { round, iteration, wave, hands: fixer_findings, .. }) => {
                 // Later waves belong to the same iteration and add to its counts.
                 if *wave == 1 {

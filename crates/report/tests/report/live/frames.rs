@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    engine::{event::RunEvent, kinds::RunOrder},
     review::{event::ReviewEvent, subject::Subject},
+    runs::{kinds::RunOrder, types::RunEvent},
 };
 use tribunal_report::{
     DisplayMode, Screen,
@@ -208,7 +208,7 @@ proptest! {
                 }
             }
             board.track_entry(&entry);
-            if matches!(entry.event.review_event(), Some(ReviewEvent::RoundEnded { .. })) {
+            if matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. })) {
                 let confidence = tribunal_testkit::samples::sample_confidence();
                 entry.event = RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated { round: 1, confidence });
                 board.track_entry(&entry);

@@ -7,7 +7,10 @@ mod painting;
 mod sprints;
 mod terminal;
 
-use tribunal_core::engine::{event::JournalEntry, ids::Key, progress::AgentProgress};
+use tribunal_core::{
+    engine::{ids::Key, progress::AgentProgress},
+    runs::types::JournalEntry,
+};
 use tribunal_report::Screen;
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 

@@ -1,6 +1,6 @@
 //! The live view of several runs: its rows on any screen, and how they are painted.
 
-use tribunal_core::engine::event::RunEvent;
+use tribunal_core::runs::types::RunEvent;
 use tribunal_report::{
     DisplayMode, RunLabel, Screen,
     live::{LiveScreen, MultiLiveReporter, MultiRunBoard, MultiRunSubject, RunRowEnding, ViewControls},

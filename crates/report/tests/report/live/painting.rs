@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, io, rc::Rc};
 
-use tribunal_core::engine::event::RunEvent;
+use tribunal_core::runs::types::RunEvent;
 use tribunal_report::{
     DisplayMode, LineReporter, LiveReporter, Reporter,
     live::{LiveScreen, ViewControls},

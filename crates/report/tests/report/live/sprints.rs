@@ -7,17 +7,18 @@ use tribunal_core::{
         workspace::TargetBranch,
     },
     engine::{
-        children::{ChildOutcome, ChildReport, RunChild},
-        effect::{AskAgent, Effect, Reply},
-        event::{JournalEntry, RunEvent},
         ids::{AgentName, CommitId, Hash, Key, RunId},
-        kinds::RunOrder,
         limits::{Cost, LimitShare, RunLimits, UsageTotals},
         reason::RunReason,
-        settings::Settings,
         timestamp::Timestamp,
     },
-    review::{order::ReviewOrder, subject::Subject},
+    review::{order::ReviewOrder, reported_finding::LeftFindings, subject::Subject},
+    runs::{
+        effect::{AskAgent, Effect, Reply},
+        kinds::RunOrder,
+        settings::Settings,
+        types::{ChildOutcome, ChildReport, JournalEntry, RunChild, RunEvent},
+    },
     sprint::{event::SprintEvent, order::SprintOrder, standing::StoryStanding},
     story::{
         event::StoryEvent,
@@ -103,9 +104,7 @@ fn child_returned(name: &str, child: &str) -> RunEvent {
         detail: "merged on main".into(),
         used: UsageTotals { cost: Cost::from_amount(0.31), tokens: 31_000, ..UsageTotals::default() },
         worked_ms: 245_000,
-        open_findings: Vec::new(),
-        deferred_findings: Vec::new(),
-        open_count: 0,
+        result: LeftFindings::default(),
     };
     RunEvent::EffectFinished { key: Key::new(name), segment: 1, reply: Reply::RunChild(ChildOutcome::Ended(report)) }
 }

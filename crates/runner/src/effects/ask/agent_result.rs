@@ -11,15 +11,15 @@ use tribunal_agents::{
 };
 use tribunal_core::{
     engine::{
-        effect::{AskOutcome, FailedTask},
+        fault::{Fault, FaultKind, FaultRemedy},
         files::{Patch, StrayEdit},
         ids::{AgentName, Hash},
         limits::AgentUsage,
     },
     review::level::AgentRole,
+    runs::effect::{AskOutcome, FailedTask},
     tasks::{
         brief::{AgentReply, AgentTask, AnswerContent, WorkspaceKind},
-        fault::{Fault, FaultKind, FaultRemedy},
         output_similarity::{OutputSimilarity, compare_outputs},
         purpose::ExpectedAnswer,
     },

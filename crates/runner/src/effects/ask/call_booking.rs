@@ -6,11 +6,16 @@
 use std::sync::Arc;
 
 use tribunal_agents::driver::DrivenAgent;
-use tribunal_core::engine::{
-    effect::{AwaitReset, CallBooking, PostponedCall, WaitCause},
-    ids::Key,
-    progress::AgentProgress,
-    settings::DriverSpec,
+use tribunal_core::{
+    engine::{
+        effect::{AwaitReset, WaitCause},
+        ids::Key,
+        progress::AgentProgress,
+    },
+    runs::{
+        effect::{CallBooking, PostponedCall},
+        settings::DriverSpec,
+    },
 };
 
 use crate::{

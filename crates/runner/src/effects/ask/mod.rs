@@ -26,14 +26,14 @@ use tribunal_agents::{
 };
 use tribunal_core::{
     engine::{
-        effect::{AskAgent, AskOutcome},
+        fault::Fault,
         ids::{AgentName, Key},
         limits::AgentUsage,
     },
     review::subject::Subject,
+    runs::effect::{AskAgent, AskOutcome},
     tasks::{
         brief::{AgentTask, ReviewBrief, TaskBrief, WorkspaceKind},
-        fault::Fault,
         purpose::AgentAccess,
     },
 };

@@ -1,6 +1,6 @@
 //! What was sent to an agent, and where.
 
-use tribunal_core::engine::{effect::AskOutcome, ids::Hash};
+use tribunal_core::{engine::ids::Hash, runs::effect::AskOutcome};
 
 use crate::effects::PerformedEffect;
 

@@ -2,8 +2,8 @@
 
 use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
-    engine::settings::{AgentSpec, DriverSpec},
-    tasks::fault::{Fault, FaultKind, FaultRemedy},
+    engine::fault::{Fault, FaultKind, FaultRemedy},
+    runs::settings::{AgentSpec, DriverSpec},
     text::shell_quote,
 };
 use tribunal_supervise::StartError;

@@ -3,11 +3,11 @@
 use std::{num::NonZeroUsize, path::Path};
 
 use tribunal_core::{
-    engine::{
+    review::order::ReviewOrder,
+    runs::{
         effect::{AskAgent, CallBooking},
         settings::DriverSpec,
     },
-    review::order::ReviewOrder,
     tasks::{
         brief::{AgentReply, AnswerContent},
         client::JobKind,

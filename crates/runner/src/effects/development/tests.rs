@@ -4,11 +4,11 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use tribunal_core::{
     development::workspace::TargetBranch,
-    engine::{
+    engine::ids::Key,
+    runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
-        ids::Key,
-        replayer::PendingEffect,
         settings::DriverSpec,
+        types::PendingEffect,
     },
     tasks::{
         brief::{AgentTask, WorkspaceKind},

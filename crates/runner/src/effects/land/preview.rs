@@ -2,9 +2,9 @@
 
 use std::io;
 
-use tribunal_core::engine::{
-    effect::LandOutcome,
-    files::{FilePart, Hunk, PatchRefusal},
+use tribunal_core::{
+    engine::files::{FilePart, Hunk, PatchRefusal},
+    runs::effect::LandOutcome,
 };
 
 use super::{LandingAttempt, LandingCandidate, landed_outcome, merge_candidate};

@@ -3,21 +3,24 @@
 use std::{future::Future, path::PathBuf, pin::Pin};
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        children::{
-            ChildOutcome, ChildReport, FailedChild, MAX_REPORTED_FINDINGS, ReportedFinding, RunChild, measure_waits,
-        },
-        effect::Reply,
-        event::{EntryDraft, JournalEntry, ParentRun, RunEvent},
+        children::{FailedChild, measure_waits},
+        event::ParentRun,
+        fault::Fault,
         ids::{Key, RunId},
         limits::UsageTotals,
+    },
+    review::{
+        finding::{Finding, FindingStatus},
+        reported_finding::{LeftFindings, MAX_REPORTED_FINDINGS, ReportedFinding},
+    },
+    runs::{
+        effect::Reply,
         plan::RunPlan,
-        replayer::Replayer,
+        types::{ChildOutcome, ChildReport, EntryDraft, JournalEntry, Replayer, RunChild, RunEvent},
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
-    review::finding::{Finding, FindingStatus},
-    tasks::fault::Fault,
     text::truncate_chars,
 };
 use tribunal_store::{StoreError, SyncMode};
@@ -215,9 +218,11 @@ fn report_child(child_id: &RunId, child_view: &RunView, used: UsageTotals) -> Op
         detail: summary.detail.clone(),
         used,
         worked_ms: summary.elapsed_ms.saturating_sub(used.waited_ms),
-        open_count: open_findings.len() as u32,
-        open_findings: open_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
-        deferred_findings: deferred_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
+        result: LeftFindings {
+            open_count: open_findings.len() as u32,
+            open_findings: open_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
+            deferred_findings: deferred_findings.into_iter().take(MAX_REPORTED_FINDINGS).map(report_finding).collect(),
+        },
     };
     Some(match child_view.phase {
         RunPhase::Finished(_) => ChildOutcome::Ended(report),

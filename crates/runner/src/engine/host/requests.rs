@@ -1,13 +1,15 @@
 //! Reads what the user sent to a run, and records it as the reply to an effect.
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
-        effect::{Reply, Requests},
-        event::EntryDraft,
         ids::{Key, RunId},
         reason::RunEnding,
-        replayer::{Replayer, finished_draft},
+        replayer::finished_draft,
+    },
+    runs::{
+        effect::Reply,
+        types::{EntryDraft, Replayer, Requests},
+        user_request::UserRequest,
         view::RunView,
     },
 };

@@ -3,10 +3,10 @@
 use std::sync::PoisonError;
 
 use tribunal_core::{
-    decisions::user_request::UserRequest,
-    engine::{
-        event::{EntryDraft, RunEvent},
-        ids::RunId,
+    engine::ids::RunId,
+    runs::{
+        types::{EntryDraft, RunEvent},
+        user_request::UserRequest,
     },
 };
 use tribunal_store::{StoredRequest, SyncMode};

@@ -9,16 +9,18 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::sync::watch;
 use tribunal_core::{
-    decisions::user_request::UserRequest,
     engine::{
         children::MAX_DEPTH,
+        fault::{Fault, FaultKind},
         ids::RunId,
+    },
+    runs::{
         plan::RunPlan,
         run_kind::RunDriver,
         settings::Settings,
+        user_request::UserRequest,
         view::{RunPhase, RunView},
     },
-    tasks::fault::{Fault, FaultKind},
 };
 use tribunal_store::Store;
 

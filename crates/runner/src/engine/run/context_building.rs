@@ -3,7 +3,10 @@
 use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
-use tribunal_core::engine::{ids::RunId, plan::RunPlan, progress::AgentProgress};
+use tribunal_core::{
+    engine::{ids::RunId, progress::AgentProgress},
+    runs::plan::RunPlan,
+};
 use tribunal_supervise::KeeperSetup;
 
 use super::Runner;

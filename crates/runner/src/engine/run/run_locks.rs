@@ -5,7 +5,7 @@
 use std::{io, path::Path, time::Duration};
 
 use tokio::sync::mpsc::unbounded_channel;
-use tribunal_core::engine::{ids::RunId, kinds::RunOrder};
+use tribunal_core::{engine::ids::RunId, runs::kinds::RunOrder};
 use tribunal_supervise::{ProcessIdentity, sweep_strays};
 
 use super::{RunError, Runner};

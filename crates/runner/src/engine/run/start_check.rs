@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::fs::{Access, access};
-use tribunal_core::engine::{plan::RunPlan, settings::Settings};
+use tribunal_core::runs::{plan::RunPlan, settings::Settings};
 use tribunal_store::{Store, StoreError};
 
 use super::{RunError, Runner};

@@ -8,11 +8,8 @@ use tribunal_core::{
         check_scripts::find_changed_scripts,
         checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
     },
-    engine::{
-        ids::{CommitId, Key, RunId},
-        kinds::RunOrder,
-        plan::RunPlan,
-    },
+    engine::ids::{CommitId, Key, RunId},
+    runs::{kinds::RunOrder, plan::RunPlan},
     story::{
         facts::{ReadStory, StoryFacts, StoryPlace, StoryReading},
         order::{StoryOrder, WORKSPACE_NAME},

@@ -55,8 +55,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
     development::workspace::DevelopmentPlace,
-    engine::ids::{CommitId, Hash, RunId},
-    tasks::fault::{Fault, FaultKind, FaultRemedy},
+    engine::{
+        fault::{Fault, FaultKind, FaultRemedy},
+        ids::{CommitId, Hash, RunId},
+    },
 };
 
 use super::TaskWorkspace;

@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     development::commits::{ConflictSides, FoundSolution, RebaseConflict, RebaseOutcome},
-    tasks::fault::{Fault, FaultKind},
+    engine::fault::{Fault, FaultKind},
 };
 
 use super::{super::rebase_workspace, *};

@@ -1,6 +1,6 @@
 //! What a run is pinned to: its order, and the settings for it.
 
-use crate::engine::{kinds::RunOrder, settings::Settings};
+use crate::runs::{kinds::RunOrder, settings::Settings};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPlan<O = RunOrder> {

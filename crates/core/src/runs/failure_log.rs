@@ -4,13 +4,17 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use crate::{
     engine::{
-        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
-        event::RunEvent,
+        failure_cause::FailureCause,
+        fault::FaultKind,
         files::PatchRefusal,
         ids::{AgentName, FindingId, Key},
     },
     review::event::ReviewEvent,
-    tasks::{brief::AnswerContent, failure_cause::FailureCause, fault::FaultKind},
+    runs::{
+        effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
+        types::RunEvent,
+    },
+    tasks::brief::AnswerContent,
 };
 
 /// Collects causes from a run's entries, in their order. A task that succeeds later leaves no cause behind.
@@ -30,7 +34,7 @@ impl FailureLog {
                 self.asked_agents.insert(key.clone(), task.agent.clone());
             }
             RunEvent::EffectFinished { key, reply: Reply::Ask(outcome), .. } => self.apply_outcome(key, outcome),
-            event => event.review_event().into_iter().for_each(|event| self.apply_review_event(event)),
+            event => ReviewEvent::from_run_event(&event).into_iter().for_each(|event| self.apply_review_event(event)),
         }
     }
 
@@ -104,10 +108,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::{
-        engine::{effect::Sleep, ids::Hash},
-        tasks::fault::Fault,
-    };
+    use crate::engine::{effect::Sleep, fault::Fault, ids::Hash};
 
     fn failed(key: &Key, kind: FaultKind) -> RunEvent {
         let outcome = AskOutcome::Failed(FailedTask {

@@ -12,7 +12,8 @@ use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
     development::workspace::DevelopmentPlace,
-    engine::run_kind::{KindEvent, RunDriver, RunKind},
+    engine::run_types::{KindOfEvent, KindOfOrder},
+    runs::run_kind::{KindEvent, RunDriver, RunKind},
     tasks::client::JobKind,
 };
 
@@ -60,11 +61,6 @@ macro_rules! run_kinds {
                 match self { $($(#[$attribute])* RunOrder::$kind(_) => <$order as RunKind>::DRIVER,)* }
             }
 
-            /// The names of all kinds that this build has.
-            pub fn kind_names() -> Vec<&'static str> {
-                [$($(#[$attribute])* <$order as RunKind>::NAME,)*].to_vec()
-            }
-
             pub fn title(&self) -> String {
                 match self { $($(#[$attribute])* RunOrder::$kind(order) => order.title(),)* }
             }
@@ -108,17 +104,28 @@ macro_rules! run_kinds {
             }
         )*
 
-        impl WorkflowEvent {
-            pub fn kind_name(&self) -> &'static str {
+        impl KindOfOrder for RunOrder {
+            fn kind_names() -> Vec<&'static str> {
+                [$($(#[$attribute])* <$order as RunKind>::NAME,)*].to_vec()
+            }
+        }
+
+        impl KindOfEvent for WorkflowEvent {
+            fn kind_name(&self) -> &'static str {
                 match self { $($(#[$attribute])* WorkflowEvent::$kind(event) => event.kind_name(),)* }
             }
 
-            pub fn subject_name(&self) -> String {
+            fn subject_name(&self) -> String {
                 match self { $($(#[$attribute])* WorkflowEvent::$kind(event) => event.subject_name(),)* }
             }
 
-            /// Reads an event by its `kind`.
-            pub(crate) fn from_json(kind_name: &str, json: serde_json::Value) -> Result<WorkflowEvent, JsonError> {
+            fn is_from_outside(&self) -> bool {
+                match self {
+                    $($(#[$attribute])* WorkflowEvent::$kind(_) => <$order as RunKind>::DRIVER == RunDriver::Session,)*
+                }
+            }
+
+            fn read_event(kind_name: &str, json: serde_json::Value) -> Result<WorkflowEvent, JsonError> {
                 $(
                     $(#[$attribute])*
                     if <$order as RunKind>::Event::KIND_NAMES.contains(&kind_name) {
@@ -128,7 +135,7 @@ macro_rules! run_kinds {
                 Err(JsonError::new(format!("no kind of run has the event `{kind_name}`")))
             }
 
-            pub(crate) fn all_kind_names() -> Vec<&'static str> {
+            fn all_kind_names() -> Vec<&'static str> {
                 let mut kind_names = Vec::new();
                 $(
                     $(#[$attribute])*
@@ -137,8 +144,7 @@ macro_rules! run_kinds {
                 kind_names
             }
 
-            /// Whether some kind of run has an event of this name.
-            pub(crate) fn has_kind_name(kind_name: &str) -> bool {
+            fn has_kind_name(kind_name: &str) -> bool {
                 $(
                     $(#[$attribute])*
                     if <$order as RunKind>::Event::KIND_NAMES.contains(&kind_name) {
@@ -149,11 +155,19 @@ macro_rules! run_kinds {
             }
         }
 
+        impl FromJson for WorkflowEvent {
+            fn from_value(value: serde_json::Value) -> Result<WorkflowEvent, JsonError> {
+                let kind_name = value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+                let kind_name = String::from(kind_name);
+                WorkflowEvent::read_event(&kind_name, value)
+            }
+        }
+
         /// Runs the same code for an order of any kind.
         macro_rules! dispatch_order {
             ($d order:expr, $d typed_order:ident => $d code:expr) => {
                 match $d order {
-                    $($(#[$attribute])* $crate::engine::kinds::RunOrder::$kind($d typed_order) => $d code,)*
+                    $($(#[$attribute])* $crate::runs::kinds::RunOrder::$kind($d typed_order) => $d code,)*
                 }
             };
         }

@@ -12,16 +12,17 @@ use crate::{
         workspace::{CloseOutcome, OpenOutcome},
     },
     engine::{
-        children::{ChildOutcome, FailedChild},
-        effect::{
-            AskOutcome, EffectKind, FailedTask, FreezeOutcome, LandOutcome, PostOutcome, Reply, RestoreOutcome,
-            WriteOutcome,
-        },
+        children::FailedChild,
+        effect::{PostOutcome, RestoreOutcome},
+        fault::Fault,
         limits::AgentUsage,
+    },
+    runs::{
+        effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, LandOutcome, Reply, WriteOutcome},
+        types::ChildOutcome,
     },
     sprint::facts::{RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{StoryReading, StoryWriting},
-    tasks::fault::Fault,
 };
 
 impl Reply {

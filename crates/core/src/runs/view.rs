@@ -3,23 +3,30 @@
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
-    decisions::decision::{Decision, DecisionAnswer},
+    decisions::answer::DecisionAnswer,
     engine::{
-        children::ChildStanding,
-        effect::{AskOutcome, AwaitReset, Effect, Reply, WaitCause},
-        event::{JournalEntry, ParentRun, RunEvent, RunSummary},
+        effect::{AwaitReset, WaitCause},
+        event::ParentRun,
         ids::{AgentName, CommitId, DecisionId, FindingId, RunId},
-        kind_view::{KindView, ViewedKind},
-        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         limits::RunUsage,
-        plan::RunPlan,
         reason::{RunOutcome, RunReason},
-        settings::Settings,
         timestamp::Timestamp,
     },
     loop_run::view::LoopView,
     review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
-    session::{ending::describe_session_question, event::SessionEvent, view::SessionView},
+    runs::{
+        effect::{AskOutcome, Effect, Reply},
+        kind_view::{KindView, ViewedKind},
+        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
+        plan::RunPlan,
+        settings::Settings,
+        types::{ChildStanding, Decision, JournalEntry, RunEvent, RunSummary},
+    },
+    session::{
+        ending::describe_session_question,
+        event::{SessionEvent, SessionRecord},
+        view::SessionView,
+    },
     sprint::{standing::StoryStanding, view::SprintView},
     story::view::StoryView,
 };
@@ -180,7 +187,9 @@ impl RunView {
                     known_decision.answer = Some(answer.clone());
                 }
             }
-            RunEvent::Session(event) => self.update_detail(|detail| detail.apply_session(event, journal_entry.at)),
+            RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(event))) => {
+                self.update_detail(|detail| detail.apply_session(event, journal_entry.at))
+            }
             RunEvent::Workflow(event) => self.update_detail(|detail| detail.apply_event(event, journal_entry.at)),
             RunEvent::Boundary { .. }
             | RunEvent::Patched { .. }
@@ -402,7 +411,7 @@ fn reword_session_questions(decisions: &mut [Decision], summary: &RunSummary) {
         return;
     }
     for decision in decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
-        if let Some(ReviewTopic::Session { findings }) = decision.about.review_topic() {
+        if let Some(ReviewTopic::Session { findings }) = ReviewTopic::from_topic(&decision.about) {
             decision.question = describe_session_question(&summary.detail, findings);
         }
     }

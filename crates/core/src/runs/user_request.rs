@@ -1,16 +1,21 @@
 //! What the user requests from a run: answers, remarks, and changes of findings.
 //!
 //! Requests reach a workflow as the outcome of the effects `ReadInbox` and `WaitForUser`, and through edits of the tracker
-//! (`WriteOutcome::Edited`), all in [`crate::engine::effect`]. Workflows apply them.
+//! (`WriteOutcome::Edited`), all in [`crate::runs::effect`]. Workflows apply them.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
-use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::answer::DecisionAnswer,
-    engine::ids::{DecisionId, FindingId, RunId},
+    decisions::{
+        answer::DecisionAnswer,
+        user_remark::{DialogRequest, UserRemark},
+    },
+    engine::{
+        ids::{DecisionId, FindingId, RunId},
+        run_types::KindOfRequest,
+    },
     review::finding::{Finding, Severity},
 };
 
@@ -61,31 +66,6 @@ pub enum UserRequest {
     },
 }
 
-/// A remark of the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct UserRemark {
-    /// The finding that the remark is about, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub about: Option<FindingId>,
-    pub text: String,
-}
-
-impl UserRemark {
-    pub fn new(remark_text: impl Into<String>) -> UserRemark {
-        UserRemark { about: None, text: remark_text.into() }
-    }
-}
-
-/// Formats the remark for agents: `about F3: …`.
-impl fmt::Display for UserRemark {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.about {
-            Some(finding) => write!(formatter, "about {finding}: {}", self.text),
-            None => formatter.write_str(&self.text),
-        }
-    }
-}
-
 /// A finding as the user saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FindingSnapshot {
@@ -108,4 +88,14 @@ pub enum FindingChange {
 /// Returns the reason that the user gave for a change as a note for the history of a finding.
 pub fn reason_note(given_reason: &str) -> String {
     if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
+}
+
+impl KindOfRequest for UserRequest {
+    fn into_dialog(self) -> Result<DialogRequest, UserRequest> {
+        match self {
+            UserRequest::Say(remark) => Ok(DialogRequest::Say(remark)),
+            UserRequest::Answer { decision, answer } => Ok(DialogRequest::Answer { decision, answer }),
+            other => Err(other),
+        }
+    }
 }

@@ -1,15 +1,15 @@
 //! Why tasks of a run came to nothing: the typed facts behind the advice on what to do next.
 //!
-//! The causes are collected from the journal's entries ([`crate::engine::failure_log`]) and become a part of the run's summary,
+//! The causes are collected from the journal's entries ([`crate::runs::failure_log`]) and become a part of the run's summary,
 //! so that a list of runs has them without reading whole journals. Reports turn them into commands.
 
 use alloc::{string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{
-    engine::ids::{AgentName, FindingId, Key},
-    tasks::fault::{FaultKind, FaultRemedy},
+use crate::engine::{
+    fault::{FaultKind, FaultRemedy},
+    ids::{AgentName, FindingId, Key},
 };
 
 /// Why a task came to nothing.

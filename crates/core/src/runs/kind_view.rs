@@ -1,7 +1,8 @@
 //! How a kind of run is shown: the part of a run's view that depends on its kind.
 
 use crate::{
-    engine::{effect::Reply, run_kind::RunKind, timestamp::Timestamp},
+    engine::timestamp::Timestamp,
+    runs::{effect::Reply, run_kind::RunKind},
     session::event::SessionEvent,
 };
 
