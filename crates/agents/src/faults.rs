@@ -3,7 +3,7 @@
 //! Only error messages of clients come in here, never the answers of models: a finding may be about a rate limit, or
 //! quote "401". What follows from a fault is decided by a table in `core`.
 
-use tribunal_core::engine::fault::FaultKind;
+use tribunal_engine::fault::FaultKind;
 
 use crate::{driver::process_output::LocalClock, reset_times::parse_reset_ms};
 

@@ -1,11 +1,11 @@
 //! JSON Schemas of the answers: for clients that hold a model to a schema, and for the authors of other agents
 //! (`tribunal schema answers`).
 //!
-//! The schemas say the same as the forms in the prompts; their words come from [`tribunal_core::tasks::answer_words`]. Nothing
+//! The schemas say the same as the forms in the prompts; their words come from [`tribunal_workflows::tasks::answer_words`]. Nothing
 //! is validated against them here: answers are always read by [`crate::answer`], which accepts far more.
 
 use serde_json::{Map, Value, json};
-use tribunal_core::{
+use tribunal_workflows::{
     review::level::AgentRole,
     tasks::answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup},
 };
@@ -198,7 +198,7 @@ fn array_schema(item_schema: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::brief::AnswerContent;
+    use tribunal_workflows::tasks::brief::AnswerContent;
 
     use super::*;
     use crate::answer::parse_answer;

@@ -12,10 +12,8 @@ use tribunal_json::Serialize;
 
 pub use name_lookup::AgentNameError;
 
-use tribunal_core::{
-    review::seat_plan::Persona,
-    text::{sanitize_to_line, truncate_chars},
-};
+use tribunal_engine::text::{sanitize_to_line, truncate_chars};
+use tribunal_workflows::review::seat_plan::Persona;
 
 use crate::{
     config, csv,

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, sync::LazyLock};
 
-use tribunal_core::engine::event::EVENT_VERSION;
+use tribunal_engine::event::EVENT_VERSION;
 use tribunal_json::{Serialize, schemars};
 
 /// The version as journals and `-V` show it.

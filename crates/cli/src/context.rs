@@ -11,11 +11,7 @@ use std::{
 };
 
 use tribunal_agents::driver::{LaunchEnv, UserDirs};
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{kinds::RunOrder, run_kind::RunDriver, types::RunEvent, view::RunView},
-    text::shell_quote,
-};
+use tribunal_engine::{ids::RunId, text::shell_quote};
 use tribunal_report::{Screen, escape_line};
 use tribunal_runner::{
     Project,
@@ -24,6 +20,7 @@ use tribunal_runner::{
 };
 use tribunal_store::{Store, StoreError};
 use tribunal_supervise::search_dirs;
+use tribunal_workflows::runs::{kinds::RunOrder, run_kind::RunDriver, types::RunEvent, view::RunView};
 
 use crate::{
     ColourChoice,

@@ -18,10 +18,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{engine::ids::Hash, runs::settings::Settings, text::shell_quote};
+use tribunal_engine::{ids::Hash, text::shell_quote};
 use tribunal_json::{Deserialize, Serialize};
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;
+use tribunal_workflows::runs::settings::Settings;
 
 use crate::{
     context::CommandContext,
@@ -325,7 +326,7 @@ fn print_details(items: &[&TrustItem], masker: &Masker) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use tribunal_core::development::checks::CommandLine;
+    use tribunal_workflows::development::checks::CommandLine;
 
     use super::{trust_item::CommandPurpose, *};
 

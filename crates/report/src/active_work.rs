@@ -1,11 +1,11 @@
 //! Who works on what: the effects that a run has started and not finished, as its journal has them.
 
-use tribunal_core::{
-    engine::{
-        effect::{Restore, WaitCause},
-        ids::{AgentName, FindingId, Key},
-    },
-    review::level::AgentRole,
+use tribunal_engine::{
+    effect::{Restore, WaitCause},
+    ids::{AgentName, FindingId, Key},
+};
+use tribunal_workflows::{
+    review::{level::AgentRole, review_keys::ReviewKeys},
     runs::{
         effect::{AskAgent, Effect, Land},
         kinds::RunOrder,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::{
-        ids::{Hash, Key},
-        limits::AgentUsage,
-    },
+use tribunal_engine::{
+    ids::{Hash, Key},
+    limits::AgentUsage,
+};
+use tribunal_workflows::{
     runs::{
         effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
         settings::{DriverSpec, Settings},

@@ -2,14 +2,12 @@
 //!
 //! The advice follows from the recorded kind of a fault, never from the text that describes it.
 
-use tribunal_core::{
-    engine::{
-        failure_cause::FailureCause,
-        fault::{FaultKind, FaultRemedy},
-        ids::{AgentName, Key, RunId},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    failure_cause::FailureCause,
+    fault::{FaultKind, FaultRemedy},
+    ids::{AgentName, Key, RunId},
     text::truncate_chars,
+    timestamp::Timestamp,
 };
 
 use crate::step_list::NextStep;

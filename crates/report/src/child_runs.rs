@@ -1,9 +1,7 @@
 //! Texts about the child runs of a run: how they ended, and what they used.
 
-use tribunal_core::{
-    engine::reason::{RunOutcome, RunReason},
-    runs::types::{ChildOutcome, ChildReport, ChildStanding},
-};
+use tribunal_engine::reason::{RunOutcome, RunReason};
+use tribunal_workflows::runs::types::{ChildOutcome, ChildReport, ChildStanding};
 
 use crate::{
     phrases::{describe_reason, describe_usage, format_duration, join_parts},
@@ -60,14 +58,12 @@ pub(crate) fn describe_standing(child_name: &str, standing: &ChildStanding, is_l
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
-        engine::{
-            fault::{Fault, FaultKind},
-            ids::RunId,
-            limits::{Cost, UsageTotals},
-        },
-        review::reported_finding::LeftFindings,
+    use tribunal_engine::{
+        fault::{Fault, FaultKind},
+        ids::RunId,
+        limits::{Cost, UsageTotals},
     };
+    use tribunal_workflows::review::reported_finding::LeftFindings;
 
     use super::*;
 

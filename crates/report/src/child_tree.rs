@@ -1,9 +1,7 @@
 //! The child runs of a run as a tree, for `tribunal status`.
 
-use tribunal_core::{
-    engine::{children::MAX_DEPTH, ids::RunId},
-    runs::view::RunView,
-};
+use tribunal_engine::{children::MAX_DEPTH, ids::RunId};
+use tribunal_workflows::runs::view::RunView;
 
 use crate::{child_runs::describe_standing, kind_table, run_standing::RunStanding};
 

@@ -1,11 +1,9 @@
 //! Lines that all runs that develop have: the workspace, the checks before any work, and where the work landed.
 
-use tribunal_core::{
-    development::{
-        checks::CheckResult,
-        concerns::{LandingConcern, describe_concerns},
-    },
-    engine::ids::CommitId,
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{
+    checks::CheckResult,
+    concerns::{LandingConcern, describe_concerns},
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Describes the effects of development: workspaces, checks, commits.
 
-use tribunal_core::{
+use tribunal_workflows::{
     development::{
         changes::ChangeOutcome,
         check_scripts::describe_changed_scripts,

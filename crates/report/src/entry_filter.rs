@@ -3,11 +3,11 @@
 //! An entry must meet all conditions of the query. Which round and which finding an entry belongs to is found by
 //! [`ReviewConditions`]. Nothing is drawn here.
 
-use tribunal_core::{
-    engine::{
-        ids::{FindingId, Key},
-        reason::RunOutcome,
-    },
+use tribunal_engine::{
+    ids::{FindingId, Key},
+    reason::RunOutcome,
+};
+use tribunal_workflows::{
     runs::{
         effect::{AskOutcome, LandOutcome, Reply},
         types::{JournalEntry, RunEvent, RunSummary},

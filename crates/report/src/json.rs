@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::runs::types::JournalEntry;
+use tribunal_workflows::runs::types::JournalEntry;
 
 use crate::{Reporter, escape_json};
 

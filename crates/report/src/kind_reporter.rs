@@ -16,8 +16,8 @@
 
 use std::fmt;
 
-use tribunal_core::{
-    engine::{ids::Key, limits::RemainingLimits, reason::RunOutcome},
+use tribunal_engine::{ids::Key, limits::RemainingLimits, reason::RunOutcome};
+use tribunal_workflows::{
     runs::{
         effect::Effect,
         kind_view::ViewedKind,
@@ -298,8 +298,8 @@ pub(crate) struct LiveProgress {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
-        engine::ids::{AgentName, DecisionId},
+    use tribunal_engine::ids::{AgentName, DecisionId};
+    use tribunal_workflows::{
         review::{
             event::ReviewEvent,
             level::{AgentRole, ReviewLevel},

@@ -1,10 +1,10 @@
-//! The reporters of all kinds of runs: one row for each kind, as in [`tribunal_core::runs::kinds`].
+//! The reporters of all kinds of runs: one row for each kind, as in [`tribunal_workflows::runs::kinds`].
 //!
 //! The functions here pick the reporter for an order, an event, a summary or a view. No other code of this crate lists the
 //! kinds. To add a kind: implement [`KindReporter`] in a file of its own, and add a row at the end of this file.
 
-use tribunal_core::{
-    engine::{ids::Key, limits::RemainingLimits},
+use tribunal_engine::{ids::Key, limits::RemainingLimits};
+use tribunal_workflows::{
     runs::{
         effect::Effect,
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary},

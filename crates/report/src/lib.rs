@@ -66,7 +66,8 @@ pub use verbose::VerboseReporter;
 
 use std::io;
 
-use tribunal_core::{engine::progress::AgentProgress, runs::types::JournalEntry};
+use tribunal_engine::progress::AgentProgress;
+use tribunal_workflows::runs::types::JournalEntry;
 
 /// Draws one run, entry by entry.
 ///

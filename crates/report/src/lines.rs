@@ -9,12 +9,12 @@ use std::{
     io::{self, Write},
 };
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::DecisionAnswer,
-    engine::{
-        ids::{DecisionId, Key, RunId},
-        progress::AgentProgress,
-    },
+    ids::{DecisionId, Key, RunId},
+    progress::AgentProgress,
+};
+use tribunal_workflows::{
     runs::{
         effect::{AskAgent, Effect, Reply},
         kinds::{RunOrder, WorkflowEvent},

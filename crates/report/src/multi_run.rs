@@ -4,10 +4,8 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::{
-    engine::{ids::RunId, progress::AgentProgress, reason::RunOutcome},
-    runs::types::{JournalEntry, RunSummary},
-};
+use tribunal_engine::{ids::RunId, progress::AgentProgress, reason::RunOutcome};
+use tribunal_workflows::runs::types::{JournalEntry, RunSummary};
 
 use crate::{
     DisplayMode, LineReporter, Reporter, kind_table, phrases,

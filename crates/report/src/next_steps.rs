@@ -1,8 +1,8 @@
 //! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
-use tribunal_core::{
+use tribunal_engine::reason::{RunOutcome, RunReason};
+use tribunal_workflows::{
     development::landing::find_waiting_branch,
-    engine::reason::{RunOutcome, RunReason},
     runs::{
         types::{ChildOutcome, ChildStanding},
         view::{RunPhase, RunView},

@@ -1,16 +1,14 @@
 //! Phrases for counts, costs, times and endings that the reporters of all kinds of runs share.
 
-use tribunal_core::{
-    engine::{
-        effect::{AwaitReset, WaitCause},
-        files::PatchRefusal,
-        ids::AgentName,
-        limits::{AgentUsage, Cost, LimitShare, RemainingLimits, RunLimits, RunUsage},
-        reason::RunReason,
-        timestamp::Timestamp,
-    },
-    runs::types::RunSummary,
+use tribunal_engine::{
+    effect::{AwaitReset, WaitCause},
+    files::PatchRefusal,
+    ids::AgentName,
+    limits::{AgentUsage, Cost, LimitShare, RemainingLimits, RunLimits, RunUsage},
+    reason::RunReason,
+    timestamp::Timestamp,
 };
+use tribunal_workflows::runs::types::RunSummary;
 
 use crate::clean_line;
 
@@ -81,7 +79,7 @@ pub(crate) fn describe_refusal(refusal: &PatchRefusal) -> String {
     }
 }
 
-pub(crate) use tribunal_core::text::format_count;
+pub(crate) use tribunal_engine::text::format_count;
 
 /// Describes the limits of a run, those that only its kind has first.
 pub(crate) fn describe_limits(own_limits: &[String], limits: &RunLimits) -> String {

@@ -1,11 +1,9 @@
 //! The state of a run, as far as its journal and its lock, or the state file of its session, tell it.
 
-use tribunal_core::{
-    engine::reason::RunOutcome,
-    runs::{
-        run_kind::RunDriver,
-        view::{RunPhase, RunView},
-    },
+use tribunal_engine::reason::RunOutcome;
+use tribunal_workflows::runs::{
+    run_kind::RunDriver,
+    view::{RunPhase, RunView},
 };
 
 /// A run as `runs` and `status` list it: its journal, and whether it is worked on, by a process or, if it is a loop, by the

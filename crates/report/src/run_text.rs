@@ -1,9 +1,7 @@
 //! Texts about a run that are composed of what every run has and what only its kind has.
 
-use tribunal_core::{
-    engine::reason::RunReason,
-    runs::{kinds::RunOrder, types::RunSummary, view::RunView},
-};
+use tribunal_engine::reason::RunReason;
+use tribunal_workflows::runs::{kinds::RunOrder, types::RunSummary, view::RunView};
 
 use crate::{kind_table, phrases, terminal_text::truncate_path};
 

@@ -1,6 +1,7 @@
 //! A list of commands for the user, and how it is drawn. [`crate::next_steps`] decides which commands are in it.
 
-use tribunal_core::{engine::ids::RunId, runs::types::Decision};
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::runs::types::Decision;
 
 use crate::{
     style::{Screen, TextStyle},

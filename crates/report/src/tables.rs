@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
-    engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp},
-    runs::{kinds::RunOrder, view::RunView},
-};
+use tribunal_engine::{decisions::user_remark::UserRemark, ids::Hash, reason::RunOutcome, timestamp::Timestamp};
+use tribunal_workflows::runs::{kinds::RunOrder, view::RunView};
 
 use crate::{
     ActiveWork,

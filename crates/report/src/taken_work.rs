@@ -1,8 +1,8 @@
 //! What became of work that waited on branches of their own. The journal does not know what the user has done with git since.
 
-use tribunal_core::{
+use tribunal_engine::reason::{RunOutcome, RunReason};
+use tribunal_workflows::{
     development::landing::find_waiting_branch,
-    engine::reason::{RunOutcome, RunReason},
     runs::{
         kinds::WorkflowSummary,
         types::ChildOutcome,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn work_that_is_merged_is_done_and_a_branch_that_is_gone_is_named() {
-        let row = |story: &str| tribunal_core::sprint::order::SprintStoryRow {
+        let row = |story: &str| tribunal_workflows::sprint::order::SprintStoryRow {
             story: story.into(),
             standing: StoryStanding::Waiting,
             detail: DETAIL.into(),

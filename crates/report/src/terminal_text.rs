@@ -9,7 +9,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use tribunal_core::text::sanitize_to_line;
+use tribunal_engine::text::sanitize_to_line;
 use unicode_width::UnicodeWidthChar;
 
 /// More combining marks than this on one letter are not part of any language, but they spill over the lines around it.

@@ -1,6 +1,6 @@
 //! The reporter of toy runs, which tests use to try the engine.
 
-use tribunal_core::toy::{
+use tribunal_workflows::toy::{
     event::ToyEvent,
     order::{ToyOrder, ToySummary},
 };

@@ -1,7 +1,7 @@
 //! Messages of the user (`tribunal say`) that reached no agent.
 
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
+use tribunal_engine::decisions::user_remark::UserRemark;
+use tribunal_workflows::{
     runs::{
         effect::{AskAgent, Effect, Reply, WriteOutcome},
         kinds::{RunOrder, WorkflowEvent},

@@ -8,12 +8,12 @@ use std::{
     io::{self, Write},
 };
 
-use tribunal_core::{
-    engine::{
-        effect::{AwaitReset, PostOutcome, Restore, RestoreOutcome, Sleep, WaitForUser},
-        ids::Key,
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    effect::{AwaitReset, PostOutcome, Restore, RestoreOutcome, Sleep, WaitForUser},
+    ids::Key,
+    timestamp::Timestamp,
+};
+use tribunal_workflows::{
     runs::{
         effect::{
             AskAgent, AskOutcome, Effect, Freeze, FreezeOutcome, Land, LandOutcome, LandedChange, Reply, TakeIn,

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::fs::OFlags;
-use tribunal_core::engine::ids::{Hash, RunId};
+use tribunal_engine::ids::{Hash, RunId};
 use tribunal_supervise::ProcessIdentity;
 
 /// A process that only checks ([`is_held`]) holds a lock for a moment; that must not make another one fail.

@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::{Key, RunId};
+use tribunal_engine::ids::{Key, RunId};
 
 /// A project's root and the `.tribunal` directory in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

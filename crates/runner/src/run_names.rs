@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use tribunal_core::engine::ids::{BatchId, Hash, RunId};
+use tribunal_engine::ids::{BatchId, Hash, RunId};
 
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 

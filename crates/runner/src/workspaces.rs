@@ -35,7 +35,7 @@ use std::{
 };
 
 use tribunal_agents::clients;
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 use tribunal_json::{Deserialize, Serialize};
 
 use crate::{

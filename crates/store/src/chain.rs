@@ -1,7 +1,7 @@
 //! Chains the entries of a run: each one is stored with a hash of itself and of the one before. Reading a run from its beginning
 //! shows whether an entry was changed, lost or inserted by something else.
 
-use tribunal_core::engine::ids::{ContentHasher, Hash, RunId};
+use tribunal_engine::ids::{ContentHasher, Hash, RunId};
 
 use crate::damage::{DamagedRun, EntryProblem, GoodEntry};
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 
 /// A journal that has lost or changed what was recorded in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

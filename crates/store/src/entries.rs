@@ -3,16 +3,14 @@
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
 use serde_json::Value;
-use tribunal_core::{
-    engine::{
-        event::UnknownEvent,
-        ids::{Hash, RunId},
-        timestamp::Timestamp,
-    },
-    runs::{
-        types::{JournalEntry, RunEvent},
-        view::RunView,
-    },
+use tribunal_engine::{
+    event::UnknownEvent,
+    ids::{Hash, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_workflows::runs::{
+    types::{JournalEntry, RunEvent},
+    view::RunView,
 };
 
 use crate::{

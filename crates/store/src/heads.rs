@@ -18,7 +18,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use tribunal_core::engine::ids::{Hash, RunId};
+use tribunal_engine::ids::{Hash, RunId};
 
 use crate::sync_mode::SyncMode;
 

@@ -1,7 +1,8 @@
 //! The inbox: what users, and other processes for them, ask of a run while it works.
 
 use rusqlite::params_from_iter;
-use tribunal_core::{engine::ids::RunId, runs::user_request::UserRequest};
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::runs::user_request::UserRequest;
 
 use crate::{
     error::StoreError,

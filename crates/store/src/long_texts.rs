@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 /// The shortest text in bytes that becomes a blob of its own.
 const MIN_TEXT_BYTES: usize = 4 << 10;

@@ -11,10 +11,8 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
-use tribunal_core::{
-    engine::ids::{Hash, RunId},
-    runs::types::JournalEntry,
-};
+use tribunal_engine::ids::{Hash, RunId};
+use tribunal_workflows::runs::types::JournalEntry;
 
 use crate::{
     chain::{ChainReader, RawEntry},

@@ -1,12 +1,10 @@
 //! The table of project records: what outlives the runs that wrote it. A sweep of runs leaves it alone.
 
 use rusqlite::{Connection, Row, params};
-use tribunal_core::{
-    engine::ids::{RecordKey, RunId},
-    runs::{
-        records::{ProjectRecord, RecordKind},
-        types::{RecordChange, StoredRecord},
-    },
+use tribunal_engine::ids::{RecordKey, RunId};
+use tribunal_workflows::runs::{
+    records::{ProjectRecord, RecordKind},
+    types::{RecordChange, StoredRecord},
 };
 
 use crate::writer::{NewEntry, WriteError};

@@ -9,12 +9,10 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{
-        records::RecordKind,
-        types::{JournalEntry, StoredRecord},
-    },
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::runs::{
+    records::RecordKind,
+    types::{JournalEntry, StoredRecord},
 };
 
 use crate::{

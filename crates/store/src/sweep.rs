@@ -10,7 +10,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-use tribunal_core::engine::ids::{Hash, RunId};
+use tribunal_engine::ids::{Hash, RunId};
 
 use crate::{
     error::StoreError,

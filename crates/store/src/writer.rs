@@ -7,17 +7,15 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use tribunal_core::{
-    engine::{
-        event::EVENT_VERSION,
-        ids::{Hash, RecordKey, RunId},
-        timestamp::Timestamp,
-    },
-    runs::{
-        effect::EffectKind,
-        records::RecordKind,
-        types::{EntryDraft, JournalEntry, RecordChange, RunEvent},
-    },
+use tribunal_engine::{
+    event::EVENT_VERSION,
+    ids::{Hash, RecordKey, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_workflows::runs::{
+    effect::EffectKind,
+    records::RecordKind,
+    types::{EntryDraft, JournalEntry, RecordChange, RunEvent},
 };
 
 use crate::{

@@ -1,19 +1,20 @@
 //! A sample journal with a disputed round: the first round of the recorded run, as a build with challengers would record it.
 
-use tribunal_core::{
-    engine::{
-        ids::{AgentName, DecisionId, FindingId, Key},
-        limits::AgentUsage,
-    },
+use tribunal_engine::{
+    ids::{AgentName, DecisionId, FindingId, Key},
+    limits::AgentUsage,
+};
+use tribunal_workflows::{
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
         event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         level::AgentRole,
+        questions,
     },
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
-        types::{Decision, JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent},
         view::RunView,
     },
     tasks::{
@@ -178,7 +179,7 @@ impl ChallengeJournal {
             }
             ChallengeResult::Ambiguous if severity == Severity::Critical => {
                 let decision = DecisionId::new("D1");
-                let disputed_decision = Decision::for_disputed_finding(
+                let disputed_decision = questions::ask_about_disputed_finding(
                     decision.clone(),
                     finding_id,
                     format!("{finding_id}: {}", finding.description),

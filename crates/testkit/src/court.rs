@@ -15,8 +15,8 @@ mod world;
 
 use std::thread;
 
-use tribunal_core::{
-    engine::tier::ProcessTier,
+use tribunal_engine::tier::ProcessTier;
+use tribunal_workflows::{
     review::{
         level::ReviewLevel,
         order::{PanelSettings, ReviewOrder},

@@ -1,18 +1,18 @@
 //! Replies to the effects of runs that develop, which the worlds of such runs have in common.
 
-use tribunal_core::{
+use tribunal_engine::{
+    fault::Fault,
+    ids::{CommitId, Hash, RunId},
+    limits::UsageTotals,
+    reason::RunReason,
+};
+use tribunal_workflows::{
     development::{
         changes::{ChangeOutcome, ReadChange},
         checks::{CheckResult, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks},
         commits::{CommitOutcome, IntegrateOutcome},
         concerns::{LandingConcern, LandingGate},
         workspace::{OpenOutcome, OpenedWorkspace, WorkspaceState},
-    },
-    engine::{
-        fault::Fault,
-        ids::{CommitId, Hash, RunId},
-        limits::UsageTotals,
-        reason::RunReason,
     },
     review::{
         reported_finding::LeftFindings,

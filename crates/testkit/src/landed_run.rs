@@ -1,10 +1,11 @@
 //! A sample journal of a run over a code change, as far as landings are concerned.
 
-use tribunal_core::{
-    engine::ids::{FindingId, Key},
+use tribunal_engine::ids::{FindingId, Key};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+        review_keys::ReviewKeys,
         subject::{CodeChange, Subject},
     },
     runs::{plan::RunPlan, types::RunEvent},

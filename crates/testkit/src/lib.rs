@@ -42,7 +42,7 @@ pub use story_world::{ReviewEnd, SessionDeed, StoryScript, StoryWorld};
 pub const SAMPLE_JOURNAL: &str = include_str!("../fixtures/review.jsonl");
 
 /// Parses the entries of a recorded journal. It panics on an unreadable entry, because a test must notice that.
-pub fn parse_entries(journal_text: &str) -> Vec<tribunal_core::runs::types::JournalEntry> {
+pub fn parse_entries(journal_text: &str) -> Vec<tribunal_workflows::runs::types::JournalEntry> {
     let parse_entry = |line| match serde_json::from_str(line) {
         Ok(entry) => entry,
         Err(cause) => panic!("{cause}: {line}"),

@@ -1,18 +1,18 @@
 //! A world for headless loops: a workspace in memory, an agent that follows a script or the dice, checks, commits and a branch.
 
-use tribunal_core::{
+use tribunal_engine::{
+    effect::{Elapsed, PostOutcome},
+    fault::{Fault, FaultKind},
+    ids::{CommitId, Hash, RunId},
+    reason::RunReason,
+};
+use tribunal_workflows::{
     development::{
         check_scripts::ChangedScript,
         checks::RunChecks,
         commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
-    },
-    engine::{
-        effect::{Elapsed, PostOutcome},
-        fault::{Fault, FaultKind},
-        ids::{CommitId, Hash, RunId},
-        reason::RunReason,
     },
     review::{
         finding::Severity,
@@ -172,8 +172,8 @@ impl LoopWorld {
 
     fn answer_task(&mut self, task: &AgentTask) -> Reply {
         let text = match &task.brief {
-            tribunal_core::tasks::brief::TaskBrief::Instructions(brief) => brief.text.clone(),
-            tribunal_core::tasks::brief::TaskBrief::Review(_) => String::new(),
+            tribunal_workflows::tasks::brief::TaskBrief::Instructions(brief) => brief.text.clone(),
+            tribunal_workflows::tasks::brief::TaskBrief::Review(_) => String::new(),
         };
         self.prompts.push(text);
         let turn = self.next_turn();

@@ -1,8 +1,8 @@
 //! Work that is in the user's checkout, or parked: no effect may use its files while it is parked.
 
-use tribunal_core::{
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::{
     development::parking::{ParkMode, ParkOutcome, ParkWork},
-    engine::ids::CommitId,
     runs::effect::{Effect, Reply},
 };
 

@@ -1,6 +1,6 @@
 //! Checks that end at random.
 
-use tribunal_core::development::checks::{
+use tribunal_workflows::development::checks::{
     CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, FailureAction,
 };
 

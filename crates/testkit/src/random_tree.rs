@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::{
-        ids::RunId,
-        limits::{LimitShare, RunUsage, UsageTotals},
-        reason::RunEnding,
-    },
+use tribunal_engine::{
+    ids::RunId,
+    limits::{LimitShare, RunUsage, UsageTotals},
+    reason::RunEnding,
+};
+use tribunal_workflows::{
     review::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},

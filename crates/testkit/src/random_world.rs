@@ -3,15 +3,15 @@
 //!
 //! The world keeps a text with flaws of its own, so that grounding, landing and verifying work on real content.
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::{answer::DecisionAnswer, user_remark::UserRemark},
+    effect::{Elapsed, PostOutcome, RestoreOutcome},
+    fault::FaultKind,
+    files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
+    ids::{FindingId, Hash},
+};
+use tribunal_workflows::{
     development::checks::CheckSpec,
-    engine::{
-        effect::{Elapsed, PostOutcome, RestoreOutcome},
-        fault::FaultKind,
-        files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
-        ids::{FindingId, Hash},
-    },
     review::{
         dismissed_finding::DismissedFinding,
         finding::{Evidence, Severity},

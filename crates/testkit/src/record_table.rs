@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::{
-        effect::RecordsWritten,
-        ids::{RecordKey, RunId},
-    },
-    runs::{
-        effect::Reply,
-        records::RecordKind,
-        types::{ReadRecords, RecordChange, RecordList, StoredRecord, WriteRecords},
-    },
+use tribunal_engine::{
+    effect::RecordsWritten,
+    ids::{RecordKey, RunId},
+};
+use tribunal_workflows::runs::{
+    effect::Reply,
+    records::RecordKind,
+    types::{ReadRecords, RecordChange, RecordList, StoredRecord, WriteRecords},
 };
 
 /// The records by kind and key.

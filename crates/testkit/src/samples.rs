@@ -1,15 +1,15 @@
 //! Small sample values that many tests need.
 
-use tribunal_core::{
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
+    ids::{FindingId, Hash},
+    limits::AgentUsage,
+    tier::ProcessTier,
+};
+use tribunal_workflows::{
     development::checks::{
         CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
-    },
-    engine::{
-        fault::{Fault, FaultKind},
-        files::{FrozenFile, Hunk, LandedFile, Patch, PatchRefusal},
-        ids::{FindingId, Hash},
-        limits::AgentUsage,
-        tier::ProcessTier,
     },
     review::{
         confidence::{

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::{
-        effect::{Elapsed, PostOutcome},
-        reason::{RunEnding, RunReason},
-    },
+use tribunal_engine::{
+    effect::{Elapsed, PostOutcome},
+    reason::{RunEnding, RunReason},
+};
+use tribunal_workflows::{
     runs::{
         effect::{Effect, LandOutcome, Reply, WriteOutcome},
         types::{PendingEffect, Requests},

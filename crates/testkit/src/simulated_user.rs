@@ -1,13 +1,10 @@
 //! The user of a simulated world: what is answered to the question of a run, and what a run gets that waits.
 
-use tribunal_core::{
-    decisions::answer::DecisionAnswer,
-    engine::effect::WaitForUser,
-    runs::{
-        effect::Reply,
-        types::{Decision, Requests},
-        user_request::UserRequest,
-    },
+use tribunal_engine::{decisions::answer::DecisionAnswer, effect::WaitForUser};
+use tribunal_workflows::runs::{
+    effect::Reply,
+    types::{Decision, Requests},
+    user_request::UserRequest,
 };
 
 use crate::{dice::Dice, trial::EffectResult};

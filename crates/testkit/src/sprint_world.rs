@@ -7,16 +7,16 @@ use std::{
     mem,
 };
 
-use tribunal_core::{
+use tribunal_engine::{
+    children::FailedChild,
     decisions::user_remark::UserRemark,
+    effect::PostOutcome,
+    fault::{Fault, FaultKind},
+    ids::{Key, RunId},
+    reason::{RunOutcome, RunReason},
+};
+use tribunal_workflows::{
     development::notices::NotifyOutcome,
-    engine::{
-        children::FailedChild,
-        effect::PostOutcome,
-        fault::{Fault, FaultKind},
-        ids::{Key, RunId},
-        reason::{RunOutcome, RunReason},
-    },
     runs::{
         effect::{Effect, Reply},
         kinds::RunOrder,

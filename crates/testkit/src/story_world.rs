@@ -3,19 +3,19 @@
 
 use std::mem;
 
-use tribunal_core::{
+use tribunal_engine::{
+    effect::{Elapsed, PostOutcome},
+    fault::{Fault, FaultKind},
+    ids::{CommitId, Hash, RunId},
+    reason::RunReason,
+};
+use tribunal_workflows::{
     development::{
         checks::RunChecks,
         commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         parking::ParkOutcome,
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
-    },
-    engine::{
-        effect::{Elapsed, PostOutcome},
-        fault::{Fault, FaultKind},
-        ids::{CommitId, Hash, RunId},
-        reason::RunReason,
     },
     review::{
         finding::Severity,
@@ -348,7 +348,7 @@ impl StoryWorld {
             ReviewEnd::Waiting => (RunReason::Blocked, finding(Severity::Critical), Vec::new()),
             ReviewEnd::Unreachable => (RunReason::Environment, Vec::new(), Vec::new()),
             ReviewEnd::Failed => {
-                return samples::failed_effect_reply(tribunal_core::runs::effect::EffectKind::RunChild);
+                return samples::failed_effect_reply(tribunal_workflows::runs::effect::EffectKind::RunChild);
             }
         };
         let report = ChildReport {

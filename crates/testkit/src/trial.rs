@@ -5,15 +5,15 @@ use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use serde_json::Value;
 
-use tribunal_core::{
-    engine::{
-        event::EVENT_VERSION,
-        host::ParkedRun,
-        ids::{Key, RunId},
-        reason::RunEnding,
-        replayer::{ReplayDivergence, finished_draft},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    event::EVENT_VERSION,
+    host::ParkedRun,
+    ids::{Key, RunId},
+    reason::RunEnding,
+    replayer::{ReplayDivergence, finished_draft},
+    timestamp::Timestamp,
+};
+use tribunal_workflows::{
     review::order::ReviewOrder,
     runs::{
         effect::{Effect, Reply},

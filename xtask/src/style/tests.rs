@@ -99,10 +99,10 @@ fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
         ("crates/core/src/engine/kinds.rs", table),
         ("crates/core/src/engine/host.rs", shared),
         ("crates/core/src/loop_run/order.rs", "use crate::engine::kinds::RunOrder; fn g() { RunOrder::Loop(o) }"),
-        ("crates/cli/src/commands/loops.rs", "use tribunal_core::loop_run::order::LoopOrder;"),
+        ("crates/cli/src/commands/loops.rs", "use tribunal_workflows::loop_run::order::LoopOrder;"),
         (
             "crates/cli/src/commands/stories/list.rs",
-            "use tribunal_core::{loop_run::order::LoopOrder, story::StoryOrder};",
+            "use tribunal_workflows::{loop_run::order::LoopOrder, story::StoryOrder};",
         ),
         ("crates/cli/src/context.rs", "mod story; use crate::story::Story;"),
     ]);
@@ -114,7 +114,7 @@ fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
             "crates/core/src/engine/host.rs:1 crate::story",
             "crates/core/src/engine/host.rs:2 RunOrder::Loop",
             "crates/core/src/engine/host.rs:2 as_story",
-            "crates/cli/src/commands/stories/list.rs:1 tribunal_core::loop_run",
+            "crates/cli/src/commands/stories/list.rs:1 tribunal_workflows::loop_run",
         ]
     );
     assert_eq!(row_value(&style, "mentions of kinds outside their directories"), "4: cli 1, core 3");

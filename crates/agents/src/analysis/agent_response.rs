@@ -4,7 +4,7 @@
 //! words. Which lines a client prints is defined in its own directory under `crate::clients`.
 
 use serde_json::Value;
-use tribunal_core::tasks::status_report::StatusReport;
+use tribunal_workflows::tasks::status_report::StatusReport;
 
 use super::status_block;
 use crate::json_fields::{array_field, text_field};

@@ -14,8 +14,8 @@ pub(crate) mod keywords;
 mod output_shape;
 pub(crate) mod status_block;
 
-use tribunal_core::tasks::status_report::{StatusReport, WorkStatus};
 use tribunal_json::Serialize;
+use tribunal_workflows::tasks::status_report::{StatusReport, WorkStatus};
 
 pub use agent_response::AgentResponse;
 pub use output_shape::OutputShape;

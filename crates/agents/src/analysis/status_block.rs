@@ -1,6 +1,6 @@
 //! Reads the status block: `---RALPH_STATUS---`, lines of `NAME: value`, and an end mark that is often forgotten.
 
-use tribunal_core::tasks::status_report::{StatusReport, TestsStatus, WorkStatus};
+use tribunal_workflows::tasks::status_report::{StatusReport, TestsStatus, WorkStatus};
 
 pub(crate) const BEGIN_MARK: &str = "---RALPH_STATUS---";
 const END_MARK: &str = "---END_RALPH_STATUS---";

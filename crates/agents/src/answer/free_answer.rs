@@ -1,12 +1,10 @@
 //! Reads answers that are no lists: a status block, the end of a turn, or plain text.
 
-use tribunal_core::{
-    tasks::{
-        brief::AnswerContent,
-        instructions::MAX_TEXT_CHARS,
-        status_report::{StatusReport, TurnReport},
-    },
-    text::truncate_chars,
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::tasks::{
+    brief::AnswerContent,
+    instructions::MAX_TEXT_CHARS,
+    status_report::{StatusReport, TurnReport},
 };
 
 use crate::analysis::status_block;
@@ -58,7 +56,7 @@ pub(super) fn read_turn(answer_text: &str) -> AnswerContent {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{session::promise::AnswerTags, tasks::status_report::WorkStatus};
+    use tribunal_workflows::{session::promise::AnswerTags, tasks::status_report::WorkStatus};
 
     use super::*;
 

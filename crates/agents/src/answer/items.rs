@@ -3,8 +3,8 @@
 
 mod evidence;
 
-use tribunal_core::{
-    engine::ids::FindingId,
+use tribunal_engine::{ids::FindingId, text::truncate_chars};
+use tribunal_workflows::{
     review::finding::Severity,
     tasks::{
         answer_words::{
@@ -14,7 +14,6 @@ use tribunal_core::{
         claims::{ChallengeVerdict, ChallengerRuling, FixClaim, PartRuling, UnknownWord},
         party_minutes::PartyMinutes,
     },
-    text::truncate_chars,
 };
 
 use super::{

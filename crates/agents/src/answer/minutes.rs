@@ -1,12 +1,10 @@
 //! Reads what a party reports in addition to its findings: who took part, how they voted, what they agreed on and
 //! what not. All of it is optional, and none of it is asked for again if it is missing.
 
-use tribunal_core::{
-    tasks::{
-        answer_words::read_severity,
-        party_minutes::{PartyMinutes, SeverityBallot, SeverityVote},
-    },
-    text::truncate_chars,
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::tasks::{
+    answer_words::read_severity,
+    party_minutes::{PartyMinutes, SeverityBallot, SeverityVote},
 };
 
 use super::node::AnswerNode;

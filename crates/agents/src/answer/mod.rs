@@ -20,10 +20,10 @@ mod vocabulary;
 
 use std::collections::HashSet;
 
-use tribunal_core::{
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::{
     review::level::AgentRole,
     tasks::{brief::AnswerContent, party_minutes::PartyMinutes, purpose::ExpectedAnswer},
-    text::truncate_chars,
 };
 
 use list_finder::{FoundNodes, StrictYamlError, find_lists, parse_strict_yaml};
@@ -307,7 +307,7 @@ impl FoundLists {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
+    use tribunal_workflows::{
         review::{
             finding::{Evidence, Severity},
             subject::Subject,

@@ -126,7 +126,7 @@ pub(super) const VERDICTS_VOCABULARY: ListVocabulary = ListVocabulary {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tribunal_core::tasks::answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup};
+    use tribunal_workflows::tasks::answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup};
 
     use super::*;
 

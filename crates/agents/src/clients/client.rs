@@ -7,7 +7,7 @@
 use std::fmt;
 
 use serde_json::Value;
-use tribunal_core::{runs::settings::AgentSpec, tasks::client::ClientSpec};
+use tribunal_workflows::{runs::settings::AgentSpec, tasks::client::ClientSpec};
 
 use super::{
     client_status::{ClientVersion, SignInOutput, SignInStatus},

@@ -1,17 +1,18 @@
 //! What the drivers of clients have in common: the choice of a model, the standing instructions, the usage of a
 //! session, and faults at the end.
 
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultKind},
-        limits::{AgentUsage, Cost},
-    },
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    limits::{AgentUsage, Cost},
+    text::truncate_chars,
+};
+use tribunal_workflows::{
+    review::review_keys::ReviewKeys,
     runs::settings::AgentSpec,
     tasks::{
         client::ClientSpec,
         purpose::{AgentAccess, ExpectedAnswer},
     },
-    text::truncate_chars,
 };
 
 use crate::driver::{
@@ -154,7 +155,7 @@ pub(super) fn first_message_line(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::brief::AgentSession;
+    use tribunal_workflows::tasks::brief::AgentSession;
 
     use super::*;
 

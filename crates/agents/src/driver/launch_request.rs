@@ -6,13 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    engine::{ids::Key, limits::Cost},
-    tasks::{
-        brief::AgentSession,
-        client::{JobKind, ModelSize},
-        purpose::{AgentAccess, ExpectedAnswer},
-    },
+use tribunal_engine::{ids::Key, limits::Cost};
+use tribunal_workflows::tasks::{
+    brief::AgentSession,
+    client::{JobKind, ModelSize},
+    purpose::{AgentAccess, ExpectedAnswer},
 };
 
 /// What an agent is to do, as far as its driver needs to know.

@@ -9,7 +9,7 @@ mod command_line;
 pub(crate) mod launch_request;
 pub(crate) mod process_output;
 
-use tribunal_core::{
+use tribunal_workflows::{
     runs::settings::{AgentSpec, DriverSpec},
     tasks::client::{ClientSpec, SettingsInheritance},
 };

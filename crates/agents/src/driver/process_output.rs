@@ -1,10 +1,8 @@
 //! What an agent printed, and what a driver reads in it: while it works ([`AgentEvent`]) and after it has ended
 //! ([`DecodedOutput`]).
 
-use tribunal_core::{
-    engine::{fault::Fault, limits::AgentUsage},
-    tasks::brief::AgentSession,
-};
+use tribunal_engine::{fault::Fault, limits::AgentUsage};
+use tribunal_workflows::tasks::brief::AgentSession;
 
 use super::launch_request::SessionMode;
 

@@ -1,10 +1,10 @@
 //! The texts of a prompt that are put into [marked blocks](super::marked_blocks): the subject with its criteria, and the
 //! findings.
 
-use tribunal_core::{
+use tribunal_engine::text::sanitize_to_line;
+use tribunal_workflows::{
     review::{level::AgentRole, seat_plan::SeatPlan},
     tasks::brief::ReviewBrief,
-    text::sanitize_to_line,
 };
 
 use super::{

@@ -1,6 +1,6 @@
 //! Describes a code change in addition to its diff: which files it has, what is not shown, and what it has to meet.
 
-use tribunal_core::review::{level::AgentRole, subject::CodeChange};
+use tribunal_workflows::review::{level::AgentRole, subject::CodeChange};
 
 use super::to_single_line;
 
@@ -46,7 +46,7 @@ fn join_limited(all_names: Vec<String>, separator: &str) -> String {
         if index > 0 {
             joined.push_str(separator);
         }
-        joined.push_str(&tribunal_core::text::truncate_chars(next_name, MAX_NAMES_BYTES));
+        joined.push_str(&tribunal_engine::text::truncate_chars(next_name, MAX_NAMES_BYTES));
     }
     joined
 }

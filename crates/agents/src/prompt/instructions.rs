@@ -2,12 +2,10 @@
 //!
 //! A project cannot replace this template: the instructions themselves are the workflow's.
 
-use tribunal_core::{
-    tasks::{
-        instructions::InstructionBrief,
-        purpose::{AgentAccess, ExpectedAnswer},
-    },
-    text::sanitize_to_line,
+use tribunal_engine::text::sanitize_to_line;
+use tribunal_workflows::tasks::{
+    instructions::InstructionBrief,
+    purpose::{AgentAccess, ExpectedAnswer},
 };
 
 use super::{
@@ -119,7 +117,7 @@ fn answer_form(expects: ExpectedAnswer) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::{
+    use tribunal_workflows::tasks::{
         brief::AnswerContent,
         instructions::{BriefMaterial, ClientCommand, TaskOpening},
         status_report::WorkStatus,

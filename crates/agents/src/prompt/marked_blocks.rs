@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 const BEGIN_PREFIX: &str = "=== begin ";
 const END_PREFIX: &str = "=== end ";

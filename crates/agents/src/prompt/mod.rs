@@ -17,7 +17,8 @@ mod template;
 use std::fmt::Write;
 
 use serde::de::DeserializeOwned;
-use tribunal_core::{
+use tribunal_engine::text::{sanitize_to_line, truncate_chars};
+use tribunal_workflows::{
     review::{
         level::AgentRole,
         seat_plan::{ElicitationMethod, PartToJudge, SeatPlan},
@@ -26,7 +27,6 @@ use tribunal_core::{
         background::TaskBackground,
         brief::{AssignedFinding, FindingToChallenge, ReviewBrief},
     },
-    text::{sanitize_to_line, truncate_chars},
 };
 
 use block_texts::BlockTexts;
@@ -152,7 +152,7 @@ type BoundedValue = fn(&TaskBackground, &str, usize) -> String;
 
 /// Whether a project's template for a role can be used. This is checked before anything is started.
 pub fn check_template(role: AgentRole, template_text: &str) -> Result<(), TemplateError> {
-    let sample_subject = tribunal_core::review::subject::Subject::from_path("subject.md", None);
+    let sample_subject = tribunal_workflows::review::subject::Subject::from_path("subject.md", None);
     render_prompt(&ReviewBrief::new(role, sample_subject, 1), "", Some(template_text)).map(drop)
 }
 
@@ -421,7 +421,7 @@ fn render_context(background: &TaskBackground, subject_text: &str, bytes_left: u
     // The state of the run is always given, regardless of the room: it is short and written by us.
     let minimum_chars = background.context.stable.chars().count().min(400);
     let bytes_left = bytes_left.max(minimum_chars * 4);
-    let mut max_chars = bytes_left.min(tribunal_core::tasks::prompt_context::MAX_CHARS);
+    let mut max_chars = bytes_left.min(tribunal_workflows::tasks::prompt_context::MAX_CHARS);
     // The limit is in characters and the room in bytes, so a text of wide characters takes several attempts.
     while max_chars > 0 {
         let context_text = background.context.render(max_chars);
@@ -482,12 +482,10 @@ fn read_block_json<T: DeserializeOwned>(prompt: &str, block_name: &str) -> Vec<T
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
-        engine::ids::{FindingId, Hash},
-        review::{
-            finding::{Evidence, Severity},
-            subject::{ChangedPath, CodeChange, Subject},
-        },
+    use tribunal_engine::ids::{FindingId, Hash};
+    use tribunal_workflows::review::{
+        finding::{Evidence, Severity},
+        subject::{ChangedPath, CodeChange, Subject},
     };
 
     use super::*;
@@ -801,7 +799,7 @@ mod tests {
 
     #[test]
     fn a_correction_has_room_for_every_accepted_word() {
-        use tribunal_core::tasks::{
+        use tribunal_workflows::tasks::{
             answer_words::{VERDICT_WORDS, describe_unknown_words},
             claims::UnknownWord,
         };

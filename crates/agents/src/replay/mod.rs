@@ -9,7 +9,7 @@ mod script;
 
 use std::collections::BTreeMap;
 
-use tribunal_core::engine::limits::AgentUsage;
+use tribunal_engine::limits::AgentUsage;
 use tribunal_json::{Deserialize, Serialize};
 
 pub use player::{ScriptExit, ScriptOutputForm, ScriptPlayer, play_script};

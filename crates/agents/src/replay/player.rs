@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::{review::finding::Evidence, tasks::brief::FindingToChallenge};
+use tribunal_workflows::{review::finding::Evidence, tasks::brief::FindingToChallenge};
 
 use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry, script::RuleEntry};
 use crate::prompt::{read_assigned, read_disputed, read_judged};
@@ -298,8 +298,8 @@ fn matches_finding(wanted_text: &str, description: &str, finding_evidence: &Evid
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{
-        engine::ids::FindingId,
+    use tribunal_engine::ids::FindingId;
+    use tribunal_workflows::{
         review::{finding::Severity, level::AgentRole, subject::Subject},
         tasks::brief::{AnswerContent, ReviewBrief},
     };

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tribunal_core::engine::limits::AgentUsage;
+use tribunal_engine::limits::AgentUsage;
 
 /// A script with its parts.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,7 +1,7 @@
 //! What a free-text response says about its work: the rules of the status block and of the keywords, case by case.
 
 use tribunal_agents::analysis::{AnalysisContext, OutputShape, ResponseAnalysis, analyse_response};
-use tribunal_core::tasks::status_report::{TestsStatus, WorkStatus};
+use tribunal_workflows::tasks::status_report::{TestsStatus, WorkStatus};
 
 fn analyse_text(response_text: &str) -> ResponseAnalysis {
     analyse_response(response_text, None, &AnalysisContext::default())

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, parse_answer};
-use tribunal_core::{
-    engine::ids::FindingId,
+use tribunal_engine::ids::FindingId;
+use tribunal_workflows::{
     review::finding::{Evidence, Severity},
     tasks::{
         brief::{AnswerContent, RaisedFinding},

@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 use tribunal_agents::{driver::LocalClock, faults::classify_fault, reset_times::parse_reset_ms};
-use tribunal_core::engine::fault::FaultKind;
+use tribunal_engine::fault::FaultKind;
 
 /// A Sunday noon in November, at which clocks in Berlin show 13:00.
 const NOON_IN_BERLIN: &str = "2026-11-15T12:00:00Z";

@@ -9,7 +9,7 @@ mod requirements;
 
 use std::{collections::BTreeMap, ops::Range};
 
-use tribunal_core::text::truncate_chars;
+use tribunal_engine::text::truncate_chars;
 use tribunal_json::Serialize;
 
 pub use requirements::{Requirement, RequirementCoverage, find_requirement_ids, read_inventory};

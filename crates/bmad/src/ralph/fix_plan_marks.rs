@@ -2,7 +2,7 @@
 //! its title and its acceptance criteria, so that the plan itself shows what has changed since it was written. The word
 //! `counted` behind them says that the tick of the item has been passed on to the board.
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use crate::keys::StoryKey;
 

@@ -1,7 +1,7 @@
 //! What a fix plan says of the epics and stories of a project: the heading of a section, the line of an item with its mark, and
 //! the line below it. [`super::fix_plan_writer`] puts them into a plan.
 
-use tribunal_core::text::truncate_chars;
+use tribunal_engine::text::truncate_chars;
 
 use super::fix_plan_marks::{StoryMark, fingerprint_text, story_plan_name};
 use crate::{board::BoardEntryState, epic_id::EpicId, keys::StoryKey, markdown::normalize_title, states::StoryStatus};

@@ -1,7 +1,7 @@
 //! The settings of ralph-orchestrator, `ralph.yml`. Its first version has flat keys; since its second the same settings are
 //! under `event_loop` and `cli`. Both are read, and every other key is named.
 
-use tribunal_core::engine::limits::Cost;
+use tribunal_engine::limits::Cost;
 use tribunal_json::{Serialize, schemars};
 
 use crate::{

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
 use tribunal_json::{Serialize, schemars};
+use tribunal_workflows::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
 
 use super::shell_assignments::{self, ShellValue};
 use crate::problem::FileProblem;

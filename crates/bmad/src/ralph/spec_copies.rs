@@ -2,7 +2,7 @@
 //! names the document and has a fingerprint of the text, so that a copy which the user edited by hand can be told from one that
 //! is only out of date. The runner reads and writes the files.
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 /// Where the copies are.
 pub const SPECS_FOLDER: &str = ".ralph/specs";

@@ -12,8 +12,8 @@ mod links;
 mod status;
 mod tasks;
 
-use tribunal_core::review::finding::Severity;
 use tribunal_json::{Serialize, schemars};
+use tribunal_workflows::review::finding::Severity;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};

@@ -14,13 +14,11 @@ use tribunal_bmad::{
     states::{EpicStatus, ParkedState, RetroStatus, StoryStatus},
     story,
 };
-use tribunal_core::{
-    engine::ids::RunId, review::subject::Subject, runs::view::RunView, sprint::selection::SprintForecast,
-    text::format_count,
-};
+use tribunal_engine::{ids::RunId, text::format_count};
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::{Screen, TextStyle, escape_line};
 use tribunal_runner::Project;
+use tribunal_workflows::{review::subject::Subject, runs::view::RunView, sprint::selection::SprintForecast};
 
 use super::{
     sprint_forecast::{describe_forecast, read_outlook},

@@ -1,17 +1,14 @@
 //! What `tribunal sprint` would do, as `tribunal status` shows it.
 
-use tribunal_core::{
-    engine::ids::RunId,
-    sprint::{
-        scope::SprintScope,
-        selection::{ForecastStory, LeftOut, LeftOutReason, SprintForecast, plan_sprint},
-    },
-    text::shell_quote,
-};
+use tribunal_engine::{ids::RunId, text::shell_quote};
 use tribunal_runner::{
     Project,
     git::heads::{self, CurrentHead},
     project::sprint_facts,
+};
+use tribunal_workflows::sprint::{
+    scope::SprintScope,
+    selection::{ForecastStory, LeftOut, LeftOutReason, SprintForecast, plan_sprint},
 };
 
 use super::{

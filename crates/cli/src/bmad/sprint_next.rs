@@ -159,7 +159,7 @@ fn replace_command(next_step: SprintNextStep, claim: StoryClaim) -> SprintNextSt
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::ids::{DecisionId, RunId};
+    use tribunal_engine::ids::{DecisionId, RunId};
 
     use super::*;
 

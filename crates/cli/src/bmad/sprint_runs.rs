@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::ids::{DecisionId, RunId},
-    runs::view::{RunPhase, RunView},
-};
+use tribunal_engine::ids::{DecisionId, RunId};
 use tribunal_json::{Serialize, schemars};
 use tribunal_runner::{Project, git::heads};
+use tribunal_workflows::runs::view::{RunPhase, RunView};
 
 /// The runs of a project, as far as the stories of a sprint are concerned.
 #[derive(Debug, Default)]

@@ -1,12 +1,12 @@
 //! The coding session in which this command was typed, if any: clients tell the commands that they run.
 
 use tribunal_agents::clients::session_variables;
-use tribunal_core::{
-    engine::ids::RunId,
+use tribunal_engine::ids::RunId;
+use tribunal_store::Store;
+use tribunal_workflows::{
     runs::plan::RunPlan,
     session::{DEFAULT_MAX_REFUSALS, SessionAssignment, SessionBinding, SessionWork},
 };
-use tribunal_store::Store;
 
 use crate::{
     context::CommandContext,

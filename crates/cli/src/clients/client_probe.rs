@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::join_all;
 use tribunal_agents::clients::{AgentClient, ClientVersion, SignInOutput, SignInStatus, find_version, probe_variables};
-use tribunal_core::text::truncate_chars;
+use tribunal_engine::text::truncate_chars;
 use tribunal_json::{Node, ToJson};
 use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand, run_process};
 

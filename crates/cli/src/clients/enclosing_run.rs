@@ -2,7 +2,7 @@
 
 use std::{env, fmt};
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 use tribunal_runner::Runner;
 use tribunal_supervise::{MARK_VARIABLE, find_enclosing_agent};
 

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::text::shell_quote;
+use tribunal_engine::text::shell_quote;
 use tribunal_supervise::search_dirs;
 
 /// How variables of the environment are read.

@@ -2,18 +2,18 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{
-    engine::{ids::RunId, timestamp::Timestamp},
+use tribunal_engine::{ids::RunId, timestamp::Timestamp};
+use tribunal_json::Serialize;
+use tribunal_report::escape_line;
+use tribunal_runner::Project;
+use tribunal_store::{EntryBatch, Store};
+use tribunal_workflows::{
     loop_run::breaker::{BreakerPhase, CircuitBreaker},
     runs::{
         records::{ProjectRecord, RecordKind},
         types::StoredRecord,
     },
 };
-use tribunal_json::Serialize;
-use tribunal_report::escape_line;
-use tribunal_runner::Project;
-use tribunal_store::{EntryBatch, Store};
 
 use crate::{
     context::CommandContext,

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{review::subject::Subject, text::shell_quote};
+use tribunal_engine::text::shell_quote;
 use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
+use tribunal_workflows::review::subject::Subject;
 
 use crate::{
     context::CommandContext,

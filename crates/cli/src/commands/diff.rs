@@ -2,11 +2,7 @@
 
 use std::io::{self, Write, stderr, stdout};
 
-use tribunal_core::{
-    development::workspace::PathChange,
-    engine::ids::{FindingId, RunId},
-    story::view::StoryView,
-};
+use tribunal_engine::ids::{FindingId, RunId};
 use tribunal_report::{Screen, TextStyle, clean_block, escape_line};
 use tribunal_runner::{
     Project,
@@ -17,6 +13,7 @@ use tribunal_runner::{
     },
 };
 use tribunal_store::Store;
+use tribunal_workflows::{development::workspace::PathChange, story::view::StoryView};
 
 use crate::{
     context::CommandContext,

@@ -1,9 +1,6 @@
 //! `tribunal discard RUN…`: moves runs to the trash, where they stay for a week, and takes them out again.
 
-use tribunal_core::{
-    engine::{ids::RunId, reason::RunOutcome, timestamp::Timestamp},
-    runs::view::{RunPhase, RunView},
-};
+use tribunal_engine::{ids::RunId, reason::RunOutcome, timestamp::Timestamp};
 use tribunal_report::{
     escape_line,
     tables::{RunStanding, RunState, is_driven_by_session},
@@ -15,6 +12,7 @@ use tribunal_runner::{
     session::{current_wall_ms, loop_runs::is_run_active},
 };
 use tribunal_store::Store;
+use tribunal_workflows::runs::view::{RunPhase, RunView};
 
 use super::runs;
 use crate::{

@@ -3,15 +3,15 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{
-    review::finding::{FINDING_SCHEMA, Finding},
-    runs::view::RunView,
-};
 use tribunal_report::{
     FindingsExport, RulingIndex, escape_line,
     tables::{self, RunStanding, is_driven_by_session},
 };
 use tribunal_runner::Runner;
+use tribunal_workflows::{
+    review::finding::{FINDING_SCHEMA, Finding},
+    runs::view::RunView,
+};
 
 use crate::{
     build_info,

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 use tribunal_report::escape_line;
 use tribunal_runner::housekeeping::gc::{GcOptions, GcReport, RemovedItem, collect_garbage};
 use tribunal_store::Store;

@@ -23,13 +23,13 @@ use std::{
 
 use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
-use tribunal_core::{
+use tribunal_report::{clean_block, escape_line};
+use tribunal_workflows::{
     review::finding::Evidence,
     tasks::{
         brief::AnswerContent, instructions::AgentQuestion, party_minutes::PartyMinutes, status_report::WorkStatus,
     },
 };
-use tribunal_report::{clean_block, escape_line};
 
 use crate::{
     context::CommandContext,

@@ -17,11 +17,7 @@ use std::{
 };
 
 use tribunal_agents::clients::clients_with_sessions;
-use tribunal_core::{
-    engine::ids::RunId,
-    session::{DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionWork},
-    text::truncate_chars,
-};
+use tribunal_engine::{ids::RunId, text::truncate_chars};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -30,6 +26,9 @@ use tribunal_runner::{
         loop_runs::{self, LoopStart},
         state_file,
     },
+};
+use tribunal_workflows::session::{
+    DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, ReleaseReason, SessionAssignment, SessionWork,
 };
 
 use super::session_loops::{describe_session, is_stop_hook_installed, load_stale_age};

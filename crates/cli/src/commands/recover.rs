@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::PathBuf};
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,

@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use tribunal_core::{
-    engine::{
-        ids::{BatchId, RunId},
-        limits::LimitShare,
-    },
+use tribunal_engine::{
+    ids::{BatchId, RunId},
+    limits::LimitShare,
+};
+use tribunal_report::tables::{RunStanding, is_driven_by_session};
+use tribunal_runner::{Project, Runner};
+use tribunal_store::Store;
+use tribunal_workflows::{
     review::subject::Subject,
     runs::{
         kinds::RunOrder,
@@ -15,9 +18,6 @@ use tribunal_core::{
         view::{RunPhase, RunView},
     },
 };
-use tribunal_report::tables::{RunStanding, is_driven_by_session};
-use tribunal_runner::{Project, Runner};
-use tribunal_store::Store;
 
 use super::{
     decisions::{StoppedRun, answer_in_place},

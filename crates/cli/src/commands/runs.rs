@@ -5,15 +5,9 @@ use std::{
     io::{Write, stdout},
 };
 
-use tribunal_core::{
-    engine::{
-        ids::{BatchId, RunId},
-        reason::RunOutcome,
-    },
-    runs::{
-        types::{JournalEntry, RunEvent},
-        view::{RunPhase, RunView},
-    },
+use tribunal_engine::{
+    ids::{BatchId, RunId},
+    reason::RunOutcome,
 };
 use tribunal_report::{
     escape_line,
@@ -25,6 +19,10 @@ use tribunal_runner::{
     session::loop_runs::is_run_active,
 };
 use tribunal_store::Store;
+use tribunal_workflows::runs::{
+    types::{JournalEntry, RunEvent},
+    view::{RunPhase, RunView},
+};
 
 use crate::{
     context::CommandContext,

@@ -4,18 +4,17 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_bmad::board::Board;
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
-    engine::ids::RunId,
+use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId};
+use tribunal_report::{escape_line, tables::is_driven_by_session};
+use tribunal_runner::{Project, Runner};
+use tribunal_store::Store;
+use tribunal_workflows::{
     runs::{user_request::UserRequest, view::RunPhase},
     sprint::{
         requests::{SprintCommand, names_story},
         view::SprintView,
     },
 };
-use tribunal_report::{escape_line, tables::is_driven_by_session};
-use tribunal_runner::{Project, Runner};
-use tribunal_store::Store;
 
 use crate::{
     bmad::BmadProject,

@@ -92,12 +92,12 @@ pub(crate) fn run(arguments: &SchemaArguments) -> Result<u8, UserError> {
 mod tests {
     use std::{collections::BTreeMap, env, fs, path::Path};
 
-    use tribunal_core::{
+    use tribunal_json::schemars::schema_for;
+    use tribunal_report::run_report::RunReport;
+    use tribunal_workflows::{
         review::{finding::Finding, metrics::MetricsFile},
         runs::types::JournalEntry,
     };
-    use tribunal_json::schemars::schema_for;
-    use tribunal_report::run_report::RunReport;
 
     use super::super::{
         doctor::DoctorReport,

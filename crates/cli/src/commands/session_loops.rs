@@ -3,11 +3,7 @@
 use std::time::Duration;
 
 use tribunal_agents::{clients::HookFile, hook::HookClient};
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::view::{RunPhase, RunView},
-    text::shell_quote,
-};
+use tribunal_engine::{ids::RunId, text::shell_quote};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -16,6 +12,7 @@ use tribunal_runner::{
         loop_runs::{self, LoopAnswer},
     },
 };
+use tribunal_workflows::runs::view::{RunPhase, RunView};
 
 use crate::{
     messages::user_errors::{EXIT_ENVIRONMENT, UserError},

@@ -5,17 +5,17 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::{
-    engine::{children::MAX_DEPTH, ids::RunId, reason::RunOutcome},
-    runs::{types::JournalEntry, user_request::UserRequest, view::RunView},
-    sprint::claims::list_claims,
-};
+use tribunal_engine::{children::MAX_DEPTH, ids::RunId, reason::RunOutcome};
 use tribunal_report::{
     ActiveWork, escape_line, list_active_work, list_child_lines, list_unheard_messages,
     tables::{self, RunDetails, RunStanding, RunState},
 };
 use tribunal_runner::{Project, session::loop_runs::is_run_active};
 use tribunal_store::Store;
+use tribunal_workflows::{
+    runs::{types::JournalEntry, user_request::UserRequest, view::RunView},
+    sprint::claims::list_claims,
+};
 
 use super::runs;
 use crate::{

@@ -5,15 +5,7 @@
 //! afterwards is therefore read from its journal.
 
 use serde_json::json;
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
-    engine::{event::ParentRun, ids::RunId},
-    runs::{
-        user_request::UserRequest,
-        view::{RunPhase, RunView},
-    },
-    sprint::requests::SprintCommand,
-};
+use tribunal_engine::{decisions::user_remark::UserRemark, event::ParentRun, ids::RunId};
 use tribunal_report::{
     escape_line,
     tables::{RunStanding, is_driven_by_session},
@@ -21,6 +13,13 @@ use tribunal_report::{
 use tribunal_runner::{Project, RunHold, Runner, session::loop_runs};
 use tribunal_store::Store;
 use tribunal_supervise::ProcessIdentity;
+use tribunal_workflows::{
+    runs::{
+        user_request::UserRequest,
+        view::{RunPhase, RunView},
+    },
+    sprint::requests::SprintCommand,
+};
 
 use crate::{
     context::{CommandContext, find_run},
@@ -270,14 +269,15 @@ fn print_message(context: &CommandContext, message: &str, document: &serde_json:
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{engine::reason::RunOutcome, runs::types::RunEvent};
+    use tribunal_engine::reason::RunOutcome;
+    use tribunal_workflows::runs::types::RunEvent;
 
     use super::*;
 
     #[test]
     fn a_run_that_ended_before_the_signal_is_reported_as_ended() {
         let journal_entries = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);
-        let describe = |journal_entries: &[tribunal_core::runs::types::JournalEntry]| {
+        let describe = |journal_entries: &[tribunal_workflows::runs::types::JournalEntry]| {
             describe_ending(&RunView::from_entries(journal_entries), "tribunal resume x")
         };
         assert_eq!(describe(&journal_entries), "has finished: resolved");
@@ -289,7 +289,7 @@ mod tests {
             (None, "has stopped; resume it with `tribunal resume x`"),
         ] {
             summary.outcome = outcome;
-            let parked_entry = tribunal_core::runs::types::JournalEntry {
+            let parked_entry = tribunal_workflows::runs::types::JournalEntry {
                 event: RunEvent::RunParked(summary.clone()),
                 ..last_entry.clone()
             };

@@ -11,12 +11,8 @@ use tribunal_bmad::{
         edit::{self, NewFollowUp, StoryEditRefusal},
     },
 };
-use tribunal_core::{
-    engine::ids::RunId,
-    review::{
-        finding::{Finding, FindingStatus},
-        subject::Subject,
-    },
+use tribunal_engine::{
+    ids::RunId,
     text::{format_count, sanitize_to_line},
 };
 use tribunal_report::escape_line;
@@ -26,6 +22,10 @@ use tribunal_runner::{
         locked_edit::{EditFileError, edit_file as write, edit_or_create_file},
         subject,
     },
+};
+use tribunal_workflows::review::{
+    finding::{Finding, FindingStatus},
+    subject::Subject,
 };
 
 use super::{board::explain_write_error, inspect, review};

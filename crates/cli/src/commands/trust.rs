@@ -7,9 +7,9 @@ use std::{
 };
 
 use tribunal_bmad::hooks;
-use tribunal_core::runs::view::RunPhase;
 use tribunal_report::escape_line;
 use tribunal_runner::{Project, masking::Masker};
+use tribunal_workflows::runs::view::RunPhase;
 
 use super::{loops::loop_trust_items, runs};
 use crate::{

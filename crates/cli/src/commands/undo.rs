@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    engine::ids::{FindingId, RunId},
+use tribunal_engine::{
+    ids::{FindingId, RunId},
     text::shell_quote,
 };
 use tribunal_report::escape_line;

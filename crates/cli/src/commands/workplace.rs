@@ -1,10 +1,11 @@
 //! Where commands that develop let agents work: the branch of the result, and whether the checkout is clean.
 
-use tribunal_core::{development::workspace::TargetBranch, engine::own_folders::OwnFolders};
+use tribunal_engine::own_folders::OwnFolders;
 use tribunal_runner::{
     Project,
     git::heads::{self, CurrentHead},
 };
+use tribunal_workflows::development::workspace::TargetBranch;
 
 use crate::{context::CommandContext, messages::user_errors::UserError};
 

@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn runs_end_with_codes_that_are_listed_for_commands_that_work_on_runs() {
         let listed_codes: Vec<u8> = ExitCodes::Run.list_meanings().iter().map(|row| row.code).collect();
-        for reason_row in tribunal_core::engine::reason::REASON_TABLE {
+        for reason_row in tribunal_engine::reason::REASON_TABLE {
             assert!(listed_codes.contains(&reason_row.exit_code), "{reason_row:?}");
         }
     }

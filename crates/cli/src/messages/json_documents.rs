@@ -4,14 +4,16 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::{
+use tribunal_engine::{
+    fault::Fault,
+    files::Patch,
+    ids::{AgentName, FindingId, Hash, Key, RunId},
+    limits::{AgentUsage, RunLimits},
+};
+use tribunal_json::{Serialize, schemars};
+use tribunal_report::escape_json;
+use tribunal_workflows::{
     development::checks::CheckSpec,
-    engine::{
-        fault::Fault,
-        files::Patch,
-        ids::{AgentName, FindingId, Hash, Key, RunId},
-        limits::{AgentUsage, RunLimits},
-    },
     review::{
         finding::Finding,
         level::{AgentRole, ReviewLevel},
@@ -22,8 +24,6 @@ use tribunal_core::{
     session::{ReleaseReason, SessionWork},
     tasks::{brief::AnswerContent, client::JobKind, party_minutes::PartyMinutes},
 };
-use tribunal_json::{Serialize, schemars};
-use tribunal_report::escape_json;
 
 pub(crate) use super::run_documents::{RunActivity, RunRow};
 

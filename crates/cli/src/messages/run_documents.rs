@@ -1,18 +1,18 @@
 //! The JSON form of a run in a list.
 
-use tribunal_core::{
-    engine::{
-        event::ParentRun,
-        ids::{AgentName, FindingId, Key, RunId},
-        timestamp::Timestamp,
-    },
-    review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
-    runs::{types::RunSummary, view::RunView},
+use tribunal_engine::{
+    event::ParentRun,
+    ids::{AgentName, FindingId, Key, RunId},
+    timestamp::Timestamp,
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::{
     ActiveWork,
     tables::{RunDetails, RunStanding},
+};
+use tribunal_workflows::{
+    review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
+    runs::{types::RunSummary, view::RunView},
 };
 
 /// A run in a list.

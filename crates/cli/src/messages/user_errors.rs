@@ -7,7 +7,7 @@ mod undoing;
 use std::{fmt, io};
 
 use serde_json::json;
-use tribunal_core::{engine::ids::RunId, text::shell_quote};
+use tribunal_engine::{ids::RunId, text::shell_quote};
 use tribunal_report::{clean_block, escape_line};
 use tribunal_runner::{
     MAX_SUBJECT_BYTES, RunError,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
-use tribunal_core::{
+use tribunal_workflows::{
     runs::{
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec, Settings},
@@ -225,7 +225,7 @@ pub(super) fn find_missing_servers(
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::client::ClientSpec;
+    use tribunal_workflows::tasks::client::ClientSpec;
 
     use super::*;
 

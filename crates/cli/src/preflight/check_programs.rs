@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tribunal_core::{
+use tribunal_workflows::{
     development::checks::{CommandLine, FailureAction},
     runs::plan::RunPlan,
     tasks::client::JobKind,
@@ -94,7 +94,7 @@ fn is_variable_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::development::checks::CheckSpec;
+    use tribunal_workflows::development::checks::CheckSpec;
 
     use super::*;
 

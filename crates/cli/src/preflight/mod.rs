@@ -11,16 +11,16 @@ pub(crate) mod setup_advice;
 use std::time::Duration;
 
 use tribunal_agents::{clients::AgentClient, prompt};
-use tribunal_core::{
-    engine::sandbox::{SandboxMode, SandboxSettings},
-    review::level::AgentRole,
-    runs::{plan::RunPlan, settings::Settings},
-};
+use tribunal_engine::sandbox::{SandboxMode, SandboxSettings};
 use tribunal_runner::{
     Project, Runner,
     sandbox::{describe_sandbox, is_enforced, list_gaps},
 };
 use tribunal_supervise::{SOCKET_GAP, SandboxSupport};
+use tribunal_workflows::{
+    review::level::AgentRole,
+    runs::{plan::RunPlan, settings::Settings},
+};
 
 use crate::{
     clients::{

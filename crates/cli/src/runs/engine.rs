@@ -6,19 +6,16 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
-use tribunal_core::{
-    engine::{
-        ids::{BatchId, RunId},
-        reason::RunReason,
-    },
-    runs::plan::RunPlan,
-    session::SessionAssignment,
+use tribunal_engine::{
+    ids::{BatchId, RunId},
+    reason::RunReason,
 };
 use tribunal_report::DisplayMode;
 use tribunal_runner::{
     CallRate, InspectedStory, Project, RunError, RunUpdate, Runner, SharedState, StopLevel, StoryInspection,
     UpdateCallback, masking::Masker,
 };
+use tribunal_workflows::{runs::plan::RunPlan, session::SessionAssignment};
 
 use crate::{
     build_info::VERSION,

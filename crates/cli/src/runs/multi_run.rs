@@ -11,13 +11,9 @@ use std::{
     task::Poll,
 };
 
-use tribunal_core::{
-    engine::{
-        ids::{BatchId, RunId},
-        reason::RunReason,
-    },
-    review::finding::Severity,
-    runs::types::{RunEvent, RunSummary},
+use tribunal_engine::{
+    ids::{BatchId, RunId},
+    reason::RunReason,
 };
 use tribunal_report::{
     DisplayMode, MultiRunEnding, MultiRunRow, RunLabel, escape_json,
@@ -25,6 +21,10 @@ use tribunal_report::{
     render_run_results, render_stopped_steps,
 };
 use tribunal_runner::{Project, RunUpdate};
+use tribunal_workflows::{
+    review::finding::Severity,
+    runs::types::{RunEvent, RunSummary},
+};
 
 use crate::{
     context::CommandContext,

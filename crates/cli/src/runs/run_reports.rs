@@ -2,10 +2,7 @@
 
 use std::io::{Write, stderr};
 
-use tribunal_core::{
-    engine::ids::{CommitId, RunId},
-    runs::{kinds::RunOrder, user_request::UserRequest, view::RunView},
-};
+use tribunal_engine::ids::{CommitId, RunId};
 use tribunal_report::{
     TakenState, WaitingWork, apply_taken_work, escape_line,
     run_report::{ReportSources, RunReport, build_report},
@@ -19,6 +16,7 @@ use tribunal_runner::{
     session::loop_runs::is_run_active,
 };
 use tribunal_store::Store;
+use tribunal_workflows::runs::{kinds::RunOrder, user_request::UserRequest, view::RunView};
 
 use crate::{context::CommandContext, messages::user_errors::UserError};
 

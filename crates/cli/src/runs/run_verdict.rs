@@ -3,19 +3,17 @@
 use std::io::{Write, stderr};
 
 use clap::ValueEnum;
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
-    engine::ids::RunId,
+use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId, text::format_count};
+use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::RunStanding};
+use tribunal_runner::Project;
+use tribunal_store::{Store, StoreError};
+use tribunal_workflows::{
     review::{
         fail_threshold::{ThresholdVerdict, judge_by_threshold},
         finding::Severity,
     },
     runs::user_request::UserRequest,
-    text::format_count,
 };
-use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::RunStanding};
-use tribunal_runner::Project;
-use tribunal_store::{Store, StoreError};
 
 use crate::{
     context::CommandContext,

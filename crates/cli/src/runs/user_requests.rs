@@ -1,12 +1,12 @@
 //! Sends what the user requests to a run, and says if the run does not take it.
 
-use tribunal_core::runs::{user_request::UserRequest, view::RunView};
 use tribunal_runner::{
     Project,
     engine::request_sender::{RequestDelivery, RequestSender},
 };
 use tribunal_store::Store;
 use tribunal_supervise::probe_sandbox;
+use tribunal_workflows::runs::{user_request::UserRequest, view::RunView};
 
 use crate::{
     context::base_directory,

@@ -4,10 +4,8 @@
 use std::path::Path;
 
 use tribunal_agents::clients::{AGENT_CLIENT_IDS, AgentClient};
-use tribunal_core::{
-    engine::ids::AgentName,
-    runs::settings::{AgentSpec, DriverSpec},
-};
+use tribunal_engine::ids::AgentName;
+use tribunal_workflows::runs::settings::{AgentSpec, DriverSpec};
 
 use super::{
     drivers::{find_agent_client_id, resolve_driver},

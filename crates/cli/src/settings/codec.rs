@@ -7,12 +7,10 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tribunal_core::{
-    development::checks::{CheckSpec, CommandLine},
-    engine::{limits::Cost, sandbox::NetworkScope, tier::ProcessTier},
-};
+use tribunal_engine::{limits::Cost, sandbox::NetworkScope, tier::ProcessTier};
 use tribunal_guard::WriteBounds;
 use tribunal_report::DisplayMode;
+use tribunal_workflows::development::checks::{CheckSpec, CommandLine};
 
 use super::{kind::SettingValue, typed::TypedSettings};
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 use tribunal_bmad::yaml::{YamlContent, YamlEntry, YamlNode};
-use tribunal_core::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
+use tribunal_workflows::development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction};
 
 use super::kind::{ValueError, ValueKind, nearest_word, parse_whole};
 

@@ -4,8 +4,8 @@
 //! [`super::selection`] which of them do what.
 
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
-use tribunal_core::{
-    engine::ids::ClientId,
+use tribunal_engine::ids::ClientId;
+use tribunal_workflows::{
     review::level::AgentRole,
     runs::settings::DriverSpec,
     tasks::client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use tribunal_agents::clients;
 use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
-use tribunal_core::development::checks::{CheckSpec, CommandLine};
+use tribunal_workflows::development::checks::{CheckSpec, CommandLine};
 
 use super::{command_values, nearest_name};
 

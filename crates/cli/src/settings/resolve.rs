@@ -3,9 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
-use tribunal_core::{
+use tribunal_engine::limits::{LimitShare, RunLimits};
+use tribunal_report::DisplayMode;
+use tribunal_workflows::{
     development::checks::CheckSpec,
-    engine::limits::{LimitShare, RunLimits},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
     runs::{plan::RunPlan, settings::Settings},
@@ -13,7 +14,6 @@ use tribunal_core::{
     story::order::StoryOrder,
     tasks::instructions::TaskOpening,
 };
-use tribunal_report::DisplayMode;
 
 use super::{
     agents::{ChosenAgents, choose_agents, find_agent_problems},

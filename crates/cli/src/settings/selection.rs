@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 
 use tribunal_agents::clients::AgentClient;
-use tribunal_core::{
-    engine::tier::ProcessTier,
+use tribunal_engine::tier::ProcessTier;
+use tribunal_workflows::{
     review::level::AgentRole,
     runs::settings::AgentSpec,
     tasks::client::{JobDuty, JobKind, JobPriority},

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value as Json;
 use tribunal_bmad::ROSTER_PATH;
-use tribunal_core::text::truncate_chars;
+use tribunal_engine::text::truncate_chars;
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::{Screen, TextStyle, escape_line};
 

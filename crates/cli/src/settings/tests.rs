@@ -5,9 +5,10 @@ mod rows;
 
 use std::fs;
 
-use tribunal_core::{
+use tribunal_engine::limits::RunLimits;
+use tribunal_report::{DisplayMode, Screen};
+use tribunal_workflows::{
     development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
-    engine::limits::RunLimits,
     review::{
         level::{ReviewGoal, ReviewLevel},
         order::{PanelSettings, ReviewOrder},
@@ -18,7 +19,6 @@ use tribunal_core::{
         settings::{AgentSpec, TaskSettings},
     },
 };
-use tribunal_report::{DisplayMode, Screen};
 
 use super::{
     file_reader::{ReadMode, read_settings},

@@ -2,7 +2,8 @@
 //!
 //! `trust` decides whether it may.
 
-use tribunal_core::{development::checks::CommandLine, engine::ids::Hash, runs::settings::Settings};
+use tribunal_engine::ids::Hash;
+use tribunal_workflows::{development::checks::CommandLine, runs::settings::Settings};
 
 use super::{
     kind::SettingValue,

@@ -7,16 +7,16 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use tribunal_core::{
+use tribunal_engine::limits::{LimitShare, RunLimits};
+use tribunal_guard::GuardPolicy;
+use tribunal_report::DisplayMode;
+use tribunal_workflows::{
     development::{checks::CommandLine, workspace::TargetBranch},
-    engine::limits::{LimitShare, RunLimits},
     loop_run::order::LoopOrder,
     review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
     runs::{plan::RunPlan, settings::Settings},
     story::{facts::StoryName, order::StoryOrder},
 };
-use tribunal_guard::GuardPolicy;
-use tribunal_report::DisplayMode;
 
 /// All settings as typed values.
 #[derive(Clone, Debug, PartialEq, Eq)]

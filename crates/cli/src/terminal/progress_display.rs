@@ -14,15 +14,13 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::watch;
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{effect::Reply, types::RunEvent},
-};
+use tribunal_engine::ids::RunId;
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, LiveReporter, MultiRunReporter, Reporter, RunLabel, Screen,
     live::{LiveScreen, ViewControls},
 };
 use tribunal_runner::{RunUpdate, StopLevel};
+use tribunal_workflows::runs::{effect::Reply, types::RunEvent};
 
 use crate::{
     context::CommandContext,

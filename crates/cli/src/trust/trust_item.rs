@@ -6,15 +6,14 @@
 use std::path::Path;
 
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHooks};
-use tribunal_core::{
-    development::checks::CommandLine,
-    engine::{ids::Hash, sandbox::SandboxMode},
-    runs::settings::{DriverSpec, Settings},
-    tasks::client::{ClientSpec, SettingsInheritance},
-    text::shell_quote,
-};
+use tribunal_engine::{ids::Hash, sandbox::SandboxMode, text::shell_quote};
 use tribunal_report::escape_line;
 use tribunal_runner::masking::Masker;
+use tribunal_workflows::{
+    development::checks::CommandLine,
+    runs::settings::{DriverSpec, Settings},
+    tasks::client::{ClientSpec, SettingsInheritance},
+};
 
 /// Something that would run, or that gives a client more rights than it has by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::{
-    engine::{ids::RunId, sandbox::SandboxSettings, tier::ProcessTier, timestamp::Timestamp},
+use tribunal_engine::{ids::RunId, sandbox::SandboxSettings, tier::ProcessTier, timestamp::Timestamp};
+use tribunal_store::{EntryBatch, NewEntry, Store};
+use tribunal_workflows::{
     review::{level::ReviewLevel, order::ReviewOrder, subject::Subject},
     runs::{
         kinds::RunOrder,
@@ -21,7 +22,6 @@ use tribunal_core::{
     tasks::purpose::ExpectedAnswer,
     toy::{ToyChild, ToyOrder, ToyStep},
 };
-use tribunal_store::{EntryBatch, NewEntry, Store};
 
 use crate::common::{Sandbox, hide_times, scripted_agent_path};
 

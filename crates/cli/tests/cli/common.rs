@@ -11,7 +11,7 @@ use std::{
 
 use regex::Regex;
 use serde_json::Value;
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 /// The case of a shell script that confirms every repair as a judge. What it says about others is ignored.
 pub const CONFIRM_REPAIRS: &str = r#"*/judge*) echo '{"verdicts": [

@@ -1,7 +1,7 @@
 //! What the user dismissed stays dismissed in the next run on the same file, until the user opens it again.
 
-use tribunal_core::runs::records::RecordKind;
 use tribunal_store::Store;
+use tribunal_workflows::runs::records::RecordKind;
 
 use crate::common::Sandbox;
 

@@ -5,7 +5,7 @@
 use std::{env, path::PathBuf};
 
 use serde_json::{Value, json};
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 use tribunal_store::Store;
 use tribunal_supervise::probe_sandbox;
 

@@ -8,12 +8,12 @@ use std::{
 };
 
 use serde_json::Value;
-use tribunal_core::{
-    engine::ids::RunId,
+use tribunal_engine::ids::RunId;
+use tribunal_store::{EntryBatch, NewEntry, Store};
+use tribunal_workflows::{
     loop_run::{breaker::BreakerPhase, event::LoopEvent},
     runs::types::{EntryDraft, RunEvent},
 };
-use tribunal_store::{EntryBatch, NewEntry, Store};
 
 use crate::{
     common::{CommandOutput, Sandbox},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox};
 

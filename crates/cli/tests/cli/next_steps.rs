@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 use tribunal_store::{EntryBatch, Store};
 
 use crate::common::{CONFIRM_REPAIRS, CommandOutput, Sandbox, hold_run_lock};

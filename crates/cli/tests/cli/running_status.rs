@@ -7,8 +7,9 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use tribunal_core::{decisions::user_remark::UserRemark, engine::ids::RunId, runs::user_request::UserRequest};
+use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId};
 use tribunal_store::Store;
+use tribunal_workflows::runs::user_request::UserRequest;
 
 use crate::common::{Sandbox, hide_times};
 

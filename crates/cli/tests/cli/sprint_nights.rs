@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 use tribunal_supervise::ProcessIdentity;
 
 use crate::{

@@ -3,15 +3,13 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use serde_json::{Value, json};
-use tribunal_core::{
-    engine::{
-        ids::{FindingId, Hash, RunId},
-        timestamp::Timestamp,
-    },
-    runs::types::EntryDraft,
+use tribunal_engine::{
+    ids::{FindingId, Hash, RunId},
+    timestamp::Timestamp,
 };
 use tribunal_store::{EntryBatch, NewEntry, Store};
 use tribunal_testkit::{landed_change, landing_key};
+use tribunal_workflows::runs::types::EntryDraft;
 
 use crate::common::Sandbox;
 

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use tribunal_core::runs::{
+use tribunal_workflows::runs::{
     effect::{Effect, LandOutcome, Reply},
     types::{JournalEntry, RunEvent},
 };

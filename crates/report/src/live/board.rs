@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::ChoiceKey,
-    engine::{
-        effect::WaitCause,
-        ids::{Key, RunId},
-        limits::{Cost, LimitShare},
-        progress::AgentProgress,
-    },
+    effect::WaitCause,
+    ids::{Key, RunId},
+    limits::{Cost, LimitShare},
+    progress::AgentProgress,
+};
+use tribunal_workflows::{
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
         types::{DecisionTopic, JournalEntry, RunEvent},

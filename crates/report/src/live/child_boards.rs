@@ -3,12 +3,10 @@
 //! All updates of child runs, and of theirs, go to the board of the run that the user started. A child is shown from its first
 //! entry until its parent's journal says how it came back.
 
-use tribunal_core::{
-    engine::{children::MAX_DEPTH, ids::RunId, limits::RunUsage, progress::AgentProgress},
-    runs::{
-        effect::Reply,
-        types::{JournalEntry, RunEvent},
-    },
+use tribunal_engine::{children::MAX_DEPTH, ids::RunId, limits::RunUsage, progress::AgentProgress};
+use tribunal_workflows::runs::{
+    effect::Reply,
+    types::{JournalEntry, RunEvent},
 };
 
 use super::board::LiveBoard;

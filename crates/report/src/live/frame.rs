@@ -3,7 +3,7 @@
 //! Wide screens show seats side by side, narrow ones a line per seat, tiny ones one line for everything. Symbols and words
 //! carry the state; colour only emphasises it.
 
-use tribunal_core::engine::limits::RunUsage;
+use tribunal_engine::limits::RunUsage;
 
 use super::{
     board::LiveBoard,

@@ -23,10 +23,8 @@ pub use multi_reporter::{MultiLiveReporter, MultiRunSubject};
 
 use std::io::{self, Write};
 
-use tribunal_core::{
-    engine::{ids::RunId, progress::AgentProgress},
-    runs::types::{JournalEntry, RunEvent},
-};
+use tribunal_engine::{ids::RunId, progress::AgentProgress};
+use tribunal_workflows::runs::types::{JournalEntry, RunEvent};
 
 use crate::{DisplayMode, LineReporter, Reporter, style::Screen};
 use region::TerminalRegion;

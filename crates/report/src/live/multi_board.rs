@@ -3,10 +3,8 @@
 //! Every row has the board of its run, which journal entries feed as in the view of a single run. [`super::multi_frame`]
 //! draws the rows.
 
-use tribunal_core::{
-    engine::{limits::Cost, progress::AgentProgress, reason::RunOutcome},
-    runs::types::JournalEntry,
-};
+use tribunal_engine::{limits::Cost, progress::AgentProgress, reason::RunOutcome};
+use tribunal_workflows::runs::types::JournalEntry;
 
 use super::board::{LiveBoard, ViewControls};
 use crate::{kind_reporter::ItemCounts, kind_table, terminal_text::clean_line};

@@ -3,7 +3,7 @@
 //! The columns depend only on the width of the screen, so that nothing moves while the figures change. If there are more
 //! runs than lines, those that work are shown first, and the others are counted.
 
-use tribunal_core::engine::reason::RunOutcome;
+use tribunal_engine::reason::RunOutcome;
 
 use super::{
     board::LiveBoard,

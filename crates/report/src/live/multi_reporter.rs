@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use tribunal_core::{engine::progress::AgentProgress, runs::types::JournalEntry};
+use tribunal_engine::progress::AgentProgress;
+use tribunal_workflows::runs::types::JournalEntry;
 
 use super::{
     LiveScreen, REPAINT_INTERVAL_MS,

@@ -1,6 +1,6 @@
 //! One agent with its task, or one child run, and what it is doing.
 
-use tribunal_core::engine::ids::Key;
+use tribunal_engine::ids::Key;
 
 use crate::{child_runs::ChildResult, style::LineMark, terminal_text::clean_line};
 

@@ -1,6 +1,6 @@
 //! The workers that the live view shows: agents with their tasks, and child runs.
 
-use tribunal_core::engine::ids::Key;
+use tribunal_engine::ids::Key;
 
 use super::worker::{LiveWorker, WorkerState};
 

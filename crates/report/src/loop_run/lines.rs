@@ -1,7 +1,7 @@
 //! The lines of a headless loop: one for each iteration, and one for everything out of the ordinary.
 
-use tribunal_core::{
-    engine::ids::Key,
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{
     loop_run::{
         breaker::BreakerPhase,
         event::{IterationReport, LoopEvent},

@@ -1,6 +1,7 @@
 //! The stage of a headless loop in the live view.
 
-use tribunal_core::{engine::ids::Key, loop_run::event::LoopEvent, runs::view::RunView, tasks::brief::AgentTask};
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{loop_run::event::LoopEvent, runs::view::RunView, tasks::brief::AgentTask};
 
 use super::{LoopReporter, describe_plan};
 use crate::{

@@ -3,8 +3,8 @@
 mod lines;
 mod live;
 
-use tribunal_core::{
-    engine::{limits::RemainingLimits, reason::RunOutcome},
+use tribunal_engine::{limits::RemainingLimits, reason::RunOutcome};
+use tribunal_workflows::{
     loop_run::{
         breaker::BreakerPhase,
         event::{IterationReport, LoopEvent},
@@ -173,7 +173,7 @@ fn describe_iteration(report: &IterationReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::limits::{RunLimits, RunUsage};
+    use tribunal_engine::limits::{RunLimits, RunUsage};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What a landing changed, one line per file as in `git diff --stat`: `src/pay.py | 4 ++--`.
 
-use tribunal_core::{
-    engine::files::Hunk,
+use tribunal_engine::files::Hunk;
+use tribunal_workflows::{
     review::subject::Subject,
     runs::effect::{LandOutcome, LandedChange, Reply},
 };

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{
-    engine::ids::{DecisionId, FindingId, Key},
-    review::{event::ReviewEvent, topic::ReviewTopic},
+use tribunal_engine::ids::{DecisionId, FindingId, Key};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, review_keys::ReviewKeys, topic::ReviewTopic},
     runs::{
         effect::Effect,
         types::{Decision, RunEvent},

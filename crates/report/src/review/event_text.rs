@@ -1,6 +1,7 @@
 //! Describes the events of a review in one line each, for the verbose log.
 
-use tribunal_core::{engine::files::PatchRefusal, review::event::ReviewEvent};
+use tribunal_engine::files::PatchRefusal;
+use tribunal_workflows::review::event::ReviewEvent;
 
 use super::phrases::{self, join_ids};
 use crate::{

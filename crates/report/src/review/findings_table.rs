@@ -2,13 +2,11 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    review::{
-        challenge_rules,
-        finding::{Evidence, Finding},
-        tracker,
-    },
-    text::keep_last_chars,
+use tribunal_engine::text::keep_last_chars;
+use tribunal_workflows::review::{
+    challenge_rules,
+    finding::{Evidence, Finding},
+    tracker,
 };
 
 use super::{

@@ -6,9 +6,9 @@ mod findings;
 mod fixes;
 mod stage_ends;
 
-use tribunal_core::{
-    engine::ids::{AgentName, FindingId, Key},
-    review::{event::ReviewEvent, topic::ReviewTopic},
+use tribunal_engine::ids::{AgentName, FindingId, Key};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, review_keys::ReviewKeys, topic::ReviewTopic},
     runs::{
         types::{Decision, RunEvent},
         view::RunView,

@@ -1,8 +1,8 @@
 //! The stage and the workers of a review in the live view.
 
-use tribunal_core::{
-    engine::ids::{FindingId, Key},
-    review::{event::ReviewEvent, level::AgentRole},
+use tribunal_engine::ids::{FindingId, Key};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, level::AgentRole, review_keys::ReviewKeys},
     runs::view::{RunPhase, RunView},
     tasks::{brief::AgentTask, client::JobKind},
 };

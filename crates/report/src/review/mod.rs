@@ -18,13 +18,14 @@ pub use findings_table::render_findings;
 pub use phrases::describe_confidence;
 pub use rulings::{Ruling, RulingIndex};
 
-use tribunal_core::{
-    engine::{files::PatchRefusal, ids::Key, limits::RemainingLimits, reason::RunOutcome},
+use tribunal_engine::{files::PatchRefusal, ids::Key, limits::RemainingLimits, reason::RunOutcome};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{DismissalReason, Finding, FindingStatus, Severity},
         order::{ReviewOrder, ReviewSummary},
         own_file::OwnFile,
+        review_keys::ReviewKeys,
         view::ReviewView,
     },
     runs::effect::Effect,

@@ -1,18 +1,16 @@
 //! Phrases about findings, rounds and confidence.
 
-use tribunal_core::{
-    engine::{
-        files::FilePart,
-        ids::{FindingId, RunId},
-        limits::RemainingLimits,
-    },
-    review::{
-        confidence::Confidence,
-        counts::FindingCounts,
-        event::ReviewEvent,
-        finding::Severity,
-        order::{ReviewLimits, ReviewSummary},
-    },
+use tribunal_engine::{
+    files::FilePart,
+    ids::{FindingId, RunId},
+    limits::RemainingLimits,
+};
+use tribunal_workflows::review::{
+    confidence::Confidence,
+    counts::FindingCounts,
+    event::ReviewEvent,
+    finding::Severity,
+    order::{ReviewLimits, ReviewSummary},
 };
 
 use crate::phrases::{abbreviate_count, format_cost, format_count, format_time_left};
@@ -192,7 +190,7 @@ pub(crate) fn describe_remaining(remaining: &RemainingLimits) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::limits::{RunLimits, RunUsage};
+    use tribunal_engine::limits::{RunLimits, RunUsage};
 
     use super::*;
     use crate::phrases::describe_limits;

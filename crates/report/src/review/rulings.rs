@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{
-    engine::ids::FindingId,
+use tribunal_engine::ids::FindingId;
+use tribunal_workflows::{
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
         event::ReviewEvent,
@@ -139,7 +139,7 @@ impl Ruling {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::ids::AgentName;
+    use tribunal_engine::ids::AgentName;
 
     use super::*;
     use ChallengeVerdict::{Ambiguous, Invalid, Valid};

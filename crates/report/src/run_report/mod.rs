@@ -12,18 +12,18 @@ mod text;
 mod usage;
 mod verdict;
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::decision::DecisionChoice,
+    ids::{CommitId, RunId},
+    reason::{RunOutcome, RunReason},
+};
+use tribunal_json::{Serialize, schemars};
+use tribunal_workflows::{
     development::{changes::ChangeSize, concerns::LandingConcern},
-    engine::{
-        ids::{CommitId, RunId},
-        reason::{RunOutcome, RunReason},
-    },
     review::counts::FindingCounts,
     runs::view::{MERGED_DETAIL, RunPhase, RunView},
     sprint::selection::{LeftOut, LeftOutReason},
 };
-use tribunal_json::{Serialize, schemars};
 
 use crate::{
     kind_table, next_steps, phrases,

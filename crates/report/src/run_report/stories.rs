@@ -1,7 +1,7 @@
 //! The stories of a report, built from the views of their runs and from what the sprint says about them.
 
-use tribunal_core::{
-    engine::{ids::RunId, reason::RunOutcome},
+use tribunal_engine::{ids::RunId, reason::RunOutcome};
+use tribunal_workflows::{
     runs::{
         kinds::WorkflowTopic,
         types::DecisionTopic,

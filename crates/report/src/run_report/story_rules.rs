@@ -1,6 +1,6 @@
 //! What a report says about a story, by rule: the verdict with what speaks for it, and what deserves a look.
 
-use tribunal_core::{
+use tribunal_workflows::{
     development::{
         changes::ChangeSize,
         concerns::{LandingConcern, describe_concerns},

@@ -1,7 +1,8 @@
 //! What a run used, together with its child runs.
 
-use tribunal_core::{engine::limits::Cost, runs::view::RunView};
+use tribunal_engine::limits::Cost;
 use tribunal_json::{Serialize, schemars};
+use tribunal_workflows::runs::view::RunView;
 
 use super::ReportSources;
 use crate::{

@@ -1,6 +1,6 @@
 //! Describes the events between a coding session and the review that it has taken on.
 
-use tribunal_core::session::{SessionEvent, SessionEventKind};
+use tribunal_workflows::session::{SessionEvent, SessionEventKind};
 
 use crate::phrases;
 

@@ -4,7 +4,7 @@ mod event_text;
 
 pub use event_text::describe_session_event;
 
-use tribunal_core::session::{SessionAssignment, order::SessionSummary, view::SessionView};
+use tribunal_workflows::session::{SessionAssignment, order::SessionSummary, view::SessionView};
 
 use crate::{
     kind_reporter::{KindReporter, PlainLines, PlainLive},

@@ -1,7 +1,7 @@
 //! The lines of a sprint: one when a story is taken, and one for what became of it. The lines between are those of the story's own run.
 
-use tribunal_core::{
-    engine::ids::Key,
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{
     runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     sprint::{event::SprintEvent, standing::StoryStanding},
     tasks::brief::AgentTask,

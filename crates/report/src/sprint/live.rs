@@ -1,7 +1,8 @@
 //! The stories of a sprint in the live view: those that are over as a list, and the one under way. What its run does is drawn
 //! from the board of that run.
 
-use tribunal_core::{engine::ids::Key, runs::view::RunView, sprint::event::SprintEvent, tasks::brief::AgentTask};
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{runs::view::RunView, sprint::event::SprintEvent, tasks::brief::AgentTask};
 
 use super::{SprintReporter, list_rows};
 use crate::{

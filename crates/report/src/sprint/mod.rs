@@ -3,14 +3,12 @@
 mod lines;
 mod live;
 
-use tribunal_core::{
-    engine::reason::RunOutcome,
-    sprint::{
-        event::SprintEvent,
-        order::{SprintOrder, SprintStoryRow, SprintSummary},
-        standing::StoryStanding,
-        view::SprintView,
-    },
+use tribunal_engine::reason::RunOutcome;
+use tribunal_workflows::sprint::{
+    event::SprintEvent,
+    order::{SprintOrder, SprintStoryRow, SprintSummary},
+    standing::StoryStanding,
+    view::SprintView,
 };
 
 use crate::{

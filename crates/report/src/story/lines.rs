@@ -1,7 +1,7 @@
 //! The lines of a story: one for each session and each step, and one for everything out of the ordinary.
 
-use tribunal_core::{
-    engine::ids::Key,
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{
     runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},

@@ -1,7 +1,7 @@
 //! The steps of a story in the live view, as a strip.
 
-use tribunal_core::{
-    engine::ids::Key,
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{
     runs::view::RunView,
     story::event::{SessionOutcome, StoryEvent},
     tasks::brief::AgentTask,

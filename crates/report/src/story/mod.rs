@@ -3,14 +3,12 @@
 mod lines;
 mod live;
 
-use tribunal_core::{
-    engine::{limits::RemainingLimits, reason::RunOutcome},
-    story::{
-        event::{SessionOutcome, SessionReport, StoryEvent},
-        order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName, StorySummary},
-        verification::StoryProblem,
-        view::StoryView,
-    },
+use tribunal_engine::{limits::RemainingLimits, reason::RunOutcome};
+use tribunal_workflows::story::{
+    event::{SessionOutcome, SessionReport, StoryEvent},
+    order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName, StorySummary},
+    verification::StoryProblem,
+    view::StoryView,
 };
 
 use crate::{

@@ -1,9 +1,14 @@
 //! What is shown while a run works: who works on what, messages on their way, and what a landing changed.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    decisions::user_remark::UserRemark,
-    engine::ids::Key,
+use tribunal_engine::{decisions::user_remark::UserRemark, ids::Key};
+use tribunal_report::{
+    DisplayMode, LineReporter, Reporter, Screen, list_active_work, list_unheard_messages,
+    tables::{RunDetails, RunStanding, render_status},
+};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::{
+    review::review_keys::ReviewKeys,
     runs::{
         effect::{Effect, Reply},
         types::{JournalEntry, Requests, RunEvent},
@@ -12,11 +17,6 @@ use tribunal_core::{
     },
     tasks::brief::TaskBrief,
 };
-use tribunal_report::{
-    DisplayMode, LineReporter, Reporter, Screen, list_active_work, list_unheard_messages,
-    tables::{RunDetails, RunStanding, render_status},
-};
-use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 fn sample_journal() -> Vec<JournalEntry> {
     parse_entries(SAMPLE_JOURNAL)

@@ -1,17 +1,10 @@
 //! A round with disputed findings in every form: lines, live view, log and tables.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultKind},
-        ids::{FindingId, Key},
-        progress::AgentProgress,
-    },
-    review::{event::ReviewEvent, finding::Finding},
-    runs::{
-        types::{JournalEntry, RunEvent},
-        view::RunView,
-    },
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    ids::{FindingId, Key},
+    progress::AgentProgress,
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, RulingIndex, Screen, VerboseReporter,
@@ -20,6 +13,13 @@ use tribunal_report::{
     tables,
 };
 use tribunal_testkit::{COUNTER_QUOTE, SAMPLE_JOURNAL, challenged_journal, parse_entries};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, finding::Finding},
+    runs::{
+        types::{JournalEntry, RunEvent},
+        view::RunView,
+    },
+};
 
 use crate::events::review_event_mut;
 

@@ -1,8 +1,10 @@
 //! Exports for CI: JUnit XML and GitHub workflow commands, with harmless and with hostile text.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    engine::reason::{RunOutcome, RunReason},
+use tribunal_engine::reason::{RunOutcome, RunReason};
+use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
@@ -12,8 +14,6 @@ use tribunal_core::{
         view::RunView,
     },
 };
-use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
 use crate::events::review_event_mut;
 

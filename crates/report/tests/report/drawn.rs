@@ -1,17 +1,17 @@
 //! A recorded run as lines: piped, on a wide terminal, on a narrow one, in colour.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
+use tribunal_report::{
+    DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, calls::collect_calls, tables,
+};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries, samples};
+use tribunal_workflows::{
     review::event::ReviewEvent,
     runs::{
         types::{JournalEntry, RunEvent},
         view::RunView,
     },
 };
-use tribunal_report::{
-    DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, calls::collect_calls, tables,
-};
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries, samples};
 
 fn draw_default(screen: Screen) -> String {
     draw_in_mode(DisplayMode::default(), screen)

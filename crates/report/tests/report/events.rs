@@ -1,6 +1,6 @@
 //! Access to the events of recorded runs.
 
-use tribunal_core::{
+use tribunal_workflows::{
     review::event::ReviewEvent,
     runs::{kinds::WorkflowEvent, types::RunEvent},
 };

@@ -2,16 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
-use tribunal_core::{
-    engine::ids::FindingId,
+use tribunal_engine::ids::FindingId;
+use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity},
     },
     runs::{types::JournalEntry, view::RunView},
 };
-use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
 use crate::events::review_event_mut;
 

@@ -2,19 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
-use tribunal_core::{
-    engine::progress::AgentProgress,
-    runs::{
-        types::{JournalEntry, RunEvent},
-        view::RunView,
-    },
-};
+use tribunal_engine::progress::AgentProgress;
 use tribunal_report::{
     DisplayMode, JsonReporter, LineReporter, Reporter, RulingIndex, Screen, VerboseReporter,
     calls::collect_calls,
     tables::{self, RunDetails, RunStanding},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+use tribunal_workflows::runs::{
+    types::{JournalEntry, RunEvent},
+    view::RunView,
+};
 
 /// A text that clears the screen, sends a one-character escape sequence, reverses the text direction and forges a line.
 const HOSTILE_TEXT: &str = "\x1b[2J\u{9b}31m\u{202e}\nerror: forged";

@@ -10,8 +10,10 @@ use comrak::{
     parse_document,
 };
 use proptest::prelude::*;
-use tribunal_core::{
-    engine::ids::{AgentName, DecisionId, RunId},
+use tribunal_engine::ids::{AgentName, DecisionId, RunId};
+use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus},
@@ -23,8 +25,6 @@ use tribunal_core::{
         view::RunView,
     },
 };
-use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
-use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 
 use crate::events::review_event_mut;
 

@@ -1,12 +1,10 @@
 //! Journals that tests write themselves.
 
-use tribunal_core::{
-    engine::{event::ParentRun, ids::RunId, timestamp::Timestamp},
-    runs::{
-        kinds::RunOrder,
-        settings::Settings,
-        types::{JournalEntry, RunEvent},
-    },
+use tribunal_engine::{event::ParentRun, ids::RunId, timestamp::Timestamp};
+use tribunal_workflows::runs::{
+    kinds::RunOrder,
+    settings::Settings,
+    types::{JournalEntry, RunEvent},
 };
 
 /// Makes a journal of these events, a second apart.

@@ -1,19 +1,19 @@
 //! Findings that stay dismissed, as the user decided in an earlier run: one line, not one for each finding.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    engine::{
-        ids::{FindingId, RunId},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    ids::{FindingId, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_report::{DisplayMode, LineReporter, Reporter, Screen, VerboseReporter};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{DismissalReason, FindingStatus, StatusTransition, TransitionCause},
     },
     runs::types::{JournalEntry, RunEvent},
 };
-use tribunal_report::{DisplayMode, LineReporter, Reporter, Screen, VerboseReporter};
-use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 use crate::events::review_event_mut;
 

@@ -1,13 +1,21 @@
 //! Runs of every kind: a loop in a session, child runs, lists of several kinds.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    engine::{
-        event::ParentRun,
-        ids::{Hash, Key, RunId},
-        limits::{Cost, LimitShare, UsageTotals},
-        reason::RunReason,
-    },
+use tribunal_engine::{
+    event::ParentRun,
+    ids::{Hash, Key, RunId},
+    limits::{Cost, LimitShare, UsageTotals},
+    reason::RunReason,
+};
+use tribunal_report::{
+    DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, Screen, VerboseReporter, list_active_work,
+    list_child_lines,
+    live::{LiveBoard, ViewControls},
+    suggest_next_steps,
+    tables::{RunDetails, RunStanding, render_runs, render_status},
+};
+use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::{
     review::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},
@@ -18,14 +26,6 @@ use tribunal_core::{
     },
     session::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally, order::SessionSummary},
 };
-use tribunal_report::{
-    DisplayMode, EntryFilter, LineReporter, LogQuery, Reporter, Screen, VerboseReporter, list_active_work,
-    list_child_lines,
-    live::{LiveBoard, ViewControls},
-    suggest_next_steps,
-    tables::{RunDetails, RunStanding, render_runs, render_status},
-};
-use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 
 use crate::journals::{journal_of, run_started};
 

@@ -1,19 +1,12 @@
 //! How usage limits are shown, and costs that a subscription pays.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
-    engine::{
-        effect::{AwaitReset, Elapsed, WaitCause},
-        ids::{AgentName, Key},
-        limits::{AgentUsage, Cost},
-        run_types::KindOfEffect,
-        timestamp::Timestamp,
-    },
-    runs::{
-        effect::{AskOutcome, Effect, Reply},
-        types::{JournalEntry, RunEvent},
-        view::RunView,
-    },
+use tribunal_engine::{
+    effect::{AwaitReset, Elapsed, WaitCause},
+    ids::{AgentName, Key},
+    limits::{AgentUsage, Cost},
+    run_types::KindOfEffect,
+    timestamp::Timestamp,
 };
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work,
@@ -21,6 +14,11 @@ use tribunal_report::{
     tables::{RunDetails, RunStanding, render_runs, render_status},
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::runs::{
+    effect::{AskOutcome, Effect, Reply},
+    types::{JournalEntry, RunEvent},
+    view::RunView,
+};
 
 /// 2026-11-15 14:47 UTC.
 const NOW_MS: u64 = 1_794_754_020_000;

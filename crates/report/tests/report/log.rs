@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{
-    engine::ids::FindingId,
-    runs::{
-        settings::DriverSpec,
-        types::{JournalEntry, RunEvent},
-    },
-};
+use tribunal_engine::ids::FindingId;
 use tribunal_report::{EntryFilter, LogQuery, Reporter, Screen, VerboseReporter, calls::collect_calls, tables};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::runs::{
+    settings::DriverSpec,
+    types::{JournalEntry, RunEvent},
+};
 
 fn sample_journal() -> Vec<JournalEntry> {
     parse_entries(SAMPLE_JOURNAL)
@@ -157,7 +155,10 @@ fn every_agent_call_names_its_prompt_and_its_output() {
     let entries = sample_journal();
     let agent_calls = collect_calls(&entries);
     let ask_entries = entries.iter().filter(|entry| {
-        matches!(&entry.event, RunEvent::EffectStarted { effect: tribunal_core::runs::effect::Effect::Ask { .. }, .. })
+        matches!(
+            &entry.event,
+            RunEvent::EffectStarted { effect: tribunal_workflows::runs::effect::Effect::Ask { .. }, .. }
+        )
     });
     assert_eq!(agent_calls.len(), ask_entries.count());
     assert!(

@@ -1,19 +1,25 @@
 //! Reports of runs: what they say about a sprint with a merged story and one that waits, for a terminal, as a document, as JSON.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::{answer::ChoiceKey, decision::DecisionChoice},
+    event::ParentRun,
+    ids::{AgentName, CommitId, DecisionId, Key, RunId},
+    limits::{Cost, LimitShare, UsageTotals},
+    reason::RunReason,
+};
+use tribunal_report::{
+    Screen,
+    run_report::{ReportSources, ReportVerdict, RunReport, build_report},
+    tables::{self, RunDetails, RunStanding},
+};
+use tribunal_testkit::samples;
+use tribunal_workflows::{
     development::{
         changes::ChangeSize,
         checks::{CheckSpec, CommandLine},
         concerns::LandingConcern,
         workspace::TargetBranch,
-    },
-    engine::{
-        event::ParentRun,
-        ids::{AgentName, CommitId, DecisionId, Key, RunId},
-        limits::{Cost, LimitShare, UsageTotals},
-        reason::RunReason,
     },
     review::{
         counts::FindingCounts,
@@ -41,12 +47,6 @@ use tribunal_core::{
         order::{StoryOrder, StoryReviewMode, StoryStepName, StoryTopic},
     },
 };
-use tribunal_report::{
-    Screen,
-    run_report::{ReportSources, ReportVerdict, RunReport, build_report},
-    tables::{self, RunDetails, RunStanding},
-};
-use tribunal_testkit::samples;
 
 use crate::journals::{journal_of, run_started};
 

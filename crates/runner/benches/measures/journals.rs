@@ -2,15 +2,13 @@
 
 use std::{hint::black_box, path::Path};
 
-use tribunal_core::{
-    engine::{ids::RunId, timestamp::Timestamp},
-    runs::{
-        types::{EntryDraft, JournalEntry, ReplayHistory},
-        view::RunView,
-    },
-};
+use tribunal_engine::{ids::RunId, timestamp::Timestamp};
 use tribunal_store::{EntryBatch, NewEntry, Store};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::runs::{
+    types::{EntryDraft, JournalEntry, ReplayHistory},
+    view::RunView,
+};
 
 use crate::{BenchResult, cpu::CpuTime, print_figure};
 

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use tribunal_core::tasks::output_similarity::compare_outputs;
 use tribunal_runner::masking::Masker;
 use tribunal_testkit::SAMPLE_JOURNAL;
+use tribunal_workflows::tasks::output_similarity::compare_outputs;
 
 use crate::{BenchResult, MeasureSizes, cpu::CpuTime, print_figure};
 

@@ -4,12 +4,12 @@
 use std::{fs, io, os::unix::fs::PermissionsExt, sync::Arc};
 
 use serde_json::Value;
-use tribunal_core::{
+use tribunal_engine::{
+    fault::Fault,
+    ids::{CommitId, Key},
+};
+use tribunal_workflows::{
     development::checks::{CheckResult, CheckSpec},
-    engine::{
-        fault::Fault,
-        ids::{CommitId, Key},
-    },
     story::order::WORKSPACE_NAME,
 };
 

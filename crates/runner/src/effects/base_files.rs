@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 
 /// Files of commits that were read last. A commit never changes, and git need not be started again for it.
 #[derive(Debug, Default)]

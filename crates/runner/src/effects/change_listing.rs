@@ -1,6 +1,6 @@
 //! Lists what changed between two commits, as a subject for reviews.
 
-use tribunal_core::development::changes::{ChangeOutcome, ReadChange};
+use tribunal_workflows::development::changes::{ChangeOutcome, ReadChange};
 
 use super::{EffectContext, environment_fault};
 use crate::git::changes::{ChangeError, ChangeRequest, ChangeScope, FoundChange, find_change};

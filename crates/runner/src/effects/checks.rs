@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_core::{
+use tribunal_engine::{fault::Fault, ids::Key};
+use tribunal_workflows::{
     development::{
         checks::{
             CheckPlace, CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks,
         },
         parking::name_files,
     },
-    engine::{fault::Fault, ids::Key},
     review::subject::Subject,
 };
 
@@ -346,7 +346,7 @@ fn is_own_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::{development::checks::FailureAction, review::order::ReviewOrder};
+    use tribunal_workflows::{development::checks::FailureAction, review::order::ReviewOrder};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};
@@ -409,7 +409,7 @@ mod tests {
         let blobs = outcome.blobs.clone();
         let report = report_of(outcome);
         let [blob] = blobs.try_into().unwrap();
-        assert_eq!(report.results[0].log, Some(tribunal_core::engine::ids::Hash::digest_of(&blob)));
+        assert_eq!(report.results[0].log, Some(tribunal_engine::ids::Hash::digest_of(&blob)));
         assert!(report.results[0].output.ends_with("the end\n"));
     }
 

@@ -8,12 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tribunal_core::{
-    development::checks::{CheckResult, CheckStatus, CommandLine, FailureAction, MAX_SHOWN_OUTPUT_CHARS},
-    engine::ids::Hash,
-    text::keep_last_chars,
-};
+use tribunal_engine::{ids::Hash, text::keep_last_chars};
 use tribunal_supervise::{Deadlines, ExitReason, StartError};
+use tribunal_workflows::development::checks::{
+    CheckResult, CheckStatus, CommandLine, FailureAction, MAX_SHOWN_OUTPUT_CHARS,
+};
 
 use super::EffectContext;
 use crate::sandbox::SandboxPurpose;
@@ -159,7 +158,7 @@ fn keep_end(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::review::{order::ReviewOrder, subject::Subject};
+    use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};

@@ -7,17 +7,17 @@ use std::{
     sync::PoisonError,
 };
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::{ChoiceKey, DecisionAnswer},
-    engine::{
-        effect::PostOutcome,
-        ids::{DecisionId, Hash, RunId},
-    },
-    review::topic::ReviewTopic,
-    runs::{settings::Settings, types::Decision, user_request::UserRequest, view::RunView},
+    effect::PostOutcome,
+    ids::{DecisionId, Hash, RunId},
     text::escape_active_chars,
 };
 use tribunal_store::Store;
+use tribunal_workflows::{
+    review::topic::ReviewTopic,
+    runs::{settings::Settings, types::Decision, user_request::UserRequest, view::RunView},
+};
 
 use super::{EffectContext, environment_fault, land};
 use crate::{

@@ -13,14 +13,12 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_core::{
-    development::{
-        checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
-        commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
-        parking::{ParkOutcome, ParkWork},
-        workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
-    },
-    engine::fault::Fault,
+use tribunal_engine::fault::Fault;
+use tribunal_workflows::development::{
+    checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
+    commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+    parking::{ParkOutcome, ParkWork},
+    workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
 };
 
 use super::{

@@ -2,11 +2,11 @@
 
 use std::{fs, io};
 
-use tribunal_core::{
-    engine::{
-        files::FrozenFile,
-        ids::{Hash, Key},
-    },
+use tribunal_engine::{
+    files::FrozenFile,
+    ids::{Hash, Key},
+};
+use tribunal_workflows::{
     review::subject::{CodeChange, Subject},
     runs::effect::{FreezeOutcome, FrozenSubject},
 };

@@ -15,16 +15,16 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use tribunal_core::{
-    development::checks::{CheckResult, CheckSpec},
-    engine::{
-        files::{Hunk, LandedFile, PatchRefusal},
-        ids::Hash,
-    },
-    runs::effect::{LandOutcome, LandedChange},
+use tribunal_engine::{
+    files::{Hunk, LandedFile, PatchRefusal},
+    ids::Hash,
     text::truncate_chars,
 };
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::{
+    development::checks::{CheckResult, CheckSpec},
+    runs::effect::{LandOutcome, LandedChange},
+};
 
 use super::{
     EffectContext, environment_fault,

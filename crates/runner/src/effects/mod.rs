@@ -37,21 +37,19 @@ use std::{
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::{
-    engine::{
-        effect::{Elapsed, RecordsWritten},
-        fault::{Fault, FaultKind},
-        ids::{Hash, RunId},
-        progress::AgentProgress,
-    },
-    runs::{
-        effect::{Effect, Land, Reply, TakeIn, WriteFile},
-        kinds::RunOrder,
-        settings::Settings,
-        types::{PendingEffect, RecordList, Requests},
-    },
+use tribunal_engine::{
+    effect::{Elapsed, RecordsWritten},
+    fault::{Fault, FaultKind},
+    ids::{Hash, RunId},
+    progress::AgentProgress,
 };
 use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
+use tribunal_workflows::runs::{
+    effect::{Effect, Land, Reply, TakeIn, WriteFile},
+    kinds::RunOrder,
+    settings::Settings,
+    types::{PendingEffect, RecordList, Requests},
+};
 
 use crate::{
     blocking_work::run_blocking,

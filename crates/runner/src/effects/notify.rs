@@ -1,6 +1,6 @@
 //! Runs the user's notification command.
 
-use tribunal_core::development::{
+use tribunal_workflows::development::{
     checks::CommandLine,
     notices::{NotifyOutcome, NotifyUser},
 };
@@ -47,7 +47,7 @@ pub(super) async fn notify_user(context: &EffectContext, request: &NotifyUser) -
 mod tests {
     use std::fs;
 
-    use tribunal_core::review::{order::ReviewOrder, subject::Subject};
+    use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};

@@ -6,8 +6,11 @@ use std::{
     sync::PoisonError,
 };
 
-use tribunal_core::{
-    engine::ids::{Hash, RunId},
+use tribunal_engine::{
+    ids::{Hash, RunId},
+    text::sanitize_to_line,
+};
+use tribunal_workflows::{
     review::{
         finding::{DismissalReason, FindingStatus},
         order::ReviewOrder,
@@ -20,7 +23,6 @@ use tribunal_core::{
         user_request::{FindingChange, UserRequest},
         view::{RunPhase, RunView},
     },
-    text::sanitize_to_line,
 };
 
 use super::{EffectContext, environment_fault};

@@ -11,10 +11,8 @@ use tribunal_bmad::{
     retrospective,
     states::RetroStatus,
 };
-use tribunal_core::{
-    engine::fault::Fault,
-    sprint::facts::{FinishRetrospective, RetrospectiveOutcome},
-};
+use tribunal_engine::fault::Fault;
+use tribunal_workflows::sprint::facts::{FinishRetrospective, RetrospectiveOutcome};
 
 use super::{EffectContext, run_file_effect, stories};
 use crate::{

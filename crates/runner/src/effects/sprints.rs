@@ -7,15 +7,15 @@ use tribunal_bmad::{
     keys::StoryKey,
     project_files::ProjectFiles,
 };
-use tribunal_core::{
-    engine::{fault::Fault, ids::RunId},
+use tribunal_engine::{fault::Fault, ids::RunId};
+use tribunal_store::Store;
+use tribunal_workflows::{
     sprint::{
         claims::claimed_story,
         facts::{PlanStory, ReadSprint, SprintReading, StoryPlanning},
     },
     story::order::StoryOrder,
 };
-use tribunal_store::Store;
 
 use super::{EffectContext, environment_fault, run_file_effect};
 use crate::{

@@ -17,9 +17,9 @@ use tribunal_bmad::{
         edit::{self as story_edit, NewFollowUp, StoryEditRefusal},
     },
 };
-use tribunal_core::{
+use tribunal_engine::{fault::Fault, ids::CommitId};
+use tribunal_workflows::{
     development::workspace::{MAX_LISTED_FILES, WorkspaceChange, WorkspaceState},
-    engine::{fault::Fault, ids::CommitId},
     story::facts::{
         ReadStory, RestoreBoard, StoryFacts, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage,
         StoryWriting, WriteStory,

@@ -3,12 +3,12 @@
 
 use std::{io, sync::Arc};
 
-use tribunal_core::{
+use tribunal_engine::{
+    files::{FrozenFile, LandedFile, PatchRefusal},
+    ids::{Hash, Key},
+};
+use tribunal_workflows::{
     development::checks::CheckSpec,
-    engine::{
-        files::{FrozenFile, LandedFile, PatchRefusal},
-        ids::{Hash, Key},
-    },
     runs::effect::{LandOutcome, LandedChange},
 };
 

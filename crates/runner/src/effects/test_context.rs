@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc, watch};
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::{engine::ids::RunId, runs::kinds::RunOrder};
+use tribunal_engine::ids::RunId;
 use tribunal_supervise::SandboxSupport;
 use tribunal_testkit::samples;
+use tribunal_workflows::runs::kinds::RunOrder;
 
 use super::{EffectContext, ProcessPolicy, RunMemory};
 use crate::{masking::Masker, project::Project, shared::stop_level::StopLevel};

@@ -2,10 +2,8 @@
 
 use std::{fs, io, sync::Arc};
 
-use tribunal_core::{
-    development::checks::{CheckResult, CheckSpec, CheckStatus, FailureAction},
-    engine::files::PatchRefusal,
-};
+use tribunal_engine::files::PatchRefusal;
+use tribunal_workflows::development::checks::{CheckResult, CheckSpec, CheckStatus, FailureAction};
 
 use super::{
     EffectContext,

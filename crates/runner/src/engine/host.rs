@@ -11,15 +11,16 @@ use tokio::{
     sync::{mpsc::UnboundedReceiver, watch},
     task::{self, JoinError, JoinSet},
 };
-use tribunal_core::{
-    engine::{
-        effect::RecordsWritten,
-        host::ParkedRun,
-        ids::Key,
-        progress::AgentProgress,
-        reason::{RunEnding, RunReason},
-        replayer::{ReplayDivergence, finished_draft},
-    },
+use tribunal_engine::{
+    effect::RecordsWritten,
+    host::ParkedRun,
+    ids::Key,
+    progress::AgentProgress,
+    reason::{RunEnding, RunReason},
+    replayer::{ReplayDivergence, finished_draft},
+};
+use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
+use tribunal_workflows::{
     runs::{
         effect::{Effect, EffectKind, Reply},
         plan::RunPlan,
@@ -27,7 +28,6 @@ use tribunal_core::{
     },
     workflows::start_workflow,
 };
-use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 
 use crate::{
     blocking_work::run_blocking,

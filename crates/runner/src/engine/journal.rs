@@ -8,13 +8,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tribunal_core::{
-    engine::{
-        failure_cause::FailureCause,
-        ids::{FindingId, RunId},
-        reason::{RunEnding, RunOutcome},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    failure_cause::FailureCause,
+    ids::{FindingId, RunId},
+    reason::{RunEnding, RunOutcome},
+    timestamp::Timestamp,
+};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
+use tribunal_workflows::{
     review::finding::FindingStatus,
     runs::{
         effect::Reply,
@@ -24,7 +25,6 @@ use tribunal_core::{
         view::RunView,
     },
 };
-use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
 
 use crate::{kill_points, masking::Masker};
 

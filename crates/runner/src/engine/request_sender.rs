@@ -6,16 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{
-        kinds::RunOrder,
-        user_request::UserRequest,
-        view::{RunPhase, RunView},
-    },
-};
+use tribunal_engine::ids::RunId;
 use tribunal_store::{RequestStatus, Store, StoreError};
 use tribunal_supervise::{ProcessIdentity, SandboxSupport, SenderProof, can_verify_senders};
+use tribunal_workflows::runs::{
+    kinds::RunOrder,
+    user_request::UserRequest,
+    view::{RunPhase, RunView},
+};
 
 use crate::{
     Project, Runner,

@@ -14,14 +14,16 @@ use tokio::{
     task::JoinSet,
 };
 use tribunal_agents::driver::LaunchEnv;
-use tribunal_core::{
-    engine::{
-        children::MAX_DEPTH,
-        event::ParentRun,
-        fault::Fault,
-        ids::{BatchId, DecisionId, Hash, RunId},
-        reason::RunEnding,
-    },
+use tribunal_engine::{
+    children::MAX_DEPTH,
+    event::ParentRun,
+    fault::Fault,
+    ids::{BatchId, DecisionId, Hash, RunId},
+    reason::RunEnding,
+};
+use tribunal_store::{Store, StoreError, SyncMode};
+use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
+use tribunal_workflows::{
     runs::{
         plan::RunPlan,
         run_kind::RunDriver,
@@ -31,8 +33,6 @@ use tribunal_core::{
     },
     session::SessionAssignment,
 };
-use tribunal_store::{Store, StoreError, SyncMode};
-use tribunal_supervise::{KeeperSetup, SandboxSupport, SpareKeeper, sweep_strays};
 
 use crate::{
     blocking_work::run_blocking,

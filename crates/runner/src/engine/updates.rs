@@ -2,10 +2,8 @@
 
 use std::{cell::RefCell, fmt};
 
-use tribunal_core::{
-    engine::{ids::RunId, progress::AgentProgress},
-    runs::types::JournalEntry,
-};
+use tribunal_engine::{ids::RunId, progress::AgentProgress};
+use tribunal_workflows::runs::types::JournalEntry;
 
 /// What a screen may draw while a run is going on.
 #[derive(Debug)]

@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use tribunal_core::{
-    development::{
-        changes::ChangeSize,
-        workspace::{PathChange, WorkspaceChange},
-    },
-    engine::ids::CommitId,
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{
+    changes::ChangeSize,
+    workspace::{PathChange, WorkspaceChange},
 };
 
 use super::{

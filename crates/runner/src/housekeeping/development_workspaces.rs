@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{development::workspace::DevelopmentPlace, engine::ids::RunId};
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use crate::{
     project::Project,

@@ -8,7 +8,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use tribunal_core::{engine::ids::RunId, runs::view::RunView};
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::runs::view::RunView;
 
 use crate::{
     effects,

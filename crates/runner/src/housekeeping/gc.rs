@@ -18,14 +18,12 @@ use std::{
 };
 
 use tribunal_agents::driver::UserDirs;
-use tribunal_core::{
-    engine::{ids::RunId, reason::RunOutcome},
-    runs::{
-        types::JournalEntry,
-        view::{RunPhase, RunView},
-    },
-};
+use tribunal_engine::{ids::RunId, reason::RunOutcome};
 use tribunal_store::{Store, StoreError, SweepOutcome, SweepRequest, compact_journal, sweep_journal};
+use tribunal_workflows::runs::{
+    types::JournalEntry,
+    view::{RunPhase, RunView},
+};
 
 use crate::{
     engine::run::{RunHold, Runner},

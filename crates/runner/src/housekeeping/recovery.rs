@@ -12,16 +12,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    engine::{ids::RunId, reason::RunReason, timestamp::Timestamp},
-    runs::{
-        types::{EntryDraft, JournalEntry, RunEvent, RunSummary},
-        view::{RunPhase, RunView},
-    },
-    text::escape_json_chars,
-};
+use tribunal_engine::{ids::RunId, reason::RunReason, text::escape_json_chars, timestamp::Timestamp};
 use tribunal_store::{
     DamagedJournal, DamagedRun, JournalInspection, NewEntry, RebuildOutcome, Store, StoreError, rebuild_journal,
+};
+use tribunal_workflows::runs::{
+    types::{EntryDraft, JournalEntry, RunEvent, RunSummary},
+    view::{RunPhase, RunView},
 };
 
 use crate::{

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::{Hash, Key, RunId};
+use tribunal_engine::ids::{Hash, Key, RunId};
 use tribunal_json::{Deserialize, Serialize};
 
 use crate::{

@@ -16,14 +16,12 @@ use std::{
     process::Command,
 };
 
-use tribunal_core::{
-    engine::ids::{FindingId, RunId},
-    runs::{
-        effect::{AskAgent, Effect},
-        types::RunEvent,
-    },
-};
+use tribunal_engine::ids::{FindingId, RunId};
 use tribunal_store::Store;
+use tribunal_workflows::runs::{
+    effect::{AskAgent, Effect},
+    types::RunEvent,
+};
 
 use crate::{
     git::{self, GitError, WORK_TIMEOUT, git_command},
@@ -415,7 +413,7 @@ fn add_stdin_file<'c>(project: &Project, command: &'c mut Command, input_bytes: 
 mod tests {
     use std::path::PathBuf;
 
-    use tribunal_core::engine::ids::Key;
+    use tribunal_engine::ids::Key;
 
     use super::*;
 

@@ -7,19 +7,19 @@ use std::{
     io,
 };
 
-use tribunal_core::{
-    engine::{
-        files::{PathState, StrayEdit},
-        ids::{FindingId, Key, RunId},
-    },
-    review::{event::ReviewEvent, finding::FindingStatus},
+use tribunal_engine::{
+    files::{PathState, StrayEdit},
+    ids::{FindingId, Key, RunId},
+};
+use tribunal_store::{Store, StoreError};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, finding::FindingStatus, review_keys::ReviewKeys},
     runs::{
         effect::{Effect, Land, LandOutcome, Reply},
         types::{JournalEntry, RunEvent},
         view::{RunPhase, RunView},
     },
 };
-use tribunal_store::{Store, StoreError};
 
 use crate::{
     landing::{

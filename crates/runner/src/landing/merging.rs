@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tribunal_core::engine::files::Hunk;
+use tribunal_engine::files::Hunk;
 
 use super::line_diff::{LineHunk, list_hunks, render_unified_diff, split_lines};
 

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 
 use crate::project::{Project, atomic_files::write_privately};
 

@@ -12,8 +12,9 @@ mod file_changes;
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
-use tribunal_core::{
-    engine::ids::{FindingId, RunId},
+use tribunal_engine::ids::{FindingId, RunId};
+use tribunal_store::{EntryBatch, Store, StoreError};
+use tribunal_workflows::{
     review::{finding::FindingStatus, review_record::ReviewRecord},
     runs::{
         kinds::RunOrder,
@@ -21,7 +22,6 @@ use tribunal_core::{
         user_request::{FindingChange as Amendment, UserRequest},
     },
 };
-use tribunal_store::{EntryBatch, Store, StoreError};
 
 use crate::{
     engine::run::{RunError, RunHold, Runner, exclusive_lock_name, run_lock_name},

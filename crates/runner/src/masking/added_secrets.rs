@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{Masker, find_masks, mask_rule::PEM_KIND, merge_overlapping, pem_keys};
 

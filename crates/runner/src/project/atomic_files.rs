@@ -9,10 +9,8 @@ use std::{
 
 use tribunal_supervise::ProcessIdentity;
 
-use tribunal_core::{
-    engine::ids::{ContentHasher, Hash, RunId},
-    runs::{plan::RunPlan, view::RunView},
-};
+use tribunal_engine::ids::{ContentHasher, Hash, RunId};
+use tribunal_workflows::runs::{plan::RunPlan, view::RunView};
 
 use crate::{kill_points, project::Project};
 

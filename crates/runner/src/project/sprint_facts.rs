@@ -13,12 +13,10 @@ use tribunal_bmad::{
     states::{ParkedState, RetroStatus},
     story::{self, Story},
 };
-use tribunal_core::{
-    engine::ids::Hash,
-    sprint::{
-        facts::{EpicLesson, EpicVerdict, MAX_LISTED_STORIES, OpenStory, SprintFacts, TwinLines},
-        plan_changes::{EpicOutline, StoryOutline},
-    },
+use tribunal_engine::ids::Hash;
+use tribunal_workflows::sprint::{
+    facts::{EpicLesson, EpicVerdict, MAX_LISTED_STORIES, OpenStory, SprintFacts, TwinLines},
+    plan_changes::{EpicOutline, StoryOutline},
 };
 
 use crate::project::{bmad_project::BmadProject, story_facts};

@@ -12,13 +12,13 @@ use tribunal_bmad::{
     story::{self, Story, StoryTask},
     story_files::{self, StoryFile},
 };
-use tribunal_core::{
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::{
     development::{
         checks::CommandLine,
         workspace::{PathChange, WorkspaceState},
     },
     story::facts::{StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
-    text::truncate_chars,
 };
 
 use crate::project::{Project, project_files::ProjectDirectory, subject::is_plain_path};

@@ -12,8 +12,9 @@ use tribunal_bmad::{
     states::StoryStatus,
     story::{self, Story},
 };
-use tribunal_core::{
-    engine::{ids::CommitId, tier::ProcessTier},
+use tribunal_engine::{ids::CommitId, tier::ProcessTier};
+use tribunal_store::Store;
+use tribunal_workflows::{
     runs::settings::Settings,
     sprint::facts::PlannedStory,
     story::{
@@ -25,7 +26,6 @@ use tribunal_core::{
         instructions::{ClientCommand, TaskOpening},
     },
 };
-use tribunal_store::Store;
 
 use crate::{
     git::{find_ignored, heads},

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fs};
 
-use tribunal_core::{engine::ids::RunId, runs::view::RunView};
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::runs::view::RunView;
 
 use crate::project::Project;
 

@@ -21,14 +21,12 @@ use std::{
 };
 
 use tribunal_agents::{clients::AgentClient, driver::LaunchEnv};
-use tribunal_core::{
-    engine::{
-        ids::RunId,
-        sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
-    },
-    tasks::purpose::AgentAccess,
+use tribunal_engine::{
+    ids::RunId,
+    sandbox::{NetworkScope, ReadScope, SandboxMode, SandboxSettings},
 };
 use tribunal_supervise::{NetworkRule, ProcessCommand, SandboxRules, SandboxSupport};
+use tribunal_workflows::tasks::purpose::AgentAccess;
 
 use crate::project::Project;
 

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use tribunal_core::engine::ids::{Hash, RunId};
+use tribunal_engine::ids::{Hash, RunId};
 
 use crate::{project::Project, workspaces::TaskWorkspace};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tribunal_core::{
-    engine::ids::RunId,
+use tribunal_engine::ids::RunId;
+use tribunal_workflows::{
     review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
     runs::{
         kinds::{RunOrder, WorkflowEvent},

@@ -1,11 +1,12 @@
 //! A bound session: what state it is in, and what happens to it.
 
-use tribunal_core::{
-    engine::{
-        ids::{DecisionId, RunId},
-        reason::{RunOutcome, RunReason},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    ids::{DecisionId, RunId},
+    reason::{RunOutcome, RunReason},
+    timestamp::Timestamp,
+};
+use tribunal_store::{LastEntries, Store, StoreError};
+use tribunal_workflows::{
     review::{ReviewState, finding::FindingStatus, topic::ReviewTopic},
     runs::{
         kinds::WorkflowEvent,
@@ -17,7 +18,6 @@ use tribunal_core::{
         stop::{OpenFinding, SessionRunPhase, StopInput},
     },
 };
-use tribunal_store::{LastEntries, Store, StoreError};
 
 use super::{
     BoundSession, HOOK_PATIENCE, RELEASED_BEFORE, SessionError, build_batch, format_utc, replace_state_file,

@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::{ChoiceKey, DecisionAnswer},
-    engine::{
-        ids::{DecisionId, RunId},
-        timestamp::Timestamp,
-    },
+    ids::{DecisionId, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_store::Store;
+use tribunal_workflows::{
     runs::{
         kinds::RunOrder,
         settings::Settings,
@@ -22,7 +23,6 @@ use tribunal_core::{
         ending::{LoopRelease, abandon_loop},
     },
 };
-use tribunal_store::Store;
 
 use super::{
     SessionError, SessionLookup, append_events,

@@ -1,7 +1,7 @@
 //! Sessions that the user has open, and what they are bound to: finding, binding, recording, releasing.
 //!
 //! The state file ([`state_file`]) says whose it is and what it is about; the journal says what happened. Whether a session may
-//! stop is not decided here: that is up to [`tribunal_core::session::stop`]. Every failure releases the session, so an unusable
+//! stop is not decided here: that is up to [`tribunal_workflows::session::stop`]. Every failure releases the session, so an unusable
 //! state file is set aside and reported. It is never deleted and never blocks a session.
 
 use std::{
@@ -11,18 +11,18 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tribunal_core::{
-    engine::{
-        ids::{DecisionId, RunId},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    ids::{DecisionId, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_store::{EntryBatch, NewEntry, Store, StoreError};
+use tribunal_workflows::{
     runs::types::{EntryDraft, RunEvent},
     session::{
         ReleaseReason, SessionTally,
         stop::{SessionRunPhase, StopInput},
     },
 };
-use tribunal_store::{EntryBatch, NewEntry, Store, StoreError};
 
 use crate::project::Project;
 

@@ -8,10 +8,8 @@
 use std::ops::Range;
 
 use tribunal_bmad::yaml::{self, YamlContent, YamlNode};
-use tribunal_core::{
-    engine::{ids::RunId, timestamp},
-    session::{DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, SessionAssignment, SessionWork},
-};
+use tribunal_engine::{ids::RunId, timestamp};
+use tribunal_workflows::session::{DEFAULT_MAX_REFUSALS, MAX_REFUSALS_LIMIT, SessionAssignment, SessionWork};
 
 /// Our own state file.
 pub const OWN_STATE_FILE: &str = ".claude/review-loop-state.yaml";

@@ -15,7 +15,7 @@ use std::{
 };
 
 use tribunal_bmad::hooks::{WorkflowHook, WorkflowHookMoment, WorkflowHooks};
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 use tribunal_json::{Deserialize, Serialize};
 use tribunal_supervise::{Deadlines, ExitReason, KeeperSetup, OutputLimits, ProcessCommand};
 

@@ -16,13 +16,10 @@ use std::{
     time::Duration,
 };
 
-use tribunal_core::{
-    engine::ids::{Hash, RunId},
-    review::tracker,
-    runs::user_request::UserRequest,
-};
+use tribunal_engine::ids::{Hash, RunId};
 use tribunal_store::StoredRequest;
 use tribunal_supervise::{can_verify_senders, verify_sender};
+use tribunal_workflows::{review::tracker, runs::user_request::UserRequest};
 
 /// How often requests and files are looked at. A sender waits for that.
 pub(crate) const INSPECTION_INTERVAL: Duration = Duration::from_millis(200);

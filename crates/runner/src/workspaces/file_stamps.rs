@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 use tribunal_json::{Deserialize, Serialize};
 
 use crate::project::atomic_files::write_atomically;

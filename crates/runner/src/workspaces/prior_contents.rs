@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{
     TaskWorkspace,

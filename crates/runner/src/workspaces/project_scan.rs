@@ -13,7 +13,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::file_stamps::{CLOCK_STEP_NS, FileStamp};
 use crate::project::atomic_files;

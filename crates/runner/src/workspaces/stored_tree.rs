@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, os::unix::fs::PermissionsExt, path::Path};
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{
     WorkspaceSource, git_queries, is_never_copied,

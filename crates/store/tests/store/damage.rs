@@ -7,17 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    engine::{
-        ids::{Hash, RunId},
-        timestamp::Timestamp,
-    },
-    runs::types::{EntryDraft, JournalEntry, RunEvent},
+use tribunal_engine::{
+    ids::{Hash, RunId},
+    timestamp::Timestamp,
 };
 use tribunal_store::{
     DamagedJournal, DamagedRun, EntryBatch, EntryProblem, JournalInspection, NewEntry, Store, StoreError, SweepRequest,
     rebuild_journal, sweep_journal,
 };
+use tribunal_workflows::runs::types::{EntryDraft, JournalEntry, RunEvent};
 
 const ENTRY_COUNT: u64 = 60;
 

@@ -3,18 +3,16 @@
 
 use std::{path::Path, sync::mpsc::channel};
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::{answer::DecisionAnswer, user_remark::UserRemark},
-    engine::{
-        ids::{DecisionId, Hash, RunId},
-        timestamp::Timestamp,
-    },
-    runs::{
-        types::{EntryDraft, RunEvent},
-        user_request::UserRequest,
-    },
+    ids::{DecisionId, Hash, RunId},
+    timestamp::Timestamp,
 };
 use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, RequestStatus, Store, StoreError};
+use tribunal_workflows::runs::{
+    types::{EntryDraft, RunEvent},
+    user_request::UserRequest,
+};
 
 fn sample_run_id() -> RunId {
     RunId::new("prd-k3f9")
@@ -233,7 +231,7 @@ fn a_file_that_is_not_a_journal_is_refused() {
 
 #[test]
 fn resuming_reads_the_same_state_as_the_whole_journal() {
-    use tribunal_core::runs::{types::ReplayHistory, view::RunView};
+    use tribunal_workflows::runs::{types::ReplayHistory, view::RunView};
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
     let recorded = tribunal_testkit::parse_entries(tribunal_testkit::SAMPLE_JOURNAL);

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use tribunal_core::{
-    engine::{
-        ids::{FindingId, RecordKey, RunId},
-        timestamp::Timestamp,
-    },
+use tribunal_engine::{
+    ids::{FindingId, RecordKey, RunId},
+    timestamp::Timestamp,
+};
+use tribunal_store::{EntryBatch, NewEntry, Store, SweepRequest, sweep_journal};
+use tribunal_workflows::{
     review::{
         dismissed_finding::DismissedFinding,
         finding::{Evidence, Severity},
@@ -18,7 +19,6 @@ use tribunal_core::{
         types::{EntryDraft, RecordChange, RunEvent},
     },
 };
-use tribunal_store::{EntryBatch, NewEntry, Store, SweepRequest, sweep_journal};
 
 fn sample_record(reason: &str) -> ProjectRecord {
     ProjectRecord::DismissedFinding(DismissedFinding {
@@ -53,7 +53,7 @@ fn batch_with(entries: Vec<NewEntry>, record_changes: Vec<RecordChange>) -> Entr
 /// Returns the records below a prefix as `key by run: reason`.
 fn stored_lines(store: &Store, key_prefix: &str) -> Vec<String> {
     let records = store.read_records(RecordKind::DismissedFinding, key_prefix).unwrap();
-    let to_line = |record: tribunal_core::runs::types::StoredRecord| {
+    let to_line = |record: tribunal_workflows::runs::types::StoredRecord| {
         let ProjectRecord::DismissedFinding(dismissed) = record.record else { panic!() };
         assert_eq!(record.wall_ms, 7);
         format!("{} by {}: {}", record.key, record.run, dismissed.reason)

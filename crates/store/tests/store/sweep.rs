@@ -3,16 +3,14 @@
 
 use std::path::Path;
 
-use tribunal_core::{
-    engine::{
-        ids::{Hash, RunId},
-        timestamp::Timestamp,
-    },
-    runs::types::{EntryDraft, RunEvent},
+use tribunal_engine::{
+    ids::{Hash, RunId},
+    timestamp::Timestamp,
 };
 use tribunal_store::{
     EntryBatch, JOURNAL_FORMAT, NewEntry, Store, StoreError, SweepRequest, compact_journal, sweep_journal,
 };
+use tribunal_workflows::runs::types::{EntryDraft, RunEvent};
 
 /// Records a blob of a run and an entry that names it; a long entry becomes a blob itself.
 fn record_blob(store: &Store, run_name: &str, entry_id: &str, blob: &str, is_long: bool) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{review::ground::EvidenceFinder, tasks::claims::ChallengeVerdict};
+use tribunal_workflows::{review::ground::EvidenceFinder, tasks::claims::ChallengeVerdict};
 
 use super::{
     derive_seed,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{engine::files::Hunk, review::finding::Severity};
+use tribunal_engine::files::Hunk;
+use tribunal_workflows::review::finding::Severity;
 
 use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, fill_template, pick_word};
 use crate::dice::Dice;

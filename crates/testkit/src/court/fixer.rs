@@ -1,7 +1,7 @@
 //! The fixers of the court: what they repair, what they only touch, and what they break.
 
-use tribunal_core::{
-    engine::files::{Hunk, PatchRefusal},
+use tribunal_engine::files::{Hunk, PatchRefusal};
+use tribunal_workflows::{
     review::finding::Evidence,
     runs::effect::{Land, LandOutcome, Reply},
     tasks::{

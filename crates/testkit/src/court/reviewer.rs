@@ -1,6 +1,6 @@
 //! The reviewers of the court: what they see, how they word it, and what they invent.
 
-use tribunal_core::{
+use tribunal_workflows::{
     review::{
         finding::{Evidence, Severity},
         level::AgentRole,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use tribunal_core::engine::reason::RunOutcome;
+use tribunal_engine::reason::RunOutcome;
 
 use super::{AgentCalls, CourtCalibration, CourtTally, CourtVariant, calibration::percent};
 

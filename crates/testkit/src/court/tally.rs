@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{
-    engine::{
-        ids::FindingId,
-        limits::Cost,
-        reason::{RunOutcome, RunReason},
-    },
+use tribunal_engine::{
+    ids::FindingId,
+    limits::Cost,
+    reason::{RunOutcome, RunReason},
+};
+use tribunal_workflows::{
     review::{
         challenge_rules::ChallengeResult,
         event::ReviewEvent,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{
-    engine::{
-        effect::{Elapsed, PostOutcome, RecordsWritten, RestoreOutcome},
-        fault::FaultKind,
-        ids::AgentName,
-        limits::{AgentUsage, Cost},
-    },
+use tribunal_engine::{
+    effect::{Elapsed, PostOutcome, RecordsWritten, RestoreOutcome},
+    fault::FaultKind,
+    ids::AgentName,
+    limits::{AgentUsage, Cost},
+};
+use tribunal_workflows::{
     review::{finding::Evidence, level::AgentRole},
     runs::{
         effect::{AskOutcome, Effect, Reply, WriteOutcome},
@@ -239,7 +239,7 @@ impl Courtroom {
 
     /// One look of a provider at the current text, outside any run.
     pub fn look_once(&mut self, provider: usize) -> Vec<RaisedFinding> {
-        let subject = tribunal_core::review::subject::Subject::from_path("plan.md", None);
+        let subject = tribunal_workflows::review::subject::Subject::from_path("plan.md", None);
         let seat = CourtSeat { provider, role: AgentRole::Adversarial, round: 1 };
         self.review_document(seat, &ReviewBrief::new(AgentRole::Adversarial, subject, 1))
     }

@@ -1,7 +1,7 @@
 //! Tests of the simulated court with few runs: its rates are as configured, its bars hold. `cargo xtask court` has the real
 //! figures.
 
-use tribunal_core::engine::reason::RunOutcome;
+use tribunal_engine::reason::RunOutcome;
 use tribunal_testkit::court::{ALLOWED_RATES, AllowedRates, CourtTally, VARIANTS, calibrate, check_bars, render_table};
 
 const SEED: u64 = 7;

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{
-    engine::{
-        limits::{Cost, LimitShare, RunUsage},
-        reason::{RunEnding, RunOutcome},
-    },
+use tribunal_engine::{
+    limits::{Cost, LimitShare, RunUsage},
+    reason::{RunEnding, RunOutcome},
+};
+use tribunal_testkit::{
+    Dice, RandomTree, samples, total_usage,
+    trial::{TrialOutcome, TrialRun, ordered_workflow},
+};
+use tribunal_workflows::{
     runs::{
         effect::{AskOutcome, Effect, Reply},
         kinds::RunOrder,
@@ -14,10 +18,6 @@ use tribunal_core::{
         types::{ChildOutcome, JournalEntry, RunEvent},
     },
     toy::{ToyChild, ToyOrder, ToyStep},
-};
-use tribunal_testkit::{
-    Dice, RandomTree, samples, total_usage,
-    trial::{TrialOutcome, TrialRun, ordered_workflow},
 };
 
 /// An order with random steps; reviews are the leaves.

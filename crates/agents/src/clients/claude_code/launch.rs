@@ -7,8 +7,8 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tribunal_core::{
-    engine::limits::Cost,
+use tribunal_engine::limits::Cost;
+use tribunal_workflows::{
     runs::settings::AgentSpec,
     tasks::{
         client::{ClientSpec, ModelSize, SettingsInheritance},

@@ -14,7 +14,7 @@ mod tools;
 mod transcript;
 mod user_settings;
 
-use tribunal_core::{runs::settings::AgentSpec, tasks::client::ClientSpec};
+use tribunal_workflows::{runs::settings::AgentSpec, tasks::client::ClientSpec};
 
 use super::{
     client::{

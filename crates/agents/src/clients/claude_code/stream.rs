@@ -6,14 +6,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultKind},
-        limits::{AgentUsage, Cost},
-    },
-    tasks::{brief::AgentSession, client::ClientSpec},
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    limits::{AgentUsage, Cost},
     text::truncate_chars,
 };
+use tribunal_workflows::tasks::{brief::AgentSession, client::ClientSpec};
 
 use crate::{
     clients::driver_support::{

@@ -2,7 +2,7 @@
 //!
 //! The client ignores a name it does not know. A misspelt one is therefore found here, before anything starts.
 
-use tribunal_core::tasks::{client::ClientSpec, purpose::AgentAccess};
+use tribunal_workflows::tasks::{client::ClientSpec, purpose::AgentAccess};
 
 pub(super) const READING_TOOLS: &[&str] = &["Read", "Grep", "Glob"];
 pub(super) const WRITING_TOOLS: &[&str] = &["Edit", "Write", "NotebookEdit"];
@@ -103,7 +103,7 @@ pub(super) fn build_tool_offer(client_spec: &ClientSpec, access: AgentAccess) ->
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::tasks::client::McpServer;
+    use tribunal_workflows::tasks::client::McpServer;
 
     use super::*;
 

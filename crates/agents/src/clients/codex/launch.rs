@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use serde_json::{Value, json};
-use tribunal_core::{
+use tribunal_workflows::{
     runs::settings::AgentSpec,
     tasks::{
         client::{ClientSpec, McpServer, SettingsInheritance},

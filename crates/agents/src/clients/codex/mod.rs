@@ -13,7 +13,7 @@ mod sign_in;
 mod stream;
 mod transcript;
 
-use tribunal_core::{runs::settings::AgentSpec, tasks::client::ClientSpec};
+use tribunal_workflows::{runs::settings::AgentSpec, tasks::client::ClientSpec};
 
 use super::{
     client::{

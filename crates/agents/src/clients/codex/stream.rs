@@ -5,14 +5,12 @@
 //! searched for errors.
 
 use serde_json::Value;
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultKind},
-        limits::AgentUsage,
-    },
-    tasks::{brief::AgentSession, client::ClientSpec},
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    limits::AgentUsage,
     text::truncate_chars,
 };
+use tribunal_workflows::tasks::{brief::AgentSession, client::ClientSpec};
 
 use crate::{
     clients::driver_support::{

@@ -1,7 +1,7 @@
 //! The command that a client starts: how it is written, and how ours is told from others.
 
 use crate::hook::{HookClient, HookEvent};
-use tribunal_core::text::{is_plain_shell_word, shell_quote};
+use tribunal_engine::text::{is_plain_shell_word, shell_quote};
 
 /// How a client starts Tribunal.
 #[derive(Clone, Debug, PartialEq, Eq)]

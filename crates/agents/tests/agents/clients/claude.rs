@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, DecodedOutput, DrivenAgent, LaunchEnv, SessionMode};
-use tribunal_core::{
-    engine::{
-        fault::FaultKind,
-        ids::Key,
-        limits::{AgentUsage, Cost},
-    },
-    review::level::AgentRole,
+use tribunal_engine::{
+    fault::FaultKind,
+    ids::Key,
+    limits::{AgentUsage, Cost},
+};
+use tribunal_workflows::{
+    review::{level::AgentRole, review_keys::ReviewKeys},
     runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use tribunal_agents::driver::{DecodedOutput, SessionMode};
-use tribunal_core::{
-    engine::{fault::FaultKind, limits::AgentUsage},
+use tribunal_engine::{fault::FaultKind, limits::AgentUsage};
+use tribunal_workflows::{
     runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobKind, McpServer, ModelSize, SettingsInheritance},

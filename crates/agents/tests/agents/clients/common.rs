@@ -10,11 +10,11 @@ use tribunal_agents::{
         SessionMode,
     },
 };
-use tribunal_core::{
-    engine::{
-        ids::Key,
-        limits::{AgentUsage, Cost},
-    },
+use tribunal_engine::{
+    ids::Key,
+    limits::{AgentUsage, Cost},
+};
+use tribunal_workflows::{
     runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         brief::AgentSession,

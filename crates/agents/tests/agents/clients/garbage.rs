@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tribunal_agents::driver::SessionMode;
-use tribunal_core::{runs::settings::DriverSpec, tasks::client::ClientSpec};
+use tribunal_workflows::{runs::settings::DriverSpec, tasks::client::ClientSpec};
 
 use super::common::{ProcessEnding, build_session, decode_ending, read_events, read_fixture};
 

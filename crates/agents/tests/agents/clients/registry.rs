@@ -9,8 +9,8 @@ use tribunal_agents::{
     driver::{DRIVER_NAMES, DrivenAgent, FinishedProcess, LaunchEnv, LaunchRequest, LocalClock, SessionMode},
     hook::{HookAnswer, HookClient, HookEvent, HookInput, install},
 };
-use tribunal_core::{
-    engine::ids::Key,
+use tribunal_engine::ids::Key;
+use tribunal_workflows::{
     runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobKind},

@@ -5,9 +5,14 @@
 
 use std::io::{Write, stderr};
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::{ChoiceKey, DecisionAnswer},
-    engine::ids::{DecisionId, RunId},
+    ids::{DecisionId, RunId},
+};
+use tribunal_report::escape_line;
+use tribunal_runner::{Project, Runner, session::loop_runs::LoopAnswer};
+use tribunal_store::Store;
+use tribunal_workflows::{
     runs::{
         kinds::WorkflowTopic,
         types::{Decision, DecisionTopic},
@@ -16,9 +21,6 @@ use tribunal_core::{
     },
     session::order::SessionTopic,
 };
-use tribunal_report::escape_line;
-use tribunal_runner::{Project, Runner, session::loop_runs::LoopAnswer};
-use tribunal_store::Store;
 
 use crate::{
     clients::agent_session,

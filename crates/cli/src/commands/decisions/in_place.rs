@@ -5,18 +5,18 @@
 
 use std::io::{Write, stderr};
 
-use tribunal_core::{
+use tribunal_engine::{
     decisions::answer::{ChoiceKey, DecisionAnswer},
-    engine::{
-        ids::{DecisionId, RunId},
-        reason::{RunOutcome, RunReason},
-    },
-    review::topic::ReviewTopic,
-    runs::{types::Decision, view::RunPhase},
+    ids::{DecisionId, RunId},
+    reason::{RunOutcome, RunReason},
 };
 use tribunal_report::{TextStyle, escape_line};
 use tribunal_runner::Project;
 use tribunal_store::Store;
+use tribunal_workflows::{
+    review::topic::ReviewTopic,
+    runs::{types::Decision, view::RunPhase},
+};
 
 use super::{
     answers::{self, AskingRun, NamedDecision},
@@ -303,20 +303,28 @@ impl QuestionForm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_core::engine::{
+    use tribunal_engine::{
         files::Patch,
         ids::{FindingId, Hash, Key},
     };
+
+    use tribunal_workflows::review::questions;
 
     use super::*;
 
     fn patch_decision() -> Decision {
         let patch = Patch { hash: Hash::new("patch"), files: vec!["plan.md".into()], diff: Hash::new("diff") };
-        Decision::for_patch(DecisionId::new("D1"), &Key::for_user_wait(), &patch, vec![FindingId(1)], "apply?".into())
+        questions::ask_about_patch(
+            DecisionId::new("D1"),
+            &Key::for_user_wait(),
+            &patch,
+            vec![FindingId(1)],
+            "apply?".into(),
+        )
     }
 
     fn blocked_decision() -> Decision {
-        Decision::for_blocked_finding(DecisionId::new("D1"), FindingId(1), "F1: fast is vague".into())
+        questions::ask_about_blocked_finding(DecisionId::new("D1"), FindingId(1), "F1: fast is vague".into())
     }
 
     #[test]

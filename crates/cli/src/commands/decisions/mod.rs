@@ -10,18 +10,17 @@ use std::{
 };
 
 use serde_json::json;
-use tribunal_core::{
-    decisions::answer::DecisionAnswer,
-    engine::ids::RunId,
+use tribunal_engine::{decisions::answer::DecisionAnswer, ids::RunId};
+use tribunal_report::{escape_line, tables};
+use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};
+use tribunal_store::Store;
+use tribunal_workflows::{
     review::topic::ReviewTopic,
     runs::{
         kinds::WorkflowTopic,
         types::{Decision, DecisionTopic},
     },
 };
-use tribunal_report::{escape_line, tables};
-use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};
-use tribunal_store::Store;
 
 use self::answers::{AnswerOutcome, AskingRun, NamedDecision, collect_asking_runs, find_decision};
 use super::diff::write_diff;

@@ -16,13 +16,13 @@ use std::{
 };
 
 use tribunal_agents::clients::CLIENTS;
-use tribunal_core::{
-    engine::sandbox::SandboxSettings,
+use tribunal_engine::sandbox::SandboxSettings;
+use tribunal_runner::sandbox;
+use tribunal_workflows::{
     review::subject::Subject,
     runs::{plan::RunPlan, settings::DriverSpec},
     tasks::client::{JobKind, JobPriority},
 };
-use tribunal_runner::sandbox;
 
 use self::document::{
     DOCTOR_SCHEMA, DoctorAbility, DoctorAgentRow, DoctorClientRow, DoctorProblem, DoctorProjectRow, DoctorSandboxRow,

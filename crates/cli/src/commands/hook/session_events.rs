@@ -2,13 +2,13 @@
 
 use tribunal_agents::hook::HookAnswer;
 use tribunal_bmad::hooks::WorkflowHookMoment;
-use tribunal_core::session::{SessionEventKind, SessionWork};
 use tribunal_report::tables::{RunStanding, RunState};
 use tribunal_runner::{
     Runner,
     session::{self, BoundSession, SessionLookup},
 };
 use tribunal_store::Store;
+use tribunal_workflows::session::{SessionEventKind, SessionWork};
 
 use super::{HookCall, log_message, tools::describe_abort};
 use crate::commands::runs;

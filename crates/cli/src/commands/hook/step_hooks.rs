@@ -4,11 +4,11 @@
 use std::fs;
 
 use tribunal_bmad::hooks::{WorkflowHookMoment, WorkflowHooks, read_hooks};
-use tribunal_core::session::{ReleaseReason, SessionEventKind, SessionStep};
 use tribunal_runner::session::{
     self, BoundSession,
     step_hooks::{HookMemory, HookReport, HookRun, HookVariables, StepHookRunner},
 };
+use tribunal_workflows::session::{ReleaseReason, SessionEventKind, SessionStep};
 
 use super::{HookCall, log_message};
 use crate::{

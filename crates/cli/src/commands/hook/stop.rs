@@ -9,11 +9,11 @@ use std::{
 
 use tribunal_agents::hook::{HookAnswer, transcript};
 use tribunal_bmad::hooks::WorkflowHookMoment;
-use tribunal_core::session::{
+use tribunal_runner::session::{self, BoundSession, SessionLookup};
+use tribunal_workflows::session::{
     ReleaseReason, SessionWork,
     stop::{ClientTurn, SessionRunPhase, StopRefusal, StopVerdict, decide_stop, refusal_mark},
 };
-use tribunal_runner::session::{self, BoundSession, SessionLookup};
 
 use super::{HookCall, log_message, tools::describe_abort};
 

@@ -13,17 +13,17 @@ use tribunal_agents::{
     },
 };
 use tribunal_bmad::hooks::WorkflowHookMoment;
-use tribunal_core::{
-    review::subject::Subject,
-    runs::{plan::RunPlan, view::RunView},
-    session::SessionEventKind,
-};
 use tribunal_guard::{GuardContext, GuardPolicy, ToolUse, WriteBounds, check_tool_use};
 use tribunal_runner::{
     project::{SETTINGS_FILE, SHORT_SETTINGS_FILE},
     session::{BoundSession, state_file},
 };
 use tribunal_store::Store;
+use tribunal_workflows::{
+    review::subject::Subject,
+    runs::{plan::RunPlan, view::RunView},
+    session::SessionEventKind,
+};
 
 use super::{HookCall, mask_text, step_hooks::StepHookOutcome};
 use crate::clients::installed_clients::scratch_directories;

@@ -10,7 +10,7 @@ use tribunal_bmad::{
     problem::{FileProblem, ProblemWeight},
     project_files,
 };
-use tribunal_core::text::format_count;
+use tribunal_engine::text::format_count;
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 

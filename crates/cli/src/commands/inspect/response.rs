@@ -12,16 +12,16 @@ use tribunal_agents::{
     clients::{self, AGENT_CLIENT_IDS, AgentClient},
     driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock, SessionMode},
 };
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultPolicy},
-        limits::AgentUsage,
-    },
-    runs::settings::{AgentSpec, DriverSpec},
-    tasks::{brief::AnswerContent, client::ClientSpec, party_minutes::PartyMinutes},
+use tribunal_engine::{
+    fault::{Fault, FaultPolicy},
+    limits::AgentUsage,
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
+use tribunal_workflows::{
+    runs::settings::{AgentSpec, DriverSpec},
+    tasks::{brief::AnswerContent, client::ClientSpec, party_minutes::PartyMinutes},
+};
 
 use crate::{
     context::CommandContext,

@@ -2,15 +2,13 @@
 
 use std::io::Write;
 
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::effect::{AskOutcome, FailedTask, Reply},
-};
+use tribunal_engine::ids::RunId;
 use tribunal_report::{
     calls::{AgentCall, collect_calls},
     clean_block, escape_line,
 };
 use tribunal_store::{Store, StoreError};
+use tribunal_workflows::runs::effect::{AskOutcome, FailedTask, Reply};
 
 use super::{InspectedAnswer, print_answer};
 use crate::{

@@ -6,7 +6,7 @@ use std::{
     io::{Write, stdout},
 };
 
-use tribunal_core::engine::ids::{Hash, RunId};
+use tribunal_engine::ids::{Hash, RunId};
 use tribunal_report::{
     EntryFilter, LogQuery,
     calls::{AgentCall, collect_calls, group_by_vendor},

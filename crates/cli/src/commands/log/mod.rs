@@ -9,21 +9,19 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::{
-    engine::{
-        ids::{FindingId, RunId},
-        timestamp,
-    },
-    runs::{
-        run_kind::RunDriver,
-        types::{JournalEntry, RunEvent},
-    },
+use tribunal_engine::{
+    ids::{FindingId, RunId},
+    timestamp,
 };
 use tribunal_report::{
     DisplayMode, EntryFilter, JsonReporter, LineReporter, LogQuery, Reporter, VerboseReporter, escape_line,
 };
 use tribunal_runner::{Project, session::loop_runs::is_run_active};
 use tribunal_store::Store;
+use tribunal_workflows::runs::{
+    run_kind::RunDriver,
+    types::{JournalEntry, RunEvent},
+};
 
 use crate::{
     context::{CommandContext, read_order},

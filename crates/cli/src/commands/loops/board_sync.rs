@@ -10,7 +10,7 @@ use tribunal_bmad::{
     ralph::{fix_plan_marks::story_plan_name, fix_plan_writer::find_new_ticks, project::locate_fix_plan},
     states::StoryStatus,
 };
-use tribunal_core::engine::reason::RunOutcome;
+use tribunal_engine::reason::RunOutcome;
 use tribunal_runner::Project;
 
 use crate::{

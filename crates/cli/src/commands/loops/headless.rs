@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tribunal_core::{
-    development::workspace::DevelopmentPlace,
-    loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
-    text::shell_quote,
-};
+use tribunal_engine::text::shell_quote;
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
     git::heads::{self, FileTracking},
+};
+use tribunal_workflows::{
+    development::workspace::DevelopmentPlace,
+    loop_run::order::{LoopOrder, MAX_ITERATIONS_LIMIT, ReviewMode},
 };
 
 use super::{board_sync::report_plan_progress, check_promise, check_prompt, ralph_project::LoopProject};

@@ -12,7 +12,7 @@ use tribunal_bmad::{
         spec_copies::SPECS_FOLDER,
     },
 };
-use tribunal_core::text::format_count;
+use tribunal_engine::text::format_count;
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 use tribunal_runner::{

@@ -4,11 +4,12 @@ use tribunal_bmad::{
     ralph::spec_copies::{SPECS_FOLDER, spec_copy_path},
     story,
 };
-use tribunal_core::{development::workspace::PathChange, text::shell_quote};
+use tribunal_engine::text::shell_quote;
 use tribunal_runner::{
     Project,
     git::heads::{self, FileTracking},
 };
+use tribunal_workflows::development::workspace::PathChange;
 
 use crate::bmad::BmadProject;
 

@@ -11,16 +11,16 @@ use tribunal_bmad::{
         settings::{RalphPlatform, RalphReviewMode, RalphSettings, RalphValue, read_ralph_settings},
     },
 };
-use tribunal_core::{
-    development::checks::CheckSpec,
-    loop_run::order::{LoopOrder, ReviewMode},
-    runs::settings::DriverSpec,
-};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
     git::heads::{FileTracking, find_tracking},
     project::project_files::ProjectDirectory,
+};
+use tribunal_workflows::{
+    development::checks::CheckSpec,
+    loop_run::order::{LoopOrder, ReviewMode},
+    runs::settings::DriverSpec,
 };
 
 use crate::{

@@ -4,18 +4,17 @@
 
 use std::{io::Write, time::Duration};
 
-use tribunal_core::{
-    engine::{ids::RunId, timestamp::Timestamp},
-    runs::{kinds::WorkflowEvent, types::RunEvent},
-    session::{SessionBinding, SessionRecord},
-    text::truncate_chars,
-};
+use tribunal_engine::{ids::RunId, text::truncate_chars, timestamp::Timestamp};
 use tribunal_report::{describe_session_event, escape_line};
 use tribunal_runner::{
     Project,
     session::{self, BoundSession, SessionLookup, state_file},
 };
 use tribunal_store::Store;
+use tribunal_workflows::{
+    runs::{kinds::WorkflowEvent, types::RunEvent},
+    session::{SessionBinding, SessionRecord},
+};
 
 use super::{build_row, load_stale_age};
 use crate::{

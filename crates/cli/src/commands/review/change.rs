@@ -5,10 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use tribunal_core::{
-    review::subject::{CodeChange, Subject},
-    text::{format_count, parse_sections, shell_quote},
-};
+use tribunal_engine::text::{format_count, parse_sections, shell_quote};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project,
@@ -18,6 +15,7 @@ use tribunal_runner::{
     },
     project::subject::{self, SubjectError},
 };
+use tribunal_workflows::review::subject::{CodeChange, Subject};
 
 use super::{PreparedRun, ReviewMaterial};
 use crate::{

@@ -3,7 +3,10 @@
 use std::io::{Write, stdout};
 
 use tribunal_agents::prompt;
-use tribunal_core::{
+use tribunal_engine::text::format_count;
+use tribunal_report::escape_line;
+use tribunal_runner::git::changes::format_bytes;
+use tribunal_workflows::{
     review::{
         level::{AgentRole, ReviewLevel, panel_roles},
         order::ReviewOrder,
@@ -11,10 +14,7 @@ use tribunal_core::{
     },
     runs::plan::RunPlan,
     tasks::{brief::ReviewBrief, client::JobKind, selection},
-    text::format_count,
 };
-use tribunal_report::escape_line;
-use tribunal_runner::git::changes::format_bytes;
 
 use super::{PreparedRun, ReviewMaterial, level_advice::advise_level};
 use crate::{

@@ -5,8 +5,10 @@
 
 use std::io::{Write, stderr};
 
-use tribunal_core::{
-    engine::ids::Hash,
+use tribunal_engine::ids::Hash;
+use tribunal_report::{TextStyle, describe_confidence, escape_line};
+use tribunal_runner::{Project, project::subject::load_subject};
+use tribunal_workflows::{
     review::{
         confidence_records::{find_last_review, last_review_request},
         level::panel_roles,
@@ -17,8 +19,6 @@ use tribunal_core::{
     },
     runs::{plan::RunPlan, settings::Settings},
 };
-use tribunal_report::{TextStyle, describe_confidence, escape_line};
-use tribunal_runner::{Project, project::subject::load_subject};
 
 use crate::{
     commands::decisions::can_ask_here,

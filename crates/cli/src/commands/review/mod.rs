@@ -14,12 +14,9 @@ use std::{
 
 use clap::ValueEnum;
 use tribunal_agents::clients::clients_with_sessions;
-use tribunal_core::{
-    engine::{
-        ids::RunId,
-        reason::{RunOutcome, RunReason},
-    },
-    review::{order::ReviewOrder, subject::Subject},
+use tribunal_engine::{
+    ids::RunId,
+    reason::{RunOutcome, RunReason},
     text::{find_section, parse_sections},
 };
 use tribunal_report::{
@@ -27,6 +24,7 @@ use tribunal_report::{
     tables::{RunStanding, RunState},
 };
 use tribunal_runner::{Project, new_batch_id, project::subject, session};
+use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
 
 use level_advice::{ReviewChoice, ask_to_review};
 

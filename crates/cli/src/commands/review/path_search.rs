@@ -6,14 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    review::subject::Subject,
-    text::{format_count, shell_quote},
-};
+use tribunal_engine::text::{format_count, shell_quote};
 use tribunal_runner::project::{
     document_search::{PathPattern, SearchError, list_documents, list_matching_files},
     subject,
 };
+use tribunal_workflows::review::subject::Subject;
 
 use crate::{
     bmad::BmadProject,

@@ -9,7 +9,7 @@ use tribunal_bmad::{
     project_files::ProjectFiles,
     story::{self, Story},
 };
-use tribunal_core::text::{format_count, shell_quote};
+use tribunal_engine::text::{format_count, shell_quote};
 use tribunal_runner::{Project, git::changes::ChangeScope, project::subject};
 
 use super::{

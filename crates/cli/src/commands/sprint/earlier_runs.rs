@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
-    sprint::{claims, event::SprintEvent},
-    text::shell_quote,
-};
+use tribunal_engine::{ids::RunId, text::shell_quote};
 use tribunal_runner::Project;
 use tribunal_store::Store;
+use tribunal_workflows::{
+    runs::{kinds::WorkflowEvent, types::RunEvent, view::RunView},
+    sprint::{claims, event::SprintEvent},
+};
 
 use crate::{
     bmad::sprint_runs::{WorkElsewhere, find_work_elsewhere},

@@ -10,14 +10,14 @@ mod whole_sprint;
 use std::iter;
 
 use clap::ValueEnum;
-use tribunal_core::{
+use tribunal_engine::own_folders::OwnFolders;
+use tribunal_runner::{Project, project::story_plan};
+use tribunal_workflows::{
     development::workspace::DevelopmentPlace,
-    engine::own_folders::OwnFolders,
     runs::kinds::RunOrder,
     sprint::facts::PlannedStory,
     story::order::{StoryGoal, StoryOrder, StoryReviewMode},
 };
-use tribunal_runner::{Project, project::story_plan};
 
 use crate::{
     bmad::BmadProject,

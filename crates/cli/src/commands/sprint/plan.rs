@@ -2,9 +2,11 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{
+use tribunal_engine::{ids::AgentName, limits::RunLimits, text::format_count};
+use tribunal_json::{Serialize, schemars};
+use tribunal_report::escape_line;
+use tribunal_workflows::{
     development::{checks::CheckSpec, workspace::DevelopmentPlace},
-    engine::{ids::AgentName, limits::RunLimits},
     runs::{plan::RunPlan, settings::Settings},
     sprint::selection::{ForecastRetrospective, LeftOut, SprintForecast},
     story::order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName},
@@ -13,10 +15,7 @@ use tribunal_core::{
         instructions::TaskOpening,
         selection,
     },
-    text::format_count,
 };
-use tribunal_json::{Serialize, schemars};
-use tribunal_report::escape_line;
 
 use super::selection::ChosenStory;
 use crate::{

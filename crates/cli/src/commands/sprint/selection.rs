@@ -6,19 +6,16 @@ use tribunal_bmad::{
     states::StoryStatus,
     story,
 };
-use tribunal_core::{
-    engine::own_folders::OwnFolders,
-    runs::{
-        kinds::RunOrder,
-        view::{RunPhase, RunView},
-    },
-    text::shell_quote,
-};
+use tribunal_engine::{own_folders::OwnFolders, text::shell_quote};
 use tribunal_report::escape_line;
 use tribunal_runner::{
     Project, Runner,
     git::heads::{self, FileTracking},
     housekeeping::discarded_runs::{is_discarded, list_discarded},
+};
+use tribunal_workflows::runs::{
+    kinds::RunOrder,
+    view::{RunPhase, RunView},
 };
 
 use crate::{

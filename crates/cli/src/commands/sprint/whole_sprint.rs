@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use tribunal_bmad::keys::StoryKey;
-use tribunal_core::{
+use tribunal_runner::{
+    Project,
+    project::{sprint_facts, story_plan},
+};
+use tribunal_workflows::{
     runs::{kinds::RunOrder, plan::RunPlan, run_kind::RunKind, view::RunView},
     sprint::{
         facts::{OpenStory, SprintFacts},
@@ -11,13 +15,10 @@ use tribunal_core::{
         order::SprintOrder,
         plan_changes::list_plan_changes,
         scope::SprintScope,
-        selection::{self as story_order, LeftOutReason, SprintForecast},
+        selection as story_order,
+        selection::{LeftOutReason, SprintForecast},
     },
     story::order::StoryOrder,
-};
-use tribunal_runner::{
-    Project,
-    project::{sprint_facts, story_plan},
 };
 
 use super::{

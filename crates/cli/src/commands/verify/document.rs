@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use tribunal_core::development::checks::{CheckResult, ChecksReport, FailureAction};
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_line;
 use tribunal_runner::BaseCheck;
+use tribunal_workflows::development::checks::{CheckResult, ChecksReport, FailureAction};
 
 use crate::{messages::user_errors::UserError, terminal::wrapped_output::wrapped_stdout};
 

@@ -3,19 +3,8 @@
 mod document;
 
 use tribunal_bmad::{keys::BoardKey, project_files::ProjectFiles, story};
-use tribunal_core::{
-    development::{
-        checks::{CheckResult, list_commands},
-        workspace::{DevelopmentPlace, PathChange, WorkspaceState},
-    },
-    engine::ids::{CommitId, RunId},
-    review::finding::{Finding, FindingStatus, Severity},
-    runs::{kinds::RunOrder, view::RunView},
-    story::{
-        facts::{StoryFacts, StoryFollowUp, StoryName, StoryStage},
-        order::StoryOrder,
-        verification::{StoryMilestone, StoryProblem, verify_story},
-    },
+use tribunal_engine::{
+    ids::{CommitId, RunId},
     text::truncate_chars,
 };
 use tribunal_runner::{
@@ -25,6 +14,19 @@ use tribunal_runner::{
     project::story_facts::{self, ObservedTree},
 };
 use tribunal_store::Store;
+use tribunal_workflows::{
+    development::{
+        checks::{CheckResult, list_commands},
+        workspace::{DevelopmentPlace, PathChange, WorkspaceState},
+    },
+    review::finding::{Finding, FindingStatus, Severity},
+    runs::{kinds::RunOrder, view::RunView},
+    story::{
+        facts::{StoryFacts, StoryFollowUp, StoryName, StoryStage},
+        order::StoryOrder,
+        verification::{StoryMilestone, StoryProblem, verify_story},
+    },
+};
 
 use crate::{
     bmad::{BmadProject, BoardLookup},

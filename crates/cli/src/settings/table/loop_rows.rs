@@ -1,6 +1,6 @@
 //! Settings of headless loops.
 
-use tribunal_core::loop_run::order::MAX_ITERATIONS_LIMIT;
+use tribunal_workflows::loop_run::order::MAX_ITERATIONS_LIMIT;
 
 use super::{SettingRow, field_row};
 use crate::settings::{

@@ -1,7 +1,7 @@
 //! Settings that this version uses: reviews, hooks, agents.
 
 use tribunal_agents::driver::DRIVER_NAMES;
-use tribunal_core::review::seat_plan::MAX_PICKS;
+use tribunal_workflows::review::seat_plan::MAX_PICKS;
 
 use super::{SettingRow, field_row, other_kind, path_row, same_kind, weak_alias};
 use crate::settings::{

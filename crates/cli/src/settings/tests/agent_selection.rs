@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use tribunal_agents::clients::AgentClient;
-use tribunal_core::{
-    engine::{
-        ids::{AgentName, ClientId},
-        limits::WaitLimits,
-    },
+use tribunal_engine::{
+    ids::{AgentName, ClientId},
+    limits::WaitLimits,
+};
+use tribunal_workflows::{
     review::{level::AgentRole, subject::Subject},
     runs::settings::{AgentSpec, DriverSpec, Settings},
     tasks::client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},

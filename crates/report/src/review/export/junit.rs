@@ -6,13 +6,13 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    engine::reason::{RunOutcome, RunReason},
-    review::{
-        finding::{Evidence, Finding, FindingStatus},
-        tracker,
-    },
+use tribunal_engine::{
+    reason::{RunOutcome, RunReason},
     text::truncate_chars,
+};
+use tribunal_workflows::review::{
+    finding::{Evidence, Finding, FindingStatus},
+    tracker,
 };
 
 use super::{FindingsExport, format_place};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tribunal_core::review::{
+use tribunal_workflows::review::{
     challenge_rules,
     finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
     subject::Subject,

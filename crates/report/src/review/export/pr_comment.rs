@@ -4,10 +4,8 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    review::{finding::Finding, subject::Subject, tracker},
-    text::truncate_chars,
-};
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::review::{finding::Finding, subject::Subject, tracker};
 
 use super::{FindingsExport, StatusGroup, format_place};
 use crate::{

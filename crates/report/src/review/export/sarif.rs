@@ -11,14 +11,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tribunal_core::{
-    engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp},
-    review::{
-        finding::{Evidence, Finding, FindingStatus, Severity},
-        subject::Subject,
-        tracker,
-    },
+use tribunal_engine::{
+    ids::Hash,
+    reason::RunOutcome,
     text::{fold_case_and_spaces, plain_char},
+    timestamp::Timestamp,
+};
+use tribunal_workflows::review::{
+    finding::{Evidence, Finding, FindingStatus, Severity},
+    subject::Subject,
+    tracker,
 };
 
 use super::FindingsExport;

@@ -5,10 +5,8 @@
 
 use std::fmt::Write;
 
-use tribunal_core::{
-    review::finding::{Finding, Severity},
-    text::truncate_chars,
-};
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::review::finding::{Finding, Severity};
 
 use super::FindingsExport;
 use crate::{clean_block, clean_line};

@@ -1,6 +1,6 @@
 //! Draws how the checks ended on the untouched project.
 
-use tribunal_core::development::checks::{CheckResult, ChecksReport, FailureAction};
+use tribunal_workflows::development::checks::{CheckResult, ChecksReport, FailureAction};
 
 use crate::{
     line_buffer::LineBuffer,

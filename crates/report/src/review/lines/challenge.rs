@@ -2,8 +2,8 @@
 //!
 //! Upheld findings are named together; a finding that was refuted or is in doubt is drawn with the objection to it.
 
-use tribunal_core::{
-    engine::ids::{FindingId, Key},
+use tribunal_engine::ids::{FindingId, Key};
+use tribunal_workflows::{
     review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
     runs::{
         effect::{AskAgent, Effect},

@@ -2,12 +2,12 @@
 //!
 //! The findings of a refused patch become open again; they are named once, with the patch.
 
-use tribunal_core::{
-    decisions::answer::ChoiceKey,
-    engine::{files::PatchRefusal, ids::FindingId},
+use tribunal_engine::{decisions::answer::ChoiceKey, files::PatchRefusal, ids::FindingId};
+use tribunal_workflows::{
     review::{
         event::ReviewEvent,
         finding::{FindingStatus, StatusTransition, TransitionCause},
+        review_keys::ReviewKeys,
     },
     runs::view::RunView,
 };

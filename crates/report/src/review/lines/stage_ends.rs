@@ -1,6 +1,6 @@
 //! One line for each fix iteration, which is all that the mode `summary` shows of it.
 
-use tribunal_core::{
+use tribunal_workflows::{
     review::event::ReviewEvent,
     runs::{types::RunEvent, view::RunView},
 };

@@ -1,13 +1,13 @@
 //! Frames of the recorded run at several moments.
 
 use proptest::prelude::*;
-use tribunal_core::{
-    review::{event::ReviewEvent, subject::Subject},
-    runs::{kinds::RunOrder, types::RunEvent},
-};
 use tribunal_report::{
     DisplayMode, Screen,
     live::{LiveBoard, ViewControls},
+};
+use tribunal_workflows::{
+    review::{event::ReviewEvent, subject::Subject},
+    runs::{kinds::RunOrder, types::RunEvent},
 };
 use unicode_width::UnicodeWidthChar;
 

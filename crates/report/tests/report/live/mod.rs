@@ -7,12 +7,10 @@ mod painting;
 mod sprints;
 mod terminal;
 
-use tribunal_core::{
-    engine::{ids::Key, progress::AgentProgress},
-    runs::types::JournalEntry,
-};
+use tribunal_engine::{ids::Key, progress::AgentProgress};
 use tribunal_report::Screen;
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
+use tribunal_workflows::runs::types::JournalEntry;
 
 fn sample_journal() -> Vec<JournalEntry> {
     parse_entries(SAMPLE_JOURNAL)

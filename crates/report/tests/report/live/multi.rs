@@ -1,10 +1,10 @@
 //! The live view of several runs: its rows on any screen, and how they are painted.
 
-use tribunal_core::runs::types::RunEvent;
 use tribunal_report::{
     DisplayMode, RunLabel, Screen,
     live::{LiveScreen, MultiLiveReporter, MultiRunBoard, MultiRunSubject, RunRowEnding, ViewControls},
 };
+use tribunal_workflows::runs::types::RunEvent;
 use unicode_width::UnicodeWidthStr;
 
 use super::{painting::SharedTerminal, sample_journal, screen_of_width};

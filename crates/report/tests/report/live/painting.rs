@@ -2,11 +2,11 @@
 
 use std::{cell::RefCell, io, rc::Rc};
 
-use tribunal_core::runs::types::RunEvent;
 use tribunal_report::{
     DisplayMode, LineReporter, LiveReporter, Reporter,
     live::{LiveScreen, ViewControls},
 };
+use tribunal_workflows::runs::types::RunEvent;
 
 use super::{progress_of, sample_journal, screen_of_width, terminal::FakeTerminal};
 

@@ -1,16 +1,20 @@
 //! Frames of a sprint: the stories that are over, and what the run of the current story and its review are at. The header of a
 //! sprint and of its stories says whose limits it names.
 
-use tribunal_core::{
+use tribunal_engine::{
+    ids::{AgentName, CommitId, Hash, Key, RunId},
+    limits::{Cost, LimitShare, RunLimits, UsageTotals},
+    reason::RunReason,
+    timestamp::Timestamp,
+};
+use tribunal_report::{
+    DisplayMode, LineReporter, Reporter, Screen,
+    live::{LiveBoard, ViewControls},
+};
+use tribunal_workflows::{
     development::{
         checks::{CheckPlace, CheckSpec, CommandLine, RunChecks},
         workspace::TargetBranch,
-    },
-    engine::{
-        ids::{AgentName, CommitId, Hash, Key, RunId},
-        limits::{Cost, LimitShare, RunLimits, UsageTotals},
-        reason::RunReason,
-        timestamp::Timestamp,
     },
     review::{order::ReviewOrder, reported_finding::LeftFindings, subject::Subject},
     runs::{
@@ -31,10 +35,6 @@ use tribunal_core::{
         instructions::InstructionBrief,
         purpose::{ExpectedAnswer, TaskPurpose},
     },
-};
-use tribunal_report::{
-    DisplayMode, LineReporter, Reporter, Screen,
-    live::{LiveBoard, ViewControls},
 };
 use unicode_width::UnicodeWidthChar;
 

@@ -9,13 +9,15 @@ use tribunal_agents::{
     clients::{AgentFacts, DenialRemedy},
     driver::{DecodedOutput, DrivenAgent, FinishedProcess, LocalClock},
 };
-use tribunal_core::{
-    engine::{
-        fault::{Fault, FaultKind, FaultRemedy},
-        files::{Patch, StrayEdit},
-        ids::{AgentName, Hash},
-        limits::AgentUsage,
-    },
+use tribunal_engine::{
+    fault::{Fault, FaultKind, FaultRemedy},
+    files::{Patch, StrayEdit},
+    ids::{AgentName, Hash},
+    limits::AgentUsage,
+    text::truncate_chars,
+};
+use tribunal_supervise::{ExitReason, OutputLimits, ProcessOutcome};
+use tribunal_workflows::{
     review::level::AgentRole,
     runs::effect::{AskOutcome, FailedTask},
     tasks::{
@@ -23,9 +25,7 @@ use tribunal_core::{
         output_similarity::{OutputSimilarity, compare_outputs},
         purpose::ExpectedAnswer,
     },
-    text::truncate_chars,
 };
-use tribunal_supervise::{ExitReason, OutputLimits, ProcessOutcome};
 
 use super::{
     AgentWorkspace, choose_conversation, questions,

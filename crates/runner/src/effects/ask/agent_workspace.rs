@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use tribunal_core::development::workspace::DevelopmentPlace;
+use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use crate::{
     effects::{EffectContext, development::take_back_commits},

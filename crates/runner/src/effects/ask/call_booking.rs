@@ -6,16 +6,14 @@
 use std::sync::Arc;
 
 use tribunal_agents::driver::DrivenAgent;
-use tribunal_core::{
-    engine::{
-        effect::{AwaitReset, WaitCause},
-        ids::Key,
-        progress::AgentProgress,
-    },
-    runs::{
-        effect::{CallBooking, PostponedCall},
-        settings::DriverSpec,
-    },
+use tribunal_engine::{
+    effect::{AwaitReset, WaitCause},
+    ids::Key,
+    progress::AgentProgress,
+};
+use tribunal_workflows::runs::{
+    effect::{CallBooking, PostponedCall},
+    settings::DriverSpec,
 };
 
 use crate::{

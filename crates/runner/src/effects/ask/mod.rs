@@ -24,12 +24,13 @@ use tribunal_agents::{
     driver::{DrivenAgent, LaunchRequest, SessionMode},
     prompt::{self, PromptMaterial},
 };
-use tribunal_core::{
-    engine::{
-        fault::Fault,
-        ids::{AgentName, Key},
-        limits::AgentUsage,
-    },
+use tribunal_engine::{
+    fault::Fault,
+    ids::{AgentName, Key},
+    limits::AgentUsage,
+};
+use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
+use tribunal_workflows::{
     review::subject::Subject,
     runs::effect::{AskAgent, AskOutcome},
     tasks::{
@@ -37,7 +38,6 @@ use tribunal_core::{
         purpose::AgentAccess,
     },
 };
-use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 
 use agent_workspace::{AgentWorkspace, next_attempt_workspace};
 

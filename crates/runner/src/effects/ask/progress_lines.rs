@@ -10,7 +10,7 @@ use std::{
 };
 
 use tribunal_agents::driver::{AgentEvent, DrivenAgent};
-use tribunal_core::engine::{ids::Key, progress::AgentProgress};
+use tribunal_engine::{ids::Key, progress::AgentProgress};
 use tribunal_supervise::OutputCallback;
 
 use super::usage_meter::UsageMeter;

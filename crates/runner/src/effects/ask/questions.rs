@@ -1,12 +1,10 @@
 //! Finds the question or the menu with which an agent ended its answer.
 
 use tribunal_bmad::menu::{Menu, MenuChoice, MenuContext, OpenQuestion, detect_menus};
-use tribunal_core::{
-    tasks::{
-        brief::AnswerContent,
-        instructions::{AgentQuestion, QuestionOption},
-    },
-    text::truncate_chars,
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::tasks::{
+    brief::AnswerContent,
+    instructions::{AgentQuestion, QuestionOption},
 };
 
 /// The most characters that are kept of a question.

@@ -1,6 +1,7 @@
 //! What was sent to an agent, and where.
 
-use tribunal_core::{engine::ids::Hash, runs::effect::AskOutcome};
+use tribunal_engine::ids::Hash;
+use tribunal_workflows::runs::effect::AskOutcome;
 
 use crate::effects::PerformedEffect;
 

@@ -1,12 +1,12 @@
 //! Why an agent could not be started.
 
 use tribunal_agents::clients::AgentClient;
-use tribunal_core::{
-    engine::fault::{Fault, FaultKind, FaultRemedy},
-    runs::settings::{AgentSpec, DriverSpec},
+use tribunal_engine::{
+    fault::{Fault, FaultKind, FaultRemedy},
     text::shell_quote,
 };
 use tribunal_supervise::StartError;
+use tribunal_workflows::runs::settings::{AgentSpec, DriverSpec};
 
 /// Describes why an agent could not be started, and what would help.
 pub(super) fn describe_start_fault(agent_spec: &AgentSpec, cause: &StartError) -> Fault {

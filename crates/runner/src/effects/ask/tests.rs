@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, path::Path};
 
-use tribunal_core::{
+use tribunal_workflows::{
     review::order::ReviewOrder,
     runs::{
         effect::{AskAgent, CallBooking},

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tribunal_core::engine::limits::AgentUsage;
+use tribunal_engine::limits::AgentUsage;
 
 /// The most that a task may use.
 #[derive(Clone, Copy, Debug)]

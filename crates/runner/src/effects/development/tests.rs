@@ -2,9 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use tribunal_core::{
+use tribunal_engine::ids::Key;
+use tribunal_testkit::samples;
+use tribunal_workflows::{
     development::workspace::TargetBranch,
-    engine::ids::Key,
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
         settings::DriverSpec,
@@ -17,7 +18,6 @@ use tribunal_core::{
         purpose::{ExpectedAnswer, TaskPurpose},
     },
 };
-use tribunal_testkit::samples;
 
 use super::*;
 use crate::{

@@ -8,13 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{
-    development::checks::CheckSpec,
-    engine::{
-        files::{FilePart, FileSizeLimit, PatchRefusal},
-        ids::Hash,
-    },
+use tribunal_engine::{
+    files::{FilePart, FileSizeLimit, PatchRefusal},
+    ids::Hash,
 };
+use tribunal_workflows::development::checks::CheckSpec;
 
 use crate::{
     effects::EffectContext,

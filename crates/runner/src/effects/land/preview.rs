@@ -2,10 +2,8 @@
 
 use std::io;
 
-use tribunal_core::{
-    engine::files::{FilePart, Hunk, PatchRefusal},
-    runs::effect::LandOutcome,
-};
+use tribunal_engine::files::{FilePart, Hunk, PatchRefusal};
+use tribunal_workflows::runs::effect::LandOutcome;
 
 use super::{LandingAttempt, LandingCandidate, landed_outcome, merge_candidate};
 use crate::{

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_core::engine::{
+use tribunal_engine::{
     files::{PathState, StrayEdit},
     ids::Hash,
 };

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use tribunal_core::engine::{
+use tribunal_engine::{
     effect::RestoreOutcome,
     files::{PathState, StrayEdit},
     ids::Hash,

@@ -5,10 +5,8 @@ use std::{
     process::Command,
 };
 
-use tribunal_core::{
-    engine::{effect::RestoreOutcome, ids::RunId},
-    review::{order::ReviewOrder, subject::Subject},
-};
+use tribunal_engine::{effect::RestoreOutcome, ids::RunId};
+use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
 
 use super::*;
 use crate::{effects::test_context::new_effect_context, project::Project, workspaces::WorkspaceSource};

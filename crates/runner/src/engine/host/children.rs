@@ -2,14 +2,16 @@
 
 use std::{future::Future, path::PathBuf, pin::Pin};
 
-use tribunal_core::{
-    engine::{
-        children::{FailedChild, measure_waits},
-        event::ParentRun,
-        fault::Fault,
-        ids::{Key, RunId},
-        limits::UsageTotals,
-    },
+use tribunal_engine::{
+    children::{FailedChild, measure_waits},
+    event::ParentRun,
+    fault::Fault,
+    ids::{Key, RunId},
+    limits::UsageTotals,
+    text::truncate_chars,
+};
+use tribunal_store::{StoreError, SyncMode};
+use tribunal_workflows::{
     review::{
         finding::{Finding, FindingStatus},
         reported_finding::{LeftFindings, MAX_REPORTED_FINDINGS, ReportedFinding},
@@ -21,9 +23,7 @@ use tribunal_core::{
         user_request::UserRequest,
         view::{RunPhase, RunView},
     },
-    text::truncate_chars,
 };
-use tribunal_store::{StoreError, SyncMode};
 
 use super::{HostError, WorkflowHost};
 use crate::{

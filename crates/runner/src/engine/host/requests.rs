@@ -1,19 +1,17 @@
 //! Reads what the user sent to a run, and records it as the reply to an effect.
 
-use tribunal_core::{
-    engine::{
-        ids::{Key, RunId},
-        reason::RunEnding,
-        replayer::finished_draft,
-    },
-    runs::{
-        effect::Reply,
-        types::{EntryDraft, Replayer, Requests},
-        user_request::UserRequest,
-        view::RunView,
-    },
+use tribunal_engine::{
+    ids::{Key, RunId},
+    reason::RunEnding,
+    replayer::finished_draft,
 };
 use tribunal_store::{EntryBatch, NewEntry, SyncMode};
+use tribunal_workflows::runs::{
+    effect::Reply,
+    types::{EntryDraft, Replayer, Requests},
+    user_request::UserRequest,
+    view::RunView,
+};
 
 use super::{HostError, WorkflowHost};
 use crate::{

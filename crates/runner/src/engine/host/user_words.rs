@@ -2,14 +2,12 @@
 
 use std::sync::PoisonError;
 
-use tribunal_core::{
-    engine::ids::RunId,
-    runs::{
-        types::{EntryDraft, RunEvent},
-        user_request::UserRequest,
-    },
-};
+use tribunal_engine::ids::RunId;
 use tribunal_store::{StoredRequest, SyncMode};
+use tribunal_workflows::runs::{
+    types::{EntryDraft, RunEvent},
+    user_request::UserRequest,
+};
 
 use super::{HostError, WorkflowHost};
 use crate::{

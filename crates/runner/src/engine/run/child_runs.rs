@@ -8,21 +8,19 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::sync::watch;
-use tribunal_core::{
-    engine::{
-        children::MAX_DEPTH,
-        fault::{Fault, FaultKind},
-        ids::RunId,
-    },
-    runs::{
-        plan::RunPlan,
-        run_kind::RunDriver,
-        settings::Settings,
-        user_request::UserRequest,
-        view::{RunPhase, RunView},
-    },
+use tribunal_engine::{
+    children::MAX_DEPTH,
+    fault::{Fault, FaultKind},
+    ids::RunId,
 };
 use tribunal_store::Store;
+use tribunal_workflows::runs::{
+    plan::RunPlan,
+    run_kind::RunDriver,
+    settings::Settings,
+    user_request::UserRequest,
+    view::{RunPhase, RunView},
+};
 
 use super::{RunError, Runner};
 use crate::{

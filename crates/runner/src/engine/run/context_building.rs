@@ -3,11 +3,9 @@
 use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
-use tribunal_core::{
-    engine::{ids::RunId, progress::AgentProgress},
-    runs::plan::RunPlan,
-};
+use tribunal_engine::{ids::RunId, progress::AgentProgress};
 use tribunal_supervise::KeeperSetup;
+use tribunal_workflows::runs::plan::RunPlan;
 
 use super::Runner;
 use crate::effects::{EffectContext, ProcessPolicy, RunMemory};

@@ -5,8 +5,9 @@
 use std::{io, path::Path, time::Duration};
 
 use tokio::sync::mpsc::unbounded_channel;
-use tribunal_core::{engine::ids::RunId, runs::kinds::RunOrder};
+use tribunal_engine::ids::RunId;
 use tribunal_supervise::{ProcessIdentity, sweep_strays};
+use tribunal_workflows::runs::kinds::RunOrder;
 
 use super::{RunError, Runner};
 use crate::{

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rustix::fs::{Access, access};
-use tribunal_core::runs::{plan::RunPlan, settings::Settings};
 use tribunal_store::{Store, StoreError};
+use tribunal_workflows::runs::{plan::RunPlan, settings::Settings};
 
 use super::{RunError, Runner};
 use crate::{engine::journal::mask_json_strings, masking::Masker, project::Project};

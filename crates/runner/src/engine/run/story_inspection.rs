@@ -3,19 +3,19 @@
 use std::{future::Future, sync::Arc};
 
 use tokio::sync::{mpsc::unbounded_channel, watch};
-use tribunal_core::{
+use tribunal_engine::ids::{CommitId, Key, RunId};
+use tribunal_supervise::KeeperSetup;
+use tribunal_workflows::{
     development::{
         check_scripts::find_changed_scripts,
         checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
     },
-    engine::ids::{CommitId, Key, RunId},
     runs::{kinds::RunOrder, plan::RunPlan},
     story::{
         facts::{ReadStory, StoryFacts, StoryPlace, StoryReading},
         order::{StoryOrder, WORKSPACE_NAME},
     },
 };
-use tribunal_supervise::KeeperSetup;
 
 use super::{RunError, Runner, context_building::ProcessChannels};
 use crate::{

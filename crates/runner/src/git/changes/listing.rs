@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use tribunal_core::engine::own_folders::OwnFolders;
+use tribunal_engine::own_folders::OwnFolders;
 
 use super::{
     ChangeError, ChangeRequest, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS, format_bytes, revisions::ChangeEndpoints,

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*, test_runner::TestCaseError};
-use tribunal_core::{
-    engine::{ids::FindingId, timestamp::Timestamp},
-    runs::types::EntryDraft,
-};
+use tribunal_engine::{ids::FindingId, timestamp::Timestamp};
 use tribunal_store::{EntryBatch, NewEntry};
 use tribunal_testkit::{landed_change, landing_key};
+use tribunal_workflows::runs::types::EntryDraft;
 
 use super::*;
 use crate::landing::checkpoints::CheckpointStore;

@@ -7,10 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use tribunal_core::{
-    development::workspace::PathChange,
-    engine::ids::{CommitId, RunId},
-};
+use tribunal_engine::ids::{CommitId, RunId};
+use tribunal_workflows::development::workspace::PathChange;
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,

@@ -1,12 +1,10 @@
 //! Finds what a commit changes of the files that checks run.
 
 use serde_json::Value;
-use tribunal_core::{
-    development::{
-        check_scripts::{ChangedScript, ScriptPart},
-        commits::Integrate,
-    },
-    engine::ids::CommitId,
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{
+    check_scripts::{ChangedScript, ScriptPart},
+    commits::Integrate,
 };
 
 use super::{WorkspaceError, contents::TreeDifference, user_repository::UserRepository};

@@ -15,7 +15,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
 
 use super::{

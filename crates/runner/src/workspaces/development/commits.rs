@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, fs, io, process::Command};
 
-use tribunal_core::development::workspace::DevelopmentPlace;
-use tribunal_core::{development::commits::CommittedWork, engine::ids::CommitId};
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::development::commits::CommittedWork;
+use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,

@@ -1,5 +1,5 @@
 //! Finds what is questionable about work that is about to land, from the commits alone: lost files, added secrets, deleted tests, and
-//! what its story has lost. [`tribunal_core::development::concerns`] says what follows from it.
+//! what its story has lost. [`tribunal_workflows::development::concerns`] says what follows from it.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -8,13 +8,11 @@ use std::{
 };
 
 use tribunal_bmad::story::{self, Story, StoryTask};
-use tribunal_core::{
-    development::{
-        commits::Integrate,
-        concerns::{Additions, LandingConcern, find_removed, names_path},
-        workspace::PathChange,
-    },
-    engine::ids::CommitId,
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{
+    commits::Integrate,
+    concerns::{Additions, LandingConcern, find_removed, names_path},
+    workspace::PathChange,
 };
 
 use super::{

@@ -1,8 +1,8 @@
 //! Describes where work conflicts with its branch, with the texts of both sides.
 
-use tribunal_core::{
-    development::commits::{ConflictSides, MAX_CONFLICT_SIDE_CHARS, MAX_SHOWN_CONFLICTS, RebaseConflict},
-    text::truncate_chars,
+use tribunal_engine::text::truncate_chars;
+use tribunal_workflows::development::commits::{
+    ConflictSides, MAX_CONFLICT_SIDE_CHARS, MAX_SHOWN_CONFLICTS, RebaseConflict,
 };
 
 use super::{DevelopmentWorkspace, control_git::ControlGit};

@@ -12,13 +12,12 @@ use std::{
 };
 
 use tribunal_bmad::ralph::{completion_mark::has_completion_mark, fix_plan::read_fix_plan};
-use tribunal_core::{
-    development::workspace::{
-        CheckboxCounts, CollectedFile, MAX_COLLECTED_BYTES, MAX_LISTED_FILES, PathChange, WorkspaceChange,
-        WorkspaceState,
-    },
-    engine::ids::{CommitId, ContentHasher, Hash},
+use tribunal_engine::{
+    ids::{CommitId, ContentHasher, Hash},
     text::truncate_chars,
+};
+use tribunal_workflows::development::workspace::{
+    CheckboxCounts, CollectedFile, MAX_COLLECTED_BYTES, MAX_LISTED_FILES, PathChange, WorkspaceChange, WorkspaceState,
 };
 
 use super::{

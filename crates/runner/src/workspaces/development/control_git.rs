@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 
 use super::{WithPath, WorkspaceError, user_repository::path_option};
 use crate::{

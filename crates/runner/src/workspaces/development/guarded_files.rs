@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::RunId;
+use tribunal_engine::ids::RunId;
 
 use super::WorkspaceError;
 use crate::{

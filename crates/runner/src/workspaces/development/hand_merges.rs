@@ -6,8 +6,9 @@
 
 use std::{collections::BTreeSet, fs, io};
 
-use tribunal_core::{development::commits::FoundSolution, engine::ids::CommitId};
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::development::commits::FoundSolution;
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError, conflict_sides::MergeSides, contents::parse_raw_diff,

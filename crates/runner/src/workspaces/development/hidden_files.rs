@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
 
 use super::{

@@ -8,14 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{DevelopmentWorkspace, WithPath, WorkspaceError, user_repository::UserRepository};
 use crate::{
     git::{git_command, run_checked, to_trimmed_text},
     project::atomic_files,
 };
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 
 /// The hooks that run before a commit. `prepare-commit-msg` is for the user's editor and does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

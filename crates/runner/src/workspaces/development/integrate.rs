@@ -8,13 +8,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use tribunal_core::{
-    development::{
-        commits::{Integrate, IntegrateOutcome},
-        parking::name_files,
-        workspace::{DevelopmentPlace, PathChange},
-    },
-    engine::ids::CommitId,
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{
+    commits::{Integrate, IntegrateOutcome},
+    parking::name_files,
+    workspace::{DevelopmentPlace, PathChange},
 };
 
 use super::{

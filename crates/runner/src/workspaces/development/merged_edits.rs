@@ -10,10 +10,8 @@
 
 use std::{fs, path::Path};
 
-use tribunal_core::{
-    development::{commits::Integrate, workspace::PathChange},
-    engine::ids::CommitId,
-};
+use tribunal_engine::ids::CommitId;
+use tribunal_workflows::development::{commits::Integrate, workspace::PathChange};
 
 use super::{WorkspaceError, contents::TreeDifference, special_files::tree_path, user_repository::UserRepository};
 use crate::{

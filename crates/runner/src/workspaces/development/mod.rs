@@ -53,13 +53,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tribunal_core::{
-    development::workspace::DevelopmentPlace,
-    engine::{
-        fault::{Fault, FaultKind, FaultRemedy},
-        ids::{CommitId, Hash, RunId},
-    },
+use tribunal_engine::{
+    fault::{Fault, FaultKind, FaultRemedy},
+    ids::{CommitId, Hash, RunId},
 };
+use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use super::TaskWorkspace;
 use crate::{

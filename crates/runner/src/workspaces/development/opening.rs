@@ -2,10 +2,8 @@
 
 use std::fs;
 
-use tribunal_core::{
-    development::workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch},
-    engine::ids::{CommitId, RunId},
-};
+use tribunal_engine::ids::{CommitId, RunId};
+use tribunal_workflows::development::workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch};
 
 pub(crate) use super::seeding::SeedRequest;
 use super::{

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 
 use super::{
     WithPath, WorkspaceError, WorkspaceRecord,

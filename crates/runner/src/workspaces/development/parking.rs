@@ -8,14 +8,12 @@
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-use tribunal_core::{
-    development::{
-        parking::{ParkMode, ParkOutcome, name_files},
-        workspace::PathChange,
-    },
-    engine::ids::CommitId,
-};
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::development::{
+    parking::{ParkMode, ParkOutcome, name_files},
+    workspace::PathChange,
+};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,

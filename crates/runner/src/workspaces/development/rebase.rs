@@ -5,15 +5,13 @@
 
 use std::{collections::BTreeSet, fs, io};
 
-use tribunal_core::{
-    development::{
-        commits::{RebaseConflict, RebaseOutcome},
-        parking::name_files,
-        workspace::{DevelopmentPlace, PathChange},
-    },
-    engine::ids::CommitId,
-};
+use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::development::{
+    commits::{RebaseConflict, RebaseOutcome},
+    parking::name_files,
+    workspace::{DevelopmentPlace, PathChange},
+};
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,

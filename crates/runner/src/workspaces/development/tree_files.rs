@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{
     WithPath, WorkspaceError,

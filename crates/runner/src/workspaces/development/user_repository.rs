@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_core::engine::ids::CommitId;
+use tribunal_engine::ids::CommitId;
 
 use super::WorkspaceError;
 use crate::git::{

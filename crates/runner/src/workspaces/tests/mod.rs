@@ -21,7 +21,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{TaskWorkspace, WorkspaceCreation, WorkspaceSource, listing::CopyLimits};
 

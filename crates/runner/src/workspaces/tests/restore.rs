@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use tribunal_core::engine::ids::Hash;
+use tribunal_engine::ids::Hash;
 
 use super::{
     super::{

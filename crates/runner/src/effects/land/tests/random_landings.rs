@@ -1,15 +1,13 @@
 use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
 use proptest::prelude::*;
-use tribunal_core::{
-    engine::{
-        files::{FilePart, FileSizeLimit},
-        ids::Key,
-    },
-    review::{
-        order::ReviewOrder,
-        subject::{ChangedPath, CodeChange as Range, Subject},
-    },
+use tribunal_engine::{
+    files::{FilePart, FileSizeLimit},
+    ids::Key,
+};
+use tribunal_workflows::review::{
+    order::ReviewOrder,
+    subject::{ChangedPath, CodeChange as Range, Subject},
 };
 
 use super::{

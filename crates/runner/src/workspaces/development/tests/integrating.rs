@@ -1,6 +1,6 @@
 //! Integrating work into the user's branch.
 
-use tribunal_core::engine::fault::{Fault, FaultKind};
+use tribunal_engine::fault::{Fault, FaultKind};
 
 use super::*;
 use crate::git::test_config::STARTED;

@@ -19,15 +19,13 @@ use std::{
     process::Command,
 };
 
-use tribunal_core::{
-    development::{
-        check_scripts::ChangedScript,
-        checks::CommandLine,
-        commits::{CommittedWork, Integrate, IntegrateOutcome},
-        concerns::{LandingConcern, LandingGate},
-        workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
-    },
-    engine::ids::{CommitId, RunId},
+use tribunal_engine::ids::{CommitId, RunId};
+use tribunal_workflows::development::{
+    check_scripts::ChangedScript,
+    checks::CommandLine,
+    commits::{CommittedWork, Integrate, IntegrateOutcome},
+    concerns::{LandingConcern, LandingGate},
+    workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
 };
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use tribunal_core::development::parking::{ParkMode, ParkOutcome};
+use tribunal_workflows::development::parking::{ParkMode, ParkOutcome};
 
 use super::{
     super::{

@@ -1,9 +1,7 @@
 //! Rebasing work onto a branch that has moved.
 
-use tribunal_core::{
-    development::commits::{ConflictSides, FoundSolution, RebaseConflict, RebaseOutcome},
-    engine::fault::{Fault, FaultKind},
-};
+use tribunal_engine::fault::{Fault, FaultKind};
+use tribunal_workflows::development::commits::{ConflictSides, FoundSolution, RebaseConflict, RebaseOutcome};
 
 use super::{super::rebase_workspace, *};
 

@@ -1,0 +1,387 @@
+//! The stories of a sprint, one after the other. A boundary follows every story.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use crate::{
+    development::{
+        performing::{StageEnd, environment_ending},
+        workspace::DevelopmentPlace,
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{ChildOutcome, ChildReport, RunChild, RunEvent, RunHost},
+    },
+    sprint::{
+        event::SprintEvent,
+        facts::{PlanStory, PlannedStory, ReadSprint, SprintFacts, SprintReading, StoryPlanning},
+        halting,
+        order::SprintOrder,
+        retrospective,
+        selection::{LeftOut, LeftOutReason, NextStory, SprintProgress, choose_next, list_left_out},
+        sprint_host::SprintHost,
+        standing::StoryStanding,
+        state::SprintState,
+    },
+    story::order::StoryOrder,
+    workflows::{Workflow, WorkflowFuture},
+};
+use tribunal_engine::{
+    decisions::dialog,
+    fault::FaultKind,
+    host::{ParkedRun, cross_boundary},
+    ids::{Key, RunId},
+    limits::{LimitShare, check_limits, remaining_share},
+    reason::{RunEnding, RunOutcome, RunReason},
+};
+
+impl Workflow for SprintOrder {
+    type State = SprintState;
+
+    fn run<'a>(host: &'a RunHost<'a>, order: &'a SprintOrder, state: SprintState) -> WorkflowFuture<'a> {
+        Box::pin(run_sprint(SprintHost { host, order }, state))
+    }
+}
+
+async fn run_sprint(host: SprintHost<'_>, mut state: SprintState) -> Result<RunEnding, ParkedRun> {
+    loop {
+        let stage_key;
+        if let Some(ending) = state.waiting.take() {
+            stage_key = Key::for_user_wait();
+            if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
+                return Ok(ending);
+            }
+        } else {
+            state.stages += 1;
+            stage_key = Key::new(format!("story-{}", state.stages));
+            match run_stage(host, &mut state, &stage_key).await? {
+                StageEnd::Continue => {}
+                StageEnd::Ended(ending) => return Ok(ending),
+                StageEnd::Halted(ending) => halting::halt_sprint(host, &mut state, &stage_key, ending).await?,
+            }
+        }
+        // Settings that are read again change the order in the middle of a stage, and what was recorded of it must be requested again.
+        // So it is looked at here, where only the state follows.
+        halting::continue_extended(host, &mut state);
+        cross_boundary(host.host, stage_key, &state).await?;
+    }
+}
+
+async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let requests = dialog::read_inbox(host.host, stage_key).await?;
+    if let Some(ending) = halting::apply_requests(host, state, requests) {
+        return Ok(StageEnd::Ended(ending));
+    }
+    let facts = match host.host.perform(stage_key.child_key("board"), read_sprint(host.order, state)).await? {
+        SprintReading::Read(facts) => facts,
+        SprintReading::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    };
+    if state.stages == 1 {
+        host.note_event(SprintEvent::SprintBegun { open: facts.open_count, done: facts.done_count });
+        facts.remarks.iter().for_each(|remark| host.host.note_event(RunEvent::Warned { text: remark.clone() }));
+    }
+    forget_done(host, state, &facts);
+    leave_skipped(host, state);
+    // The next epic is to know what the last one taught.
+    if let Some(epic) = retrospective::find_due(host, state, &facts) {
+        return retrospective::hold_retrospective(host, state, stage_key, &epic).await;
+    }
+    // What the user has answered goes on before anything new is begun.
+    if let Some(key) = state.find_answered() {
+        // Without anything left for it, the story would come back at once, and nothing would ask the user for more.
+        if let Some(ending) = check_before_story(host, state) {
+            return Ok(StageEnd::Halted(ending));
+        }
+        host.note_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
+        return run_story(host, state, stage_key, StoryTurn { key: &key, facts: &facts }).await;
+    }
+    let progress = SprintProgress {
+        standings: &state.standings,
+        skipped: &state.wishes.skipped,
+        begun: state.begun,
+        goal: host.order.story.goal,
+    };
+    match choose_next(&facts, &host.order.scope, progress) {
+        NextStory::Take { story, .. } if state.wishes.stop_after_story => {
+            // What depends on the next story is not left out; only what was said before may be out of date.
+            let mut left_out = list_left_out(&facts, &host.order.scope, progress);
+            left_out.retain(|left_out| state.left_out.iter().any(|said| said.story == left_out.story));
+            note_left_out(host, state, &left_out);
+            Ok(stop_sprint(state, &story.key))
+        }
+        NextStory::Take { story, reason } => {
+            if let Some(ending) = check_before_story(host, state) {
+                return Ok(StageEnd::Halted(ending));
+            }
+            host.note_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
+            run_story(host, state, stage_key, StoryTurn { key: &story.key, facts: &facts }).await
+        }
+        NextStory::Nothing { left_out } => Ok(finish_sprint(host, state, &left_out)),
+    }
+}
+
+/// Returns the ending if a limit of the sprint is used up.
+fn check_sprint_limits(host: SprintHost<'_>, state: &SprintState) -> Option<RunEnding> {
+    check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)
+}
+
+/// Returns the ending if a limit of the sprint is used up. If none is, a question about one is out of date and is withdrawn.
+fn check_before_story(host: SprintHost<'_>, state: &mut SprintState) -> Option<RunEnding> {
+    let ending = check_sprint_limits(host, state);
+    if ending.is_none() {
+        halting::withdraw_limit_question(host, state);
+    }
+    ending
+}
+
+fn read_sprint(order: &SprintOrder, state: &SprintState) -> ReadSprint {
+    ReadSprint { branch: order.story.branch.name.clone(), watched: state.standings.keys().cloned().collect() }
+}
+
+/// Forgets what waits about stories that the board calls done: the user, or another run, has done them.
+fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFacts) {
+    let is_over = |key: &&String| facts.done.contains(key) || facts.gone.contains(key);
+    let done: Vec<String> = state.standings.keys().filter(is_over).cloned().collect();
+    for story in done {
+        if state.standings.remove(&story) == Some(StoryStanding::Done) {
+            continue;
+        }
+        let (standing, detail) = match facts.gone.contains(&story) {
+            true => (StoryStanding::Skipped, "it is not on the board any more"),
+            false => (StoryStanding::Done, "the board says that it is done"),
+        };
+        state.done += u32::from(standing == StoryStanding::Done);
+        host.note_event(SprintEvent::SprintStoryLeft { story, standing, detail: String::from(detail), child: None });
+    }
+}
+
+/// Leaves the stories that wait, or could go on, and that the user has skipped meanwhile. Their runs are not continued.
+fn leave_skipped(host: SprintHost<'_>, state: &mut SprintState) {
+    for key in state.list_skipped() {
+        let detail = String::from("you skipped it");
+        leave_story(host, state, LeftStory { key: &key, standing: StoryStanding::Skipped, detail, child: None });
+    }
+}
+
+/// A story whose turn it is, with the board as it was read for it.
+#[derive(Clone, Copy)]
+struct StoryTurn<'a> {
+    key: &'a str,
+    facts: &'a SprintFacts,
+}
+
+/// Runs a story, or continues it.
+async fn run_story(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    stage_key: &Key,
+    turn: StoryTurn<'_>,
+) -> Result<StageEnd, ParkedRun> {
+    let key = turn.key;
+    let plan_story = PlanStory { story: String::from(key), tier: state.wishes.tier };
+    let planned = match host.host.perform(stage_key.child_key("plan"), plan_story).await? {
+        StoryPlanning::Planned(planned) => planned,
+        StoryPlanning::Refused { detail } => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Refused, detail, child: None });
+            return Ok(StageEnd::Continue);
+        }
+        StoryPlanning::Claimed { claimant } => {
+            let detail = format!("run {claimant} works on it");
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Claimed, detail, child: None });
+            return Ok(StageEnd::Continue);
+        }
+        StoryPlanning::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    };
+    if !state.standings.contains_key(key) {
+        match state.ended.contains_key(key) {
+            // It was done, and the board says that it is open again.
+            true => state.done = state.done.saturating_sub(1),
+            false => state.begun += 1,
+        }
+    }
+    let child_name = state.child_name(key);
+    let limits = &host.host.settings().limits;
+    let remaining = remaining_share(limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let lendable = state.ledger.take_extension(&child_name).unwrap_or(host.order.story_share);
+    let share = state.ledger.lend_share(&child_name, smaller_share(remaining, lendable), 1);
+    let run_child = RunChild {
+        name: child_name.clone(),
+        order: RunOrder::Story(story_order(host.order, *planned, state, turn)),
+        share,
+        workspace: None,
+        tier: state.wishes.tier,
+    };
+    let outcome = host.host.perform(stage_key.child_key("run"), run_child).await?;
+    let used = state.ledger.settle_account(&child_name, &outcome);
+    state.spent.add_child(&used);
+    if matches!(outcome, ChildOutcome::Ended(_)) {
+        // A sprint may have hundreds of stories; what has ended needs no account.
+        state.ledger.forget_account(&child_name);
+        *state.ended.entry(String::from(key)).or_default() += 1;
+    }
+    Ok(judge_story(host, state, turn, outcome))
+}
+
+fn smaller_share(first: LimitShare, second: LimitShare) -> LimitShare {
+    LimitShare {
+        runtime_ms: first.runtime_ms.min(second.runtime_ms),
+        cost: first.cost.min(second.cost),
+        tokens: first.tokens.min(second.tokens),
+    }
+}
+
+fn story_order(order: &SprintOrder, planned: PlannedStory, state: &SprintState, turn: StoryTurn<'_>) -> StoryOrder {
+    let mut story_order = (*order.story).clone();
+    story_order.story = planned.name;
+    story_order.files = planned.files;
+    story_order.steps = Box::new(planned.steps);
+    story_order.size = Some(planned.size);
+    story_order.texts.said = state.dialog.remark_lines();
+    story_order.texts.lessons = retrospective::list_lessons(state, turn.facts, turn.key);
+    story_order.branch = order.story_branch(state.done > 0);
+    story_order
+}
+
+/// Records what became of a story, and decides whether the sprint can go on.
+fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_>, outcome: ChildOutcome) -> StageEnd {
+    let key = turn.key;
+    let (report, has_ended) = match outcome {
+        ChildOutcome::Ended(report) => (report, true),
+        ChildOutcome::Waiting(report) => (report, false),
+        // Another run was faster. In the checkout every other story would meet the same run.
+        ChildOutcome::Failed(failed)
+            if failed.fault.kind == FaultKind::SubjectBusy && host.order.story.place == DevelopmentPlace::Clone =>
+        {
+            let left = LeftStory { key, standing: StoryStanding::Claimed, detail: failed.fault.detail, child: None };
+            leave_story(host, state, left);
+            return StageEnd::Continue;
+        }
+        ChildOutcome::Failed(failed) => {
+            // It is begun anew, or continued, when the sprint is resumed.
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(environment_ending(&failed.fault));
+        }
+    };
+    let ChildReport { run, outcome, reason, detail, .. } = report;
+    let child = Some(run.clone());
+    match (has_ended, outcome) {
+        (true, Some(RunOutcome::Resolved)) => {
+            state.done += 1;
+            state.epics.worked_on.extend(turn.facts.find_story(key).map(|story| story.epic.clone()));
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Done, detail, child });
+        }
+        // Its work is on a branch of its own, which the user has to take.
+        (true, Some(RunOutcome::Waiting)) => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
+        }
+        (true, _) => leave_story(host, state, LeftStory { key, standing: StoryStanding::Skipped, detail, child }),
+        // The same would happen to every other story.
+        (false, Some(RunOutcome::Failed)) => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+        }
+        // Every other story would begin in the same checkout.
+        (false, _) if reason == RunReason::CheckoutNotReady => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+        }
+        (false, _) if reason == RunReason::Baseline => {
+            state.standings.insert(String::from(key), StoryStanding::Answered);
+            return StageEnd::Halted(RunEnding::new(reason, detail));
+        }
+        // What the story lacks the sprint lacks as well; the story goes on when the user grants more.
+        (false, Some(RunOutcome::Halted)) if check_sprint_limits(host, state).is_some() => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Answered, detail, child });
+        }
+        (false, None) => {
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Stopped, detail, child });
+            // A story that was stopped in the middle has its work in the checkout, where the next one would begin.
+            if host.order.story.place == DevelopmentPlace::InPlace {
+                let detail = format!("story {key} ({run}) was stopped, and its work is in your checkout");
+                return StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail));
+            }
+        }
+        (false, Some(outcome)) => {
+            if outcome == RunOutcome::Halted {
+                let child_name = state.child_name(key);
+                state.ledger.note_reached(&child_name, reason, host.order.story_share);
+            }
+            leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
+        }
+    }
+    StageEnd::Continue
+}
+
+struct LeftStory<'a> {
+    key: &'a str,
+    standing: StoryStanding,
+    detail: String,
+    child: Option<RunId>,
+}
+
+fn leave_story(host: SprintHost<'_>, state: &mut SprintState, left: LeftStory<'_>) {
+    let LeftStory { key, standing, detail, child } = left;
+    // A story that is done is forgotten when the board says so: until then it must not be begun again.
+    state.standings.insert(String::from(key), standing);
+    host.note_event(SprintEvent::SprintStoryLeft { story: String::from(key), standing, detail, child });
+}
+
+/// Says what is left out, if that was not said before. An empty list counts as well: what was left out may be done by now.
+fn note_left_out(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) {
+    if left_out != state.left_out {
+        host.note_event(SprintEvent::SprintLeftOut { stories: left_out.to_vec() });
+        state.left_out = left_out.to_vec();
+    }
+}
+
+/// Ends the sprint, or has it wait for the stories that do.
+fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) -> StageEnd {
+    note_left_out(host, state, left_out);
+    let waiting = state.list_waiting();
+    if waiting.is_empty() {
+        return StageEnd::Ended(describe_end(state, left_out));
+    }
+    let detail = format!(
+        "{} for you: {}{}",
+        match waiting.len() {
+            1 => String::from("1 story waits"),
+            count => format!("{count} stories wait"),
+        },
+        waiting.join(", "),
+        describe_left(left_out)
+    );
+    StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail))
+}
+
+/// Stops the sprint because the user said so.
+fn stop_sprint(state: &SprintState, next_key: &str) -> StageEnd {
+    let remark = format!("you asked to stop after a story; {next_key} would be next");
+    let detail = format!("{}; {remark}", describe_end(state, &[]).detail);
+    // It can be resumed like any run that was stopped.
+    StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail))
+}
+
+fn describe_left(left_out: &[LeftOut]) -> String {
+    match left_out {
+        [] => String::new(),
+        [only] => format!("; {}", only.describe()),
+        [first, ..] => format!("; {} stories are left out, the first: {}", left_out.len(), first.describe()),
+    }
+}
+
+/// The ending of a sprint with which nothing waits.
+fn describe_end(state: &SprintState, left_out: &[LeftOut]) -> RunEnding {
+    let unfinished = state.standings.values().filter(|standing| **standing != StoryStanding::Done).count();
+    let mut detail = match state.done {
+        1 => String::from("1 story is done"),
+        count => format!("{count} stories are done"),
+    };
+    if unfinished > 0 {
+        detail.push_str(&format!(", {unfinished} not"));
+    }
+    detail.push_str(&describe_left(left_out));
+    // What the user left out is not missing.
+    let is_wanted = |left_out: &LeftOut| matches!(left_out.reason, LeftOutReason::Skipped | LeftOutReason::MaxStories);
+    let is_whole = unfinished == 0 && left_out.iter().all(is_wanted);
+    let reason = if is_whole { RunReason::GoalMet } else { RunReason::StoriesLeft };
+    RunEnding::new(reason, detail)
+}

@@ -1,0 +1,495 @@
+//! The commit of a story, and how it gets onto the branch.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    development::{
+        commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
+        concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
+        landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
+        workspace::{CloseOutcome, CloseWorkspace},
+    },
+    runs::{
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+    },
+    story::{
+        event::StoryEvent,
+        facts::{RestoreBoard, StoryPlace, StoryStage, StoryWriting, WriteStory},
+        order::{StoryGoal, StoryOrder, StoryStepName, StoryTopic},
+        sessions,
+        state::{StoryState, StoryStep, StoryWork},
+        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        verification::StoryProblem,
+    },
+};
+use tribunal_engine::{
+    decisions::{answer::ChoiceKey, decision::build_choices},
+    fault::Fault,
+    host::ParkedRun,
+    ids::{CommitId, Key},
+    reason::{RunEnding, RunReason},
+    text::{format_count, truncate_chars},
+};
+
+/// The most characters of a title in the message of a commit.
+const MAX_TITLE_CHARS: usize = 120;
+
+/// Writes the story's files, commits everything as one commit with the user's hooks, and moves the branch to it.
+pub(super) async fn land_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    // Only the answer of the user goes on from here.
+    if let Some(commit) = state.landing.landed.clone().filter(|_| state.landing.is_owing()) {
+        return ask_about_owed(host, state, stage_key, &commit).await;
+    }
+    state.landing.attempts += 1;
+    if state.landing.may_be_merged {
+        return integrate_work(host, state, stage_key).await;
+    }
+    let write = WriteStory {
+        place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
+        story: host.order.story.clone(),
+        stage: landed_stage(host.order, state),
+        confirmed: list_confirmed(state),
+        follow_ups: state.review.follow_ups.clone(),
+        take_over_from: None,
+    };
+    match host.host.perform(stage_key.child_key("files"), write).await? {
+        StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
+        StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+    // From now on the board in the workspace says what we wrote, also if a session has to follow.
+    if let Some(work) = &mut state.work {
+        work.board_stage = None;
+    }
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message: commit_message(host.order, state),
+        run_hooks: true,
+        squash: true,
+        keeps_ref: false,
+    };
+    match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
+        CommitOutcome::Committed(committed) => {
+            set_tip(state, committed.commit);
+            if !committed.rewritten.is_empty()
+                && let Some(stage_end) = check_again(host, state, &stage_key.child_key("rewritten")).await?
+            {
+                return Ok(stage_end);
+            }
+        }
+        CommitOutcome::Unchanged { tip } => set_tip(state, tip),
+        CommitOutcome::Refused(result) => {
+            let problem = StoryProblem::HookRefused { detail: result.describe() };
+            state.attempts.failed_checks = alloc::vec![result];
+            return Ok(go_back(host, state, problem));
+        }
+        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+    integrate_work(host, state, stage_key).await
+}
+
+/// The stage that the board has once the work has landed. A story that owes something is not done.
+fn landed_stage(order: &StoryOrder, state: &StoryState) -> StoryStage {
+    match order.goal.final_stage() {
+        StoryStage::Done if state.landing.is_owing() => StoryStage::Review,
+        stage => stage,
+    }
+}
+
+fn list_confirmed(state: &StoryState) -> Vec<String> {
+    if state.landing.is_confirmed { state.landing.owed.clone() } else { Vec::new() }
+}
+
+/// The message of the next commit: that of the story, or of what the user confirmed after it had landed.
+fn commit_message(order: &StoryOrder, state: &StoryState) -> String {
+    let message = render_message(order, state.work.as_ref());
+    if state.landing.landed.is_none() {
+        return message;
+    }
+    let subject = message.lines().next().unwrap_or_default();
+    let actions: Vec<String> = state.landing.owed.iter().map(|action| format!("- {action}\n")).collect();
+    format!("{subject} (confirmed)\n\n{}", actions.concat())
+}
+
+/// Fills the template of the message.
+fn render_message(order: &StoryOrder, work: Option<&StoryWork>) -> String {
+    let story_file = work.and_then(|work| work.story_file.as_deref()).unwrap_or_default();
+    let title = if order.story.title.is_empty() { order.story.key.as_str() } else { order.story.title.as_str() };
+    let title = clean_title(title);
+    let message =
+        order.texts.message.replace("{key}", &order.story.key).replace("{title}", &title).replace("{file}", story_file);
+    format!("{}\n", message.trim_end())
+}
+
+/// A title for the subject of a commit: agents write titles, and terminals show subjects.
+fn clean_title(title: &str) -> String {
+    let is_hidden = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let visible: String = title.chars().filter(|character| !is_hidden(*character)).collect();
+    truncate_chars(visible.trim(), MAX_TITLE_CHARS)
+}
+
+fn set_tip(state: &mut StoryState, tip: CommitId) {
+    if let Some(work) = &mut state.work {
+        work.tip = tip;
+        work.committed_content.clone_from(&work.content);
+    }
+}
+
+/// Has another session repair the work. A story that is refused again and again waits for the user: every session costs something.
+fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageEnd {
+    let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
+    let detail = problem.describe();
+    host.note_warning(detail.clone());
+    state.landing.refusals += 1;
+    let allowed = host.order.pacing.max_cycles.max(1);
+    state.attempts.begin_step();
+    state.attempts.problems = alloc::vec![problem];
+    state.attempts.failed_checks = failed_checks;
+    state.step = StoryStep::Develop;
+    if state.landing.refusals < allowed {
+        return StageEnd::Continue;
+    }
+    state.landing.refusals = 0;
+    let times = format_count(allowed, "time");
+    StageEnd::Halted(RunEnding::new(RunReason::Blocked, format!("finished work was refused {times}: {detail}")))
+}
+
+/// Runs all checks on a content that differs from what they passed on. Returns how the stage ends if one fails.
+pub(super) async fn check_again(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    checks_key: &Key,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    if let Some(work) = &mut state.work {
+        work.checked_content = None;
+    }
+    Ok(match sessions::check_content(host, state, checks_key.child_key("checks")).await? {
+        Ok(problems) => problems.into_iter().next().map(|problem| go_back(host, state, problem)),
+        Err(ending) => Some(StageEnd::Halted(ending)),
+    })
+}
+
+async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let Some(work) = state.work.clone() else {
+        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, "there is no workspace to land from")));
+    };
+    let is_accepted = work.content.is_some() && state.landing.accepted_content == work.content;
+    let integrate = Integrate {
+        workspace: String::from(WORKSPACE_NAME),
+        branch: host.order.branch.clone(),
+        expected: work.base.clone(),
+        commit: work.tip.clone(),
+        unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+        gate: build_gate(host.order, state),
+        mergeable: host.order.list_mergeable_files(),
+        // A commit that the user has merged is on the branch, whether or not its changes are.
+        only_looks: state.landing.may_be_merged,
+    };
+    match landing::move_branch(host.host, stage_key.child_key("integrate"), integrate).await? {
+        LandingAttempt::Landed(landed) => {
+            host.note_event(StoryEvent::StoryLanded {
+                commit: work.tip.clone(),
+                branch: landed.branch.clone(),
+                checkout_moved: landed.checkout_moved,
+                in_the_way: landed.in_the_way.clone(),
+                changed_controls: work.changed_controls.clone(),
+                concerns: state.landing.concerns.accepted.clone(),
+            });
+            match state.landing.is_owing() && host.order.goal == StoryGoal::Done {
+                true => await_owed(host, state, stage_key).await,
+                false => finish_story(host, state, stage_key, &landed).await,
+            }
+        }
+        LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
+        LandingAttempt::ChecksChanged(scripts) => {
+            // The user wants to look at it before answering.
+            host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+            let about = StoryTopic::StoryChecksChanged { scripts: scripts.clone() };
+            let question = landing_question(about, is_about_scripts);
+            let ask_key = stage_key.child_key("ask");
+            landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await
+        }
+        LandingAttempt::Questionable(concerns) => question_work(host, state, stage_key, concerns).await,
+        LandingAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
+    }
+}
+
+/// What the work of a story is compared with. What the user confirms after it has landed is written by us.
+fn build_gate(order: &StoryOrder, state: &StoryState) -> LandingGate {
+    if state.landing.landed.is_some() {
+        return LandingGate::open();
+    }
+    let work_file = state.work.as_ref().and_then(|work| work.story_file.clone());
+    LandingGate {
+        story: order.files.story_file.clone().or(work_file),
+        naming_text: state.landing.created_text.clone(),
+        accepted: state.landing.concerns.accepted.clone(),
+        ..LandingGate::default()
+    }
+}
+
+/// Has the next session repair what it can, or asks the user.
+async fn question_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    concerns: Vec<LandingConcern>,
+) -> Result<StageEnd, ParkedRun> {
+    // The last session that would be allowed is not worth a question that cannot be approved.
+    let has_session_left = state.landing.refusals + 1 < host.order.pacing.max_cycles.max(1);
+    if has_session_left && state.landing.concerns.choose_step(&concerns) == ConcernStep::TellAgent {
+        return Ok(go_back(host, state, StoryProblem::Questionable { detail: advise_agent(&concerns) }));
+    }
+    if let Some(work) = &state.work {
+        // The user wants to look at it before answering.
+        host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+    }
+    let question = landing_question(StoryTopic::StoryQuestionable { concerns: concerns.clone() }, is_about_concerns);
+    let ask_key = stage_key.child_key("ask");
+    landing::ask_about_concerns(host.host, &mut state.dialog, ask_key, question, &concerns).await
+}
+
+/// Rebases the work onto the branch and checks it again; then it lands anew. The board is left out of it: others move their stories
+/// on it, and its line for this story is written again from where the branch is.
+async fn rebase_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    onto: CommitId,
+) -> Result<StageEnd, ParkedRun> {
+    state.landing.rebases += 1;
+    if state.landing.rebases > landing::MAX_REBASES {
+        state.landing.rebases = 0;
+        return Ok(StageEnd::Halted(landing::moved_too_often(&host.order.branch.name)));
+    }
+    let restore = RestoreBoard { workspace: String::from(WORKSPACE_NAME), story: host.order.story.clone() };
+    if let StoryWriting::Failed { fault } = host.host.perform(stage_key.child_key("board"), restore).await? {
+        return Ok(StageEnd::Halted(environment_ending(&fault)));
+    }
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message: commit_message(host.order, state),
+        run_hooks: false,
+        squash: true,
+        keeps_ref: false,
+    };
+    match host.host.perform(stage_key.child_key("without-board"), commit_work).await? {
+        CommitOutcome::Committed(committed) => set_tip(state, committed.commit),
+        CommitOutcome::Unchanged { tip } => set_tip(state, tip),
+        CommitOutcome::Refused(_) => {}
+        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+    }
+    match landing::rebase_onto(host.host, stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
+        RebaseAttempt::Rebased(commit) => {
+            note_hand_merge(state, &commit, &onto);
+            if let Some(work) = &mut state.work {
+                work.base = onto;
+                work.tip = commit;
+            }
+            if let Some(stage_end) = verify_hand_merge(host, state, stage_key).await? {
+                return Ok(stage_end);
+            }
+            Ok(check_again(host, state, stage_key).await?.unwrap_or(StageEnd::Continue))
+        }
+        RebaseAttempt::Conflict(conflict) => {
+            let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
+            host.note_event(StoryEvent::StoryKept { commit: tip.clone() });
+            ask_about_conflict(host, state, stage_key, &tip, &conflict).await
+        }
+        RebaseAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
+    }
+}
+
+async fn ask_about_conflict(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    commit: &CommitId,
+    conflict: &RebaseConflict,
+) -> Result<StageEnd, ParkedRun> {
+    // The user may merge the work and resume with or without an answer.
+    state.landing.may_be_merged = true;
+    let question = landing_question(StoryTopic::StoryConflict { paths: conflict.paths.clone() }, is_conflict);
+    let conflict = BranchConflict { branch_name: &host.order.branch.name, commit, conflict };
+    let ask_key = stage_key.child_key("ask");
+    landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
+}
+
+/// Remembers whether the branch has the work by a merge of the user. `commit` is the last one of the work after a rebase onto `onto`.
+fn note_hand_merge(state: &mut StoryState, commit: &CommitId, onto: &CommitId) {
+    // A branch that was moved to the work itself has exactly what the rules accepted.
+    let is_the_work = state.work.as_ref().is_some_and(|work| work.tip == *onto && work.base != *onto);
+    // What the user confirms after the work has landed is only bookkeeping, and would not pass as work.
+    let is_verified = is_the_work || state.landing.landed.is_some();
+    let is_merged = state.landing.may_be_merged || commit == onto;
+    state.landing.may_be_merged = is_merged && !is_verified;
+}
+
+/// Applies the rules of a session to what the user has merged by hand: the merge may have dropped any part of the work. If they refuse
+/// it, the user is asked again, because the branch is the user's to repair. Returns how the stage ends then.
+async fn verify_hand_merge(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<Option<StageEnd>, ParkedRun> {
+    if !state.landing.may_be_merged {
+        return Ok(None);
+    }
+    // However often the user repairs it, the branch does not move on its own.
+    state.landing.rebases = 0;
+    let facts = match host.read_story(state, stage_key.child_key("merged")).await? {
+        Ok(facts) => facts,
+        Err(ending) => return Ok(Some(StageEnd::Halted(ending))),
+    };
+    let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(None) };
+    // The workspace has followed the branch, so what was read is what is committed.
+    set_tip(state, tip.clone());
+    let verdict = sessions::verify_step(host, state, &facts);
+    if verdict.problems.is_empty() {
+        state.landing.may_be_merged = false;
+        return Ok(None);
+    }
+    let reasons = verdict.problems.iter().map(StoryProblem::describe).collect();
+    let found = Some(FoundSolution::Incomplete { reasons });
+    let conflict = RebaseConflict { found, ..RebaseConflict::default() };
+    ask_about_conflict(host, state, stage_key, &tip, &conflict).await.map(Some)
+}
+
+fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
+    LandingQuestion { run_word: "story", about: DecisionTopic::Workflow(WorkflowTopic::Story(about)), is_same }
+}
+
+pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryChecksChanged { .. })))
+}
+
+pub(super) fn is_about_concerns(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { .. })))
+}
+
+pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryConflict { .. })))
+}
+
+pub(super) fn is_about_owed(topic: &DecisionTopic) -> bool {
+    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryOwes { .. })))
+}
+
+/// Keeps the workspace of work that has landed until the user has done what only a person can do. What the confirmation changes
+/// is a commit of its own: the workspace begins anew with the one that landed.
+async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let Some(commit) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(StageEnd::Continue) };
+    if let Some(ending) = write_ignored(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    match landing::rebase_onto(host.host, stage_key.child_key("begin-anew"), WORKSPACE_NAME, &commit).await? {
+        RebaseAttempt::Rebased(tip) => {
+            if let Some(work) = &mut state.work {
+                work.base = commit.clone();
+                work.tip = tip;
+            }
+        }
+        // The work is compared with itself.
+        RebaseAttempt::Conflict(_) => {}
+        RebaseAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
+    }
+    state.review.follow_ups.clear();
+    state.landing.landed = Some(commit.clone());
+    ask_about_owed(host, state, stage_key, &commit).await
+}
+
+async fn ask_about_owed(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    commit: &CommitId,
+) -> Result<StageEnd, ParkedRun> {
+    let actions = state.landing.owed.clone();
+    let detail = format!(
+        "commit {} is on {}; it waits for what only you can do: {}",
+        commit.short_hex(),
+        host.order.branch.name,
+        actions.join("; ")
+    );
+    if !state.dialog.open_decisions().any(|decision| is_about_owed(&decision.about)) {
+        let decision = Decision {
+            id: state.dialog.next_decision_id(),
+            about: DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryOwes { actions })),
+            owner: String::from("the user who can do it"),
+            question: format!("story {}: {detail}", host.order.story.key),
+            choices: build_choices(&[
+                (ChoiceKey::Done, "it is done: the story is marked as done"),
+                (ChoiceKey::Skip, "leave it; the commit stays, and the board keeps its state"),
+            ]),
+            answer: None,
+        };
+        state.dialog.post_decision(host.host, &stage_key.child_key("ask"), decision).await?;
+    }
+    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail)))
+}
+
+/// Writes what git ignores into the checkout. Returns the ending if that failed.
+async fn write_ignored(
+    host: StoryHost<'_>,
+    state: &StoryState,
+    stage_key: &Key,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let files = &host.order.files;
+    let stage = landed_stage(host.order, state);
+    if files.board_is_ignored || files.stories_are_ignored {
+        let write = WriteStory {
+            place: StoryPlace::Checkout,
+            story: host.order.story.clone(),
+            stage,
+            confirmed: list_confirmed(state),
+            follow_ups: state.review.follow_ups.clone(),
+            take_over_from: Some(String::from(WORKSPACE_NAME)),
+        };
+        match host.host.perform(stage_key.child_key("ignored"), write).await? {
+            StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
+            StoryWriting::Failed { fault } => return Ok(Some(environment_ending(&fault))),
+        }
+    }
+    host.note_event(StoryEvent::StoryMoved { stage });
+    Ok(None)
+}
+
+/// Writes what git ignores into the checkout, removes the workspace, tells the user and ends the run.
+async fn finish_story(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    landed: &LandedWork,
+) -> Result<StageEnd, ParkedRun> {
+    if let Some(ending) = write_ignored(host, state, stage_key).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    host.note_event(StoryEvent::StoryStepDone { step: StoryStepName::Land });
+    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
+    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
+        // The work is on the branch; `gc` removes what is left.
+        host.note_warning(describe_leftover(&fault));
+    }
+    let commit = state.work.as_ref().map(|work| String::from(work.tip.short_hex())).unwrap_or_default();
+    let stage_text = match host.order.goal {
+        StoryGoal::Done => "done",
+        StoryGoal::Review => "ready for review",
+    };
+    let (reason, detail) = match landing::describe_waiting(landed) {
+        Some(remark) => (RunReason::OnOwnBranch, format!("commit {commit}; {remark}")),
+        None => (RunReason::GoalMet, format!("the story is {stage_text}: commit {commit} on {}", landed.branch)),
+    };
+    host.notify_user(stage_key.child_key("notify"), &detail).await?;
+    Ok(StageEnd::Ended(RunEnding::new(reason, detail)))
+}
+
+pub(super) fn describe_leftover(fault: &Fault) -> String {
+    format!("could not remove the workspace: {}", fault.detail)
+}

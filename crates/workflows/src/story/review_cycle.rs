@@ -1,0 +1,243 @@
+//! The panel's review of a story: a child run of the kind review, which works on the story's workspace.
+//!
+//! Its fixes land in the workspace. It is over when no critical finding is open; what else is open is left as follow-ups.
+
+use alloc::{format, string::String};
+
+use crate::{
+    development::{
+        changes::{ChangeOutcome, ReadChange},
+        commits::{CommitOutcome, CommitWork},
+    },
+    review::{
+        finding::Severity,
+        level::ReviewGoal,
+        order::{ReviewLimits, ReviewOrder},
+        subject::{CodeChange, Subject},
+    },
+    runs::{
+        kinds::RunOrder,
+        types::{ChildOutcome, ChildReport, RunChild},
+    },
+    story::{
+        event::StoryEvent,
+        facts::StoryFollowUp,
+        order::StoryStepName,
+        sessions,
+        state::{StoryState, StoryStep},
+        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        verification::{StoryMilestone, verify_story},
+    },
+};
+use tribunal_engine::{
+    host::ParkedRun,
+    ids::Key,
+    limits::remaining_share,
+    reason::{RunEnding, RunOutcome, RunReason},
+};
+
+/// Reviews the work. A review that waits for the user is continued after the answer.
+pub(super) async fn review_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    // Work that the user did by hand counts like that of an agent.
+    state.attempts.by_hand = false;
+    if let Some(ending) = keep_work(host, state, stage_key.child_key("keep")).await? {
+        return Ok(StageEnd::Halted(ending));
+    }
+    let change = match list_change(host, state, stage_key).await? {
+        Ok(Some(change)) => change,
+        Ok(None) => return Ok(pass_review(host, state)),
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    };
+    let child_name = match state.review.waiting_child.take() {
+        Some(child_name) => child_name,
+        None => {
+            state.review.count += 1;
+            state.review.asked = 0;
+            format!("review-{}", state.review.count)
+        }
+    };
+    state.review.asked += 1;
+    let remaining = remaining_share(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let share = state.review.ledger.lend_share(&child_name, remaining, 1);
+    let run_child = RunChild {
+        name: child_name.clone(),
+        order: RunOrder::Review(review_order(host, change)),
+        share,
+        workspace: Some(String::from(WORKSPACE_NAME)),
+        tier: None,
+    };
+    let child_key = stage_key.numbered_child("review", state.review.asked);
+    let outcome = host.host.perform(child_key, run_child).await?;
+    let used = state.review.ledger.settle_account(&child_name, &outcome);
+    state.spent.add_child(&used);
+    match outcome {
+        ChildOutcome::Ended(report) if report.outcome == Some(RunOutcome::Resolved) => {
+            note_review(host, state, &report);
+            verify_reviewed(host, state, stage_key).await
+        }
+        ChildOutcome::Ended(report) => {
+            note_review(host, state, &report);
+            Ok(StageEnd::Halted(describe_unresolved(state, &report)))
+        }
+        ChildOutcome::Waiting(report) => {
+            // A review that waits for an answer, or for its environment, is continued; one that has come to a limit is not.
+            let is_failed = report.outcome == Some(RunOutcome::Failed);
+            // What is used up is used up for the story as well, and says nothing about the findings.
+            let is_used_up = matches!(report.reason, RunReason::Cost | RunReason::Tokens | RunReason::Runtime);
+            if report.reason == RunReason::Blocked || is_failed || is_used_up {
+                state.review.waiting_child = Some(child_name);
+            }
+            if is_used_up {
+                return Ok(StageEnd::Halted(RunEnding::new(report.reason, report.detail)));
+            }
+            if !is_failed {
+                note_review(host, state, &report);
+            }
+            Ok(StageEnd::Halted(match is_failed {
+                true => RunEnding::new(RunReason::Environment, format!("the review {}: {}", report.run, report.detail)),
+                false => describe_unresolved(state, &report),
+            }))
+        }
+        ChildOutcome::Failed(failed) => Ok(StageEnd::Halted(environment_ending(&failed.fault))),
+    }
+}
+
+/// Commits the work so far: it can be compared, and nothing of it is lost. Returns the ending if that failed.
+pub(super) async fn keep_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    keep_key: Key,
+) -> Result<Option<RunEnding>, ParkedRun> {
+    let message = format!("Story {}: work in progress\n", host.order.story.key);
+    let commit_work = CommitWork {
+        workspace: String::from(WORKSPACE_NAME),
+        message,
+        run_hooks: false,
+        squash: false,
+        // An agent may write over it, and what lands is one commit, which has only what is left then.
+        keeps_ref: state.attempts.has_unkept_edits,
+    };
+    match host.host.perform(keep_key, commit_work).await? {
+        CommitOutcome::Committed(committed) => {
+            state.attempts.has_unkept_edits = false;
+            if let Some(work) = &mut state.work {
+                work.tip = committed.commit.clone();
+                work.committed_content.clone_from(&work.content);
+            }
+            host.note_event(StoryEvent::StoryKept { commit: committed.commit });
+            Ok(None)
+        }
+        CommitOutcome::Unchanged { .. } => {
+            state.attempts.has_unkept_edits = false;
+            Ok(None)
+        }
+        CommitOutcome::Refused(_) => Ok(None),
+        CommitOutcome::Failed { fault } => Ok(Some(environment_ending(&fault))),
+    }
+}
+
+/// Lists what the story changed in the product; `None` if that cannot be reviewed.
+async fn list_change(
+    host: StoryHost<'_>,
+    state: &StoryState,
+    stage_key: &Key,
+) -> Result<Result<Option<CodeChange>, RunEnding>, ParkedRun> {
+    let Some(work) = &state.work else { return Ok(Ok(None)) };
+    // Work that the user has merged is a part of the branch, and of the story.
+    let begun_at = host.order.files.begun_at.as_ref().or(state.landing.merged_into.as_ref());
+    let read_change = ReadChange {
+        title: format!("story {}", host.order.story.key),
+        base: begun_at.unwrap_or(&work.base).clone(),
+        end: work.tip.clone(),
+    };
+    Ok(match host.host.perform(stage_key.child_key("change"), read_change).await? {
+        ChangeOutcome::Listed { change } => {
+            let mut change = *change;
+            change.files.retain(|file| !host.order.story.is_bookkeeping(&file.path));
+            // The change ends in the workspace, where it can be repaired.
+            change.end = None;
+            change.story.clone_from(&work.story_file);
+            Ok(Some(change).filter(|change| !change.files.is_empty()))
+        }
+        ChangeOutcome::Empty => Ok(None),
+        ChangeOutcome::Failed { fault } => Err(environment_ending(&fault)),
+    })
+}
+
+fn review_order(host: StoryHost<'_>, change: CodeChange) -> ReviewOrder {
+    let review = &host.order.review;
+    ReviewOrder {
+        level: Some(review.level),
+        goal: ReviewGoal::CriticalOnly,
+        // The checks have just passed.
+        baseline: false,
+        limits: ReviewLimits {
+            rounds: host.order.pacing.max_cycles.max(1),
+            parent_asks: true,
+            ..ReviewLimits::default()
+        },
+        panel: review.panel.clone(),
+        fixers: review.fixers.clone(),
+        ..ReviewOrder::new(Subject::Change(change.into()))
+    }
+}
+
+fn note_review(host: StoryHost<'_>, state: &mut StoryState, report: &ChildReport) {
+    let left_findings = report.result.open_findings.iter().chain(&report.result.deferred_findings);
+    let open_findings = left_findings.map(|finding| StoryFollowUp {
+        severity: finding.severity,
+        text: finding.description.clone(),
+        place: finding.place.clone(),
+    });
+    (state.review.critical, state.review.follow_ups) =
+        open_findings.partition(|finding| finding.severity == Severity::Critical);
+    let critical = state.review.critical.len() as u32;
+    host.note_event(StoryEvent::StoryReviewed {
+        review: report.run.clone(),
+        critical,
+        follow_ups: state.review.follow_ups.clone(),
+        detail: report.detail.clone(),
+    });
+}
+
+fn describe_unresolved(state: &StoryState, report: &ChildReport) -> RunEnding {
+    let detail = match (&state.review.waiting_child, report.reason) {
+        (Some(_), _) => format!("the review {} waits for you: {}", report.run, report.detail),
+        _ => format!("the review {} did not resolve its findings: {}", report.run, report.detail),
+    };
+    RunEnding::new(RunReason::Blocked, detail)
+}
+
+/// Verifies the work once more: the fixes of the review may have broken it.
+async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+    let facts = match host.read_story(state, stage_key.child_key("story")).await? {
+        Ok(facts) => facts,
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    };
+    let board_before = state.work.as_ref().and_then(|work| work.board_stage);
+    let rules = host.order.rules;
+    let mut verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_before, rules);
+    match sessions::check_content(host, state, stage_key.child_key("checks")).await? {
+        Ok(problems) => verdict.problems.extend(problems),
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    }
+    if verdict.problems.is_empty() {
+        return Ok(pass_review(host, state));
+    }
+    // Another session repairs it; then the panel looks at it again.
+    let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
+    state.attempts.begin_step();
+    state.attempts.problems = verdict.problems;
+    state.attempts.failed_checks = failed_checks;
+    state.step = StoryStep::Develop;
+    Ok(StageEnd::Continue)
+}
+
+fn pass_review(host: StoryHost<'_>, state: &mut StoryState) -> StageEnd {
+    sessions::finish_step(host, state, StoryStepName::Review);
+    StageEnd::Continue
+}

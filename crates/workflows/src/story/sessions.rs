@@ -1,0 +1,332 @@
+//! One session of an agent, and what came of it. Whether the step is done, files, git and checks decide, not the agent.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    story::{
+        event::{SessionOutcome, SessionReport, StoryEvent},
+        facts::{StoryFacts, StoryFileFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
+        order::{StoryGoal, StoryStepName},
+        prompt,
+        state::{StoryState, StoryStep},
+        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        verification::{StoryMilestone, StoryProblem, StoryVerdict, verify_story},
+    },
+    tasks::{
+        asking::{AgentConsultation, consult_agent},
+        brief::{AgentTask, AnswerContent, WorkspaceKind},
+        client::{JobKind, ModelSize},
+        consult_outcome::ConsultOutcome,
+        purpose::{ExpectedAnswer, TaskPurpose},
+        selection,
+    },
+};
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    host::ParkedRun,
+    ids::{AgentName, Key},
+    reason::{RunEnding, RunReason},
+    text::format_count,
+};
+
+/// Runs one session of the current step, verifies it, and decides what comes next.
+pub(super) async fn run_session(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<StageEnd, ParkedRun> {
+    // What an earlier session wrote about the review does not count for it.
+    if state.step == StoryStep::CodeReview
+        && state.attempts.charged == 0
+        && let Some(ending) = reset_stage(host, stage_key.child_key("stage")).await?
+    {
+        return Ok(StageEnd::Halted(ending));
+    }
+    let is_by_hand = state.attempts.by_hand;
+    let consulted = match is_by_hand {
+        true => None,
+        false => Some(ask_agent(host, state, stage_key).await?),
+    };
+    if let Some(outcome) = &consulted {
+        record_consultation(host, state, stage_key, outcome).await?;
+    }
+    state.attempts.total += 1;
+    let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
+    let facts = match host.read_story(state, stage_key.child_key("story")).await? {
+        Ok(facts) => facts,
+        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    };
+    let mut verdict = verify_step(host, state, &facts);
+    if verdict.problems.is_empty()
+        && let Err(ending) = check_work(host, state, stage_key, &mut verdict).await?
+    {
+        return Ok(StageEnd::Halted(ending));
+    }
+    // Work that is finished counts, however its session ended.
+    let outcome = match fault {
+        _ if verdict.problems.is_empty() => SessionOutcome::Completed,
+        Some(fault) => outcome_of_fault(fault),
+        None => SessionOutcome::Incomplete,
+    };
+    let is_broken_environment =
+        outcome != SessionOutcome::Completed && fault.is_some_and(|fault| fault.is_environment());
+    let report = SessionReport {
+        outcome,
+        agent: state.attempts.last_agent.clone().filter(|_| consulted.is_some()),
+        problems: verdict.problems.clone(),
+        remarks: verdict.remarks.into_iter().chain(facts.remarks).collect(),
+        fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
+        changed_files: state.work.as_ref().map_or(0, |work| work.changed_files),
+        claim: consulted.as_ref().map(find_claim).unwrap_or_default(),
+    };
+    let step = state.step.step_name();
+    host.note_event(StoryEvent::StorySession { session: state.attempts.total, step, report });
+    if outcome == SessionOutcome::Completed {
+        keep_created_story(state, facts.file.as_ref());
+        finish_step(host, state, step);
+        return Ok(StageEnd::Continue);
+    }
+    state.attempts.problems = verdict.problems;
+    if is_by_hand {
+        state.attempts.by_hand = false;
+        return Ok(StageEnd::Halted(unfinished_by_hand(state)));
+    }
+    if let (true, Some(fault)) = (is_broken_environment, fault) {
+        // What the environment breaks is charged to no step.
+        return Ok(StageEnd::Halted(environment_ending(fault)));
+    }
+    if let Some(fault) = fault.filter(|fault| fault.instant)
+        && state.attempts.note_instant_failure(&fault.detail)
+    {
+        state.attempts.failed_at_once.clear();
+        let detail = format!("{} (failed twice, each time immediately)", fault.detail);
+        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)));
+    }
+    state.attempts.charged += u32::from(outcome.is_charged());
+    Ok(match state.attempts.charged >= allowed_sessions(host, state) {
+        true => StageEnd::Halted(stuck_ending(state, fault)),
+        false => StageEnd::Continue,
+    })
+}
+
+/// Remembers what a story names that this run has written: what later sessions make of the file does not count.
+fn keep_created_story(state: &mut StoryState, file: Option<&StoryFileFacts>) {
+    if state.step == StoryStep::Create {
+        state.landing.created_text = file.map(|file| file.naming_lines.join("\n")).unwrap_or_default();
+    }
+}
+
+/// Records what the session of an agent has used, and asks about what it changed elsewhere.
+async fn record_consultation(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    outcome: &ConsultOutcome,
+) -> Result<(), ParkedRun> {
+    let is_answered = outcome.last_content().is_some();
+    outcome.record_result(host.host, &mut state.spent, is_answered);
+    state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
+    state.attempts.last_agent = outcome.last_agent().cloned();
+    for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
+        host.note_warning(remark.clone());
+    }
+    Ok(())
+}
+
+/// Has the board and the story's file say that the story waits for its review. Returns the ending if that failed.
+async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEnding>, ParkedRun> {
+    let write = WriteStory {
+        place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
+        story: host.order.story.clone(),
+        stage: StoryStage::Review,
+        confirmed: Vec::new(),
+        follow_ups: Vec::new(),
+        take_over_from: None,
+    };
+    Ok(match host.host.perform(write_key, write).await? {
+        StoryWriting::Written { .. } => None,
+        StoryWriting::Failed { fault } => Some(environment_ending(&fault)),
+    })
+}
+
+/// How many sessions the current step may have, with what the user granted.
+pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
+    host.order.pacing.max_cycles.max(1).saturating_mul(state.attempts.grants + 1)
+}
+
+/// The ending of a story whose step has failed as often as it may. What ended the last session early is the likely cause.
+fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
+    let step = state.step.step_name();
+    let sessions_text = format_count(state.attempts.charged, "session");
+    let first_problem = state.attempts.problems.first().map(StoryProblem::describe);
+    let mut detail = match first_problem {
+        Some(problem) => format!("{sessions_text} did not complete the step `{step}`: {problem}"),
+        None => format!("{sessions_text} did not complete the step `{step}`"),
+    };
+    if let Some(fault) = last_fault {
+        detail.push_str(&format!("; the last session failed: {}", fault.detail));
+    }
+    RunEnding::new(RunReason::Blocked, detail)
+}
+
+/// The ending of a story whose step is not complete after the user worked on it. All reasons are named: no agent is told about them.
+fn unfinished_by_hand(state: &StoryState) -> RunEnding {
+    let step = state.step.step_name();
+    let problems: Vec<String> = state.attempts.problems.iter().map(StoryProblem::describe).collect();
+    let detail = format!("your work does not complete the step `{step}` yet: {}", problems.join("; "));
+    RunEnding::new(RunReason::Blocked, detail)
+}
+
+async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
+    let settings = host.host.settings();
+    let job = match state.step {
+        StoryStep::Create => JobKind::CreateStory,
+        _ => JobKind::Develop,
+    };
+    let agent = choose_agent(host, state, job);
+    let purpose = TaskPurpose { job, expects: ExpectedAnswer::Turn };
+    let place = WorkspaceKind::Development { workspace: String::from(WORKSPACE_NAME) };
+    let brief = match &state.work {
+        Some(work) => prompt::build_brief(host.order, settings, state, work),
+        None => Default::default(),
+    };
+    let mut task = AgentTask::new(agent, purpose, brief, place, host.order.pacing.timeout_ms);
+    task.size = host.order.size;
+    // A story that failed once is worth a larger model.
+    if state.attempts.charged > 0 {
+        task.size = task.size.map(next_size);
+    }
+    let task_key = stage_key.child_key("session");
+    let consultation = AgentConsultation {
+        task_key: &task_key,
+        task,
+        run_usage: &state.spent,
+        parallel_tasks: 1,
+        escalated_size: None,
+        is_single_try: true,
+    };
+    // Any answer is accepted: what it is worth shows in the workspace.
+    consult_agent(host.host, consultation, |_| None).await
+}
+
+fn next_size(size: ModelSize) -> ModelSize {
+    match size {
+        ModelSize::Small => ModelSize::Medium,
+        ModelSize::Medium | ModelSize::Large => ModelSize::Large,
+    }
+}
+
+/// Chooses the agent of the next session: from the second one of a step on, another than the last.
+fn choose_agent(host: StoryHost<'_>, state: &StoryState, job: JobKind) -> AgentName {
+    let settings = host.host.settings();
+    match &state.attempts.last_agent {
+        Some(last_agent) if state.attempts.charged > 0 => {
+            selection::other_agent(settings, job, last_agent, &state.spent.failing)
+        }
+        _ => {
+            let first_agent = selection::agent_for_seat(settings, job, 0, 0);
+            selection::stand_in(settings, job, &first_agent, &state.spent.failing)
+        }
+    }
+}
+
+/// Returns the fault of a session that gave no answer.
+fn unanswered_fault(outcome: &ConsultOutcome) -> Option<&Fault> {
+    outcome.fault.as_ref().filter(|_| outcome.last_content().is_none())
+}
+
+fn outcome_of_fault(fault: &Fault) -> SessionOutcome {
+    match fault.kind {
+        FaultKind::TimedOut => SessionOutcome::TimedOut,
+        FaultKind::Silent => SessionOutcome::Stuck,
+        FaultKind::NeverActive => SessionOutcome::NeverActive,
+        _ => SessionOutcome::Crashed,
+    }
+}
+
+fn find_claim(outcome: &ConsultOutcome) -> String {
+    match outcome.last_content() {
+        Some(AnswerContent::Turn(report)) => prompt::summarize_line(&report.text),
+        _ => String::new(),
+    }
+}
+
+/// Applies the rules of the current step.
+pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &StoryFacts) -> StoryVerdict {
+    let board_before = state.work.as_ref().and_then(|work| work.board_stage);
+    let milestone = match state.step {
+        StoryStep::Create => StoryMilestone::Written,
+        _ => StoryMilestone::Developed,
+    };
+    let mut verdict = verify_story(&host.order.story, facts, milestone, board_before, host.order.rules);
+    // BMAD's own review is done when the board or the story's file says so.
+    if state.step == StoryStep::CodeReview && verdict.problems.is_empty() {
+        let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());
+        let is_done =
+            [facts.board.as_ref(), file_status].into_iter().flatten().any(|fact| fact.stage == Some(StoryStage::Done));
+        if !is_done {
+            let status = file_status.map(|fact| fact.word.clone()).unwrap_or_default();
+            verdict.problems.push(StoryProblem::StatusBehind { status, expected: StoryStage::Done });
+        }
+    }
+    verdict
+}
+
+/// Runs the checks on work that the rules accept, unless they have passed on it already.
+async fn check_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+    verdict: &mut StoryVerdict,
+) -> Result<Result<(), RunEnding>, ParkedRun> {
+    let problems = match check_content(host, state, stage_key.child_key("checks")).await? {
+        Ok(problems) => problems,
+        Err(ending) => return Ok(Err(ending)),
+    };
+    verdict.problems.extend(problems);
+    Ok(Ok(()))
+}
+
+/// Runs all checks on the current content. Returns the failures that count.
+pub(super) async fn check_content(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    checks_key: Key,
+) -> Result<Result<Vec<StoryProblem>, RunEnding>, ParkedRun> {
+    state.attempts.failed_checks.clear();
+    let checks = host.host.settings().checks.clone();
+    let is_checked = state.work.as_ref().is_some_and(|work| work.is_checked());
+    // A story file alone breaks no check.
+    if checks.is_empty() || is_checked || state.step == StoryStep::Create {
+        return Ok(Ok(Vec::new()));
+    }
+    let report = match host.run_checks(checks_key, checks).await? {
+        Ok(report) => report,
+        Err(ending) => return Ok(Err(ending)),
+    };
+    for result in report.list_warnings() {
+        host.note_warning(result.describe());
+    }
+    state.attempts.failed_checks = report.counting_failures().cloned().collect();
+    if let (true, Some(work)) = (state.attempts.failed_checks.is_empty(), &mut state.work) {
+        work.checked_content.clone_from(&work.content);
+    }
+    let failures = state.attempts.failed_checks.iter();
+    Ok(Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect()))
+}
+
+/// Ends the current step.
+pub(super) fn finish_step(host: StoryHost<'_>, state: &mut StoryState, step: StoryStepName) {
+    host.note_event(StoryEvent::StoryStepDone { step });
+    state.attempts.begin_step();
+    let mode = host.order.review.mode;
+    let is_reviewed = host.order.goal == StoryGoal::Done;
+    state.step = match state.step {
+        StoryStep::Create => StoryStep::Develop,
+        StoryStep::Develop if is_reviewed && mode.has_bmad_review() && host.order.steps.code_review.is_some() => {
+            StoryStep::CodeReview
+        }
+        StoryStep::Develop | StoryStep::CodeReview if is_reviewed && mode.has_panel() => StoryStep::Review,
+        _ => StoryStep::Land,
+    };
+}
