@@ -1,6 +1,6 @@
 //! Checks which crate may depend on which: one table of allowed dependencies, compared with the manifests.
 //!
-//! The purposes of that table are checked here, too: core and guard stay without I/O, `unsafe` stays in supervise, and the
+//! The purposes of that table are checked here, too: engine, workflows and guard stay without I/O, `unsafe` stays in supervise, and the
 //! database stays in store. Modules inside a crate are not checked: only a crate boundary holds. Sizes and texts are in
 //! [`crate::tidy`].
 
@@ -24,10 +24,16 @@ struct CrateRule {
 
 const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
-        directory: "core",
-        package: "tribunal-core",
+        directory: "engine",
+        package: "tribunal-engine",
         allowed_crates: &["json"],
-        reason: "core decides, and of ours uses JSON alone",
+        reason: "the engine knows no kind of run, and of ours uses JSON alone",
+    },
+    CrateRule {
+        directory: "workflows",
+        package: "tribunal-workflows",
+        allowed_crates: &["engine", "json"],
+        reason: "workflows decide over the engine, and of ours use nothing else but JSON",
     },
     CrateRule {
         directory: "json",
@@ -50,14 +56,14 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "bmad",
         package: "tribunal-bmad",
-        allowed_crates: &["core", "json"],
-        reason: "bmad turns text into core's types and JSON, nothing else",
+        allowed_crates: &["engine", "workflows", "json"],
+        reason: "bmad turns text into types of engine and workflows and JSON, nothing else",
     },
     CrateRule {
         directory: "agents",
         package: "tribunal-agents",
-        allowed_crates: &["core", "json"],
-        reason: "agents translates for core, starts nothing and keeps nothing",
+        allowed_crates: &["engine", "workflows", "json"],
+        reason: "agents translates for workflows, starts nothing and keeps nothing",
     },
     CrateRule {
         directory: "supervise",
@@ -68,31 +74,42 @@ const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         directory: "store",
         package: "tribunal-store",
-        allowed_crates: &["core"],
-        reason: "store keeps what core names, and knows no other crate",
+        allowed_crates: &["engine", "workflows"],
+        reason: "store keeps what engine and workflows name, and knows no other crate",
     },
     CrateRule {
         directory: "report",
         package: "tribunal-report",
-        allowed_crates: &["core", "json"],
-        reason: "report sees journal events, core and JSON, nothing else",
+        allowed_crates: &["engine", "workflows", "json"],
+        reason: "report sees journal events, workflows and JSON, nothing else",
     },
     CrateRule {
         directory: "runner",
         package: "tribunal-runner",
-        allowed_crates: &["core", "json", "guard", "bmad", "agents", "supervise", "store"],
+        allowed_crates: &["engine", "workflows", "json", "guard", "bmad", "agents", "supervise", "store"],
         reason: "runner acts, and does not show",
     },
     CrateRule {
         directory: "testkit",
         package: "tribunal-testkit",
-        allowed_crates: &["core", "agents"],
+        allowed_crates: &["engine", "workflows", "agents"],
         reason: "testkit scripts agents for the tests of every crate, so it stays below them",
     },
     CrateRule {
         directory: "cli",
         package: "tribunal",
-        allowed_crates: &["core", "json", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
+        allowed_crates: &[
+            "engine",
+            "workflows",
+            "json",
+            "guard",
+            "bmad",
+            "agents",
+            "supervise",
+            "store",
+            "report",
+            "runner",
+        ],
         reason: "the binary wires the crates that ship",
     },
 ];
@@ -109,7 +126,11 @@ struct PureCrate {
 }
 
 const PURE_CRATES: &[PureCrate] = &[
-    PureCrate { directory: "core", allowed_packages: &["serde", "serde_json", "thiserror", "futures-util", "blake3"] },
+    PureCrate { directory: "engine", allowed_packages: &["serde", "serde_json", "thiserror", "blake3"] },
+    PureCrate {
+        directory: "workflows",
+        allowed_packages: &["serde", "serde_json", "thiserror", "futures-util", "blake3"],
+    },
     PureCrate { directory: "json", allowed_packages: &["schemars", "serde", "serde_json", "thiserror"] },
     PureCrate { directory: "guard", allowed_packages: &[] },
 ];
@@ -200,12 +221,12 @@ fn find_refusal(crate_rule: &CrateRule, dependency: &CrateDependency) -> Option<
     let Some(target_rule) = CRATE_RULES.iter().find(|rule| rule.package == dependency.package) else {
         return find_outside_refusal(crate_rule, dependency);
     };
-    // Every crate may use the test kit for its tests, so that case comes before the table.
+    // Every crate but the engine may use the test kit for its tests, so that case comes before the table.
     let reason = match target_rule.directory {
-        "testkit" if is_dev => return None,
+        "testkit" if is_dev && crate_rule.directory != "engine" => return None,
         target_dir if crate_rule.allowed_crates.contains(&target_dir) => return None,
         "cli" => CLI_IS_NO_DEPENDENCY,
-        "testkit" => TESTKIT_IS_FOR_TESTS,
+        "testkit" if crate_rule.directory != "engine" => TESTKIT_IS_FOR_TESTS,
         _ => crate_rule.reason,
     };
     Some(reason.to_owned())

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn fixtures_are_data_and_a_module_named_fixtures_is_code() {
-        assert!(is_own_source("crates/core/src/lib.rs"));
+        assert!(is_own_source("crates/workflows/src/lib.rs"));
         assert!(is_own_source("crates/testkit/src/fixtures/mod.rs"));
         assert!(is_own_source("xtask/tests/architecture.rs"));
         assert!(is_own_source("fuzz/fuzz_targets/menu.rs"));

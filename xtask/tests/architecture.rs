@@ -24,24 +24,27 @@ fn an_unchanged_copy_has_no_breach() -> Result<()> {
 
 /// The dependent crate, its dependency (by directory), and the reason that is reported.
 const FORBIDDEN_DEPENDENCIES: &[(&str, &str, &str)] = &[
-    ("core", "store", "core decides, and of ours uses JSON alone"),
-    ("core", "agents", "core decides, and of ours uses JSON alone"),
-    ("core", "guard", "core decides, and of ours uses JSON alone"),
-    ("json", "core", "json knows none of the types that it writes and reads"),
+    ("engine", "workflows", "the engine knows no kind of run, and of ours uses JSON alone"),
+    ("engine", "store", "the engine knows no kind of run, and of ours uses JSON alone"),
+    ("engine", "testkit", "the engine knows no kind of run, and of ours uses JSON alone"),
+    ("workflows", "store", "workflows decide over the engine, and of ours use nothing else but JSON"),
+    ("workflows", "agents", "workflows decide over the engine, and of ours use nothing else but JSON"),
+    ("workflows", "guard", "workflows decide over the engine, and of ours use nothing else but JSON"),
+    ("json", "engine", "json knows none of the types that it writes and reads"),
     ("json-derive", "json", "json-derive makes code, and runs only in the compiler"),
-    ("guard", "core", "guard judges words, and depends on nothing of ours"),
+    ("guard", "workflows", "guard judges words, and depends on nothing of ours"),
     ("guard", "agents", "guard judges words, and depends on nothing of ours"),
-    ("agents", "guard", "agents translates for core, starts nothing and keeps nothing"),
-    ("agents", "bmad", "agents translates for core, starts nothing and keeps nothing"),
-    ("agents", "store", "agents translates for core, starts nothing and keeps nothing"),
-    ("agents", "supervise", "agents translates for core, starts nothing and keeps nothing"),
-    ("bmad", "agents", "bmad turns text into core's types and JSON, nothing else"),
-    ("supervise", "core", "supervise knows processes, and nothing of ours"),
-    ("store", "supervise", "store keeps what core names, and knows no other crate"),
-    ("report", "runner", "report sees journal events, core and JSON, nothing else"),
-    ("report", "agents", "report sees journal events, core and JSON, nothing else"),
-    ("report", "store", "report sees journal events, core and JSON, nothing else"),
-    ("report", "supervise", "report sees journal events, core and JSON, nothing else"),
+    ("agents", "guard", "agents translates for workflows, starts nothing and keeps nothing"),
+    ("agents", "bmad", "agents translates for workflows, starts nothing and keeps nothing"),
+    ("agents", "store", "agents translates for workflows, starts nothing and keeps nothing"),
+    ("agents", "supervise", "agents translates for workflows, starts nothing and keeps nothing"),
+    ("bmad", "agents", "bmad turns text into types of engine and workflows and JSON, nothing else"),
+    ("supervise", "workflows", "supervise knows processes, and nothing of ours"),
+    ("store", "supervise", "store keeps what engine and workflows name, and knows no other crate"),
+    ("report", "runner", "report sees journal events, workflows and JSON, nothing else"),
+    ("report", "agents", "report sees journal events, workflows and JSON, nothing else"),
+    ("report", "store", "report sees journal events, workflows and JSON, nothing else"),
+    ("report", "supervise", "report sees journal events, workflows and JSON, nothing else"),
     ("runner", "report", "runner acts, and does not show"),
     ("runner", "cli", "nothing depends on the binary"),
     ("store", "cli", "nothing depends on the binary"),
@@ -61,7 +64,7 @@ fn each_forbidden_dependency_is_found_in_every_kind_of_table() -> Result<()> {
     ];
     for (from, to, reason) in FORBIDDEN_DEPENDENCIES {
         for (table, verb) in tables {
-            if *to == "testkit" && verb == "dev-depend" {
+            if *to == "testkit" && *from != "engine" && verb == "dev-depend" {
                 continue;
             }
             let (file, package) = (format!("crates/{from}/Cargo.toml"), package_name(to));
@@ -76,7 +79,7 @@ fn each_forbidden_dependency_is_found_in_every_kind_of_table() -> Result<()> {
 #[test]
 fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
     let line = "tribunal-testkit = { path = \"../testkit\" }";
-    for from in ["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
+    for from in ["workflows", "guard", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
         let file = format!("crates/{from}/Cargo.toml");
         expect_breaches(&[ManifestEdit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)], &[])?;
     }
@@ -86,7 +89,7 @@ fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
 #[test]
 fn a_renamed_dependency_is_recognised() -> Result<()> {
     let found = "crates/report/Cargo.toml: tribunal-report may not depend on tribunal-store \
-                 (report sees journal events, core and JSON, nothing else)";
+                 (report sees journal events, workflows and JSON, nothing else)";
     let report = |line| ManifestEdit::Line("crates/report/Cargo.toml", "dependencies", line);
     let shared = |line| ManifestEdit::Line("Cargo.toml", "workspace.dependencies", line);
 
@@ -105,18 +108,18 @@ fn a_renamed_dependency_is_recognised() -> Result<()> {
 }
 
 #[test]
-fn core_stays_without_io() -> Result<()> {
-    let core = |line| ManifestEdit::Line("crates/core/Cargo.toml", "dependencies", line);
+fn workflows_stay_without_io() -> Result<()> {
+    let core = |line| ManifestEdit::Line("crates/workflows/Cargo.toml", "dependencies", line);
     let shared = |line| ManifestEdit::Line("Cargo.toml", "workspace.dependencies", line);
-    let lib = |text| ManifestEdit::File("crates/core/src/lib.rs", text);
+    let lib = |text| ManifestEdit::File("crates/workflows/src/lib.rs", text);
 
-    let tokio = "crates/core/Cargo.toml: tribunal-core may not depend on tokio (core cannot do i/o: \
+    let tokio = "crates/workflows/Cargo.toml: tribunal-workflows may not depend on tokio (workflows cannot do i/o: \
                  from outside it uses only serde, serde_json, thiserror, futures-util, blake3)";
     expect_breaches(&[core(r#"tokio = { version = "1", default-features = false }"#)], &[tokio])?;
     expect_breaches(&[core(r#"serde_json5 = { package = "tokio", version = "1" }"#)], &[tokio])?;
 
-    let loud = "crates/core/Cargo.toml: tribunal-core depends on serde with default features on \
-                (core is without std: write default-features = false where its version stands)";
+    let loud = "crates/workflows/Cargo.toml: tribunal-workflows depends on serde with default features on \
+                (workflows is without std: write default-features = false where its version stands)";
     expect_breaches(&[core(r#"other = { package = "serde", version = "1" }"#)], &[loud])?;
     expect_breaches(
         &[shared(r#"other = { package = "serde", version = "1" }"#), core("other.workspace = true")],
@@ -129,21 +132,21 @@ fn core_stays_without_io() -> Result<()> {
     expect_breaches(
         &[shared(quiet), core(r#"other = { workspace = true, features = ["std"] }"#)],
         &[
-            "crates/core/Cargo.toml: tribunal-core depends on serde with feature \"std\" (core is without std: take it out)",
+            "crates/workflows/Cargo.toml: tribunal-workflows depends on serde with feature \"std\" (workflows is without std: take it out)",
         ],
     )?;
 
-    let missing = "crates/core/src/lib.rs: `#![no_std]` is missing (core cannot do i/o)";
+    let missing = "crates/workflows/src/lib.rs: `#![no_std]` is missing (workflows cannot do i/o)";
     expect_breaches(&[lib("//! Says `#![no_std]`.\n")], &[missing])?;
     expect_breaches(&[lib("#![cfg_attr(not(test), no_std)]\n")], &[missing])?;
-    let std = "`extern crate std` in core (core cannot do i/o, not even in its tests)";
-    expect_breaches(&[lib("#![no_std]\nextern crate std;\n")], &[&format!("crates/core/src/lib.rs:2: {std}")])?;
+    let std = "`extern crate std` in workflows (workflows cannot do i/o, not even in its tests)";
+    expect_breaches(&[lib("#![no_std]\nextern crate std;\n")], &[&format!("crates/workflows/src/lib.rs:2: {std}")])?;
     expect_breaches(
         &[ManifestEdit::File(
-            "crates/core/src/rules/menu.rs",
+            "crates/workflows/src/rules/menu.rs",
             "// extern crate std\n#[cfg(test)]\nextern crate std as anything;\n",
         )],
-        &[&format!("crates/core/src/rules/menu.rs:3: {std}")],
+        &[&format!("crates/workflows/src/rules/menu.rs:3: {std}")],
     )
 }
 
@@ -270,7 +273,7 @@ fn copy_manifests() -> Result<TempDir> {
             write_file(&target_dir.path().join("crates").join(entry.file_name()).join("Cargo.toml"), &manifest)?;
         }
     }
-    for pure in ["core", "json", "guard"] {
+    for pure in ["engine", "workflows", "json", "guard"] {
         write_file(&target_dir.path().join("crates").join(pure).join("src/lib.rs"), "//! A stub.\n#![no_std]\n")?;
     }
     Ok(target_dir)

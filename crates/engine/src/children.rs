@@ -131,7 +131,7 @@ pub fn measure_waits<'e, T: RunTypes>(entries: impl IntoIterator<Item = &'e Jour
     let mut waited = WaitTotal::default();
     for entry in entries {
         match &entry.event {
-            RunEvent::EffectStarted { key, effect, .. } if effect.as_await_reset().is_some() => {
+            RunEvent::EffectStarted { key, effect, .. } if effect.awaits_agent() => {
                 start_times.insert(key, entry.at.awake_ms);
             }
             RunEvent::EffectFinished { key, .. } => {

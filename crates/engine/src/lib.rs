@@ -14,6 +14,7 @@ pub mod children;
 mod cost;
 pub mod decisions;
 pub mod effect;
+pub mod effect_set;
 pub mod event;
 pub mod failure_cause;
 pub mod fault;

@@ -3,23 +3,20 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt::{Debug, Display};
 
-use tribunal_json::{Described, FromJson, JsonError, Serialize, ToJson};
+use tribunal_json::{FromJson, JsonError, Serialize, ToJson, schemars};
 
-use crate::{
-    answer_to::AnswerTo,
-    children::{ChildOutcome, RunChild},
-    decisions::user_remark::DialogRequest,
-    effect::{
-        AwaitReset, Elapsed, PostDecision, PostOutcome, ReadInbox, ReadRecords, RecordList, RecordsWritten, Requests,
-        Restore, RestoreOutcome, Sleep, WaitForUser, WriteRecords,
-    },
-    ids::Hash,
-};
+use crate::{decisions::user_remark::DialogRequest, ids::Hash};
 
 /// What a journal can hold.
-pub trait Recorded: Clone + Debug + PartialEq + Eq + ToJson + FromJson + Serialize + Described + 'static {}
+pub trait Recorded:
+    Clone + Debug + PartialEq + Eq + ToJson + FromJson + Serialize + schemars::JsonSchema + 'static
+{
+}
 
-impl<T: Clone + Debug + PartialEq + Eq + ToJson + FromJson + Serialize + Described + 'static> Recorded for T {}
+impl<T: Clone + Debug + PartialEq + Eq + ToJson + FromJson + Serialize + schemars::JsonSchema + 'static> Recorded
+    for T
+{
+}
 
 /// The types of all runs of a program.
 pub trait RunTypes: Copy + Debug + Default + PartialEq + Eq + 'static {
@@ -40,27 +37,9 @@ pub trait RunTypes: Copy + Debug + Default + PartialEq + Eq + 'static {
     /// What outlives a run.
     type Record: KindOfRecord;
     /// What a workflow can request: the effects of the engine, and those of the workflows.
-    type Effect: KindOfEffect
-        + From<Sleep>
-        + From<AwaitReset>
-        + From<ReadInbox>
-        + From<WaitForUser>
-        + From<Restore>
-        + From<PostDecision<Self>>
-        + From<ReadRecords<Self>>
-        + From<WriteRecords<Self>>
-        + From<RunChild<Self>>;
+    type Effect: KindOfEffect;
     /// The results of effects.
-    type Reply: KindOfReply
-        + AnswerTo<Sleep, Outcome = Elapsed>
-        + AnswerTo<AwaitReset, Outcome = Elapsed>
-        + AnswerTo<ReadInbox, Outcome = Requests<Self>>
-        + AnswerTo<WaitForUser, Outcome = Requests<Self>>
-        + AnswerTo<Restore, Outcome = RestoreOutcome>
-        + AnswerTo<PostDecision<Self>, Outcome = PostOutcome>
-        + AnswerTo<ReadRecords<Self>, Outcome = RecordList<Self>>
-        + AnswerTo<WriteRecords<Self>, Outcome = RecordsWritten>
-        + AnswerTo<RunChild<Self>, Outcome = ChildOutcome<Self>>;
+    type Reply: KindOfReply;
 }
 
 /// An order: it says which kind of run it is for.
@@ -98,8 +77,8 @@ pub trait KindOfEffect: Recorded {
     /// Whether both effects request the same thing, although they may differ in what the user can change before a resume.
     fn is_same_request(&self, recorded_effect: &Self) -> bool;
 
-    /// The wait until an agent may be asked again, if the effect is one.
-    fn as_await_reset(&self) -> Option<&AwaitReset>;
+    /// Whether the effect waits until an agent may be asked again.
+    fn awaits_agent(&self) -> bool;
 
     /// Returns a hash that is equal for equal effects, on every machine and in every release that writes the same JSON.
     fn compute_fingerprint(&self) -> Result<Hash, serde_json::Error> {

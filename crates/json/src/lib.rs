@@ -43,20 +43,12 @@ pub use schemars;
 #[cfg(not(feature = "schema"))]
 pub mod schemars {
     pub use tribunal_json_derive::JsonSchema;
+
+    /// Every type has it in builds without schemas.
+    pub trait JsonSchema {}
+
+    impl<T> JsonSchema for T {}
 }
-
-/// A type that has a JSON Schema, in builds with the feature `schema`. Every type has it in all others.
-#[cfg(feature = "schema")]
-pub trait Described: schemars::JsonSchema {}
-
-#[cfg(feature = "schema")]
-impl<T: schemars::JsonSchema> Described for T {}
-
-#[cfg(not(feature = "schema"))]
-pub trait Described {}
-
-#[cfg(not(feature = "schema"))]
-impl<T> Described for T {}
 
 /// Implements `Serialize` for a type whose [`ToJson`] is written by hand.
 #[macro_export]

@@ -14,7 +14,7 @@ use tribunal_workflows::{
     },
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
-        types::{JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent, find_event},
         view::RunView,
     },
     tasks::{
@@ -33,9 +33,8 @@ pub const COUNTER_QUOTE: &str = "SMS and telephone calls, for responders as well
 /// refuted, F4 goes from medium to low, and for F5, which is critical, the user has to decide.
 pub fn challenged_journal() -> Vec<JournalEntry> {
     let recorded = parse_entries(SAMPLE_JOURNAL);
-    let is_round_end = |entry: &JournalEntry| {
-        matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. }))
-    };
+    let is_round_end =
+        |entry: &JournalEntry| matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::RoundEnded { .. }));
     let end_index = recorded.iter().position(is_round_end).unwrap_or_default();
     let mut builder =
         ChallengeJournal { sample_ask: find_sample_ask(&recorded), entries: recorded[..end_index].to_vec() };

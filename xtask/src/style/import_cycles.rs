@@ -98,7 +98,7 @@ fn find_crate_cycles(imports: &CrateImports) -> Vec<ImportCycle> {
     cycles.collect()
 }
 
-/// The module path of a file: `crates/core/src/review/mod.rs` is `review`, `crates/core/src/lib.rs` is the empty path.
+/// The module path of a file: `crates/workflows/src/review/mod.rs` is `review`, `crates/workflows/src/lib.rs` is the empty path.
 fn module_path_of_file(crate_dir: &str, path: &str) -> ModulePath {
     let path_in_crate =
         path.strip_prefix(crate_dir).and_then(|path_suffix| path_suffix.strip_prefix("/src/")).unwrap_or(path);

@@ -19,7 +19,7 @@ const KIND_TABLE: &str = "run_kinds";
 /// What the source says about kinds of runs in general.
 struct KindTable {
     kinds: Vec<RunKind>,
-    /// The crate of the table, for instance `core`.
+    /// The crate of the table, for instance `workflows`.
     crate_name: String,
     /// Enums with one variant for each kind.
     enums: BTreeSet<String>,

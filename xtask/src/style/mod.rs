@@ -179,7 +179,7 @@ impl StyleFigures {
     }
 }
 
-/// `12: cli 7, core 5`
+/// `12: cli 7, report 5`
 fn count_by_crate<'p>(paths: impl Iterator<Item = &'p String>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for path in paths {

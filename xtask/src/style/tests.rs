@@ -92,13 +92,13 @@ fn an_import_against_the_order_of_folders_is_found_where_folders_form_a_circle()
 fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
     let table = "macro_rules! run_kinds { ($($kind:ident($order:ty);)*) => { pub enum RunOrder { $($kind($order),)* } }; }\n\
                  run_kinds! { Loop(crate::loop_run::order::LoopOrder); Story(crate::story::StoryOrder); }";
-    let shared = "use crate::{engine::Host, story::StoryOrder};\n\
+    let shared = "use crate::{runs::Host, story::StoryOrder};\n\
                   fn f(o: &RunOrder) { match o { RunOrder::Loop(_) => (), _ => drop(o.as_story()) } }\n\
                   #[cfg(test)]\nmod tests { use crate::loop_run::order::LoopOrder; }";
     let style = measure_samples(&[
-        ("crates/core/src/engine/kinds.rs", table),
-        ("crates/core/src/engine/host.rs", shared),
-        ("crates/core/src/loop_run/order.rs", "use crate::engine::kinds::RunOrder; fn g() { RunOrder::Loop(o) }"),
+        ("crates/workflows/src/runs/kinds.rs", table),
+        ("crates/workflows/src/host.rs", shared),
+        ("crates/workflows/src/loop_run/order.rs", "use crate::runs::kinds::RunOrder; fn g() { RunOrder::Loop(o) }"),
         ("crates/cli/src/commands/loops.rs", "use tribunal_workflows::loop_run::order::LoopOrder;"),
         (
             "crates/cli/src/commands/stories/list.rs",
@@ -111,13 +111,13 @@ fn kinds_are_counted_where_they_are_named_outside_of_their_folders() {
     assert_eq!(
         mentions,
         [
-            "crates/core/src/engine/host.rs:1 crate::story",
-            "crates/core/src/engine/host.rs:2 RunOrder::Loop",
-            "crates/core/src/engine/host.rs:2 as_story",
+            "crates/workflows/src/host.rs:1 crate::story",
+            "crates/workflows/src/host.rs:2 RunOrder::Loop",
+            "crates/workflows/src/host.rs:2 as_story",
             "crates/cli/src/commands/stories/list.rs:1 tribunal_workflows::loop_run",
         ]
     );
-    assert_eq!(row_value(&style, "mentions of kinds outside their directories"), "4: cli 1, core 3");
+    assert_eq!(row_value(&style, "mentions of kinds outside their directories"), "4: cli 1, workflows 3");
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn tools_and_tests_are_no_shipped_lines() {
 
 #[test]
 fn test_code_is_not_production_code() {
-    assert!(is_production("crates/core/src/review/mod.rs"));
-    assert!(!is_production("crates/core/tests/core/merge.rs"));
+    assert!(is_production("crates/workflows/src/review/mod.rs"));
+    assert!(!is_production("crates/workflows/tests/workflows/merge.rs"));
     assert!(!is_production("crates/runner/src/copies/tests/mod.rs"));
     assert!(!is_production("crates/agents/src/jsonc/tests.rs"));
     assert!(!is_production("crates/testkit/src/lib.rs"));

@@ -16,7 +16,7 @@ use toml::{Table, Value};
 use crate::RuleBreach;
 use crate::repository::{RepositoryTree, SourceFile, has_extension};
 use crate::style::{is_production, visit_production_tokens};
-use crate::tokens::line_number;
+use crate::tokens::{is_punct, is_word, line_number};
 
 const NAMES_FILE: &str = "xtask/names.toml";
 
@@ -243,6 +243,14 @@ fn contains_words(line: &str, phrase: &str) -> bool {
     })
 }
 
+/// Whether a type alias such as `type Replayer = engine::Replayer<Kinds>;` is the type of the same name with its parameters.
+fn renames_nothing<'t>(name: &str, definition: impl Iterator<Item = &'t TokenTree>) -> bool {
+    let path = definition
+        .skip_while(|token_tree| !is_punct(token_tree, '='))
+        .take_while(|token_tree| !is_punct(token_tree, '<') && !is_punct(token_tree, ';'));
+    path.last().is_some_and(|last| is_word(last, name))
+}
+
 /// Functions and types that other modules can name.
 fn find_public_items(source: &SourceFile) -> Vec<PublicItem<'_>> {
     let mut items = Vec::new();
@@ -271,6 +279,7 @@ fn find_public_items(source: &SourceFile) -> Vec<PublicItem<'_>> {
         }
         if let (Some(TokenTree::Ident(keyword)), Some(name @ TokenTree::Ident(_))) = (keyword, name)
             && ["fn", "struct", "enum", "trait", "type", "union"].contains(&keyword.to_string().as_str())
+            && !(keyword == "type" && renames_nothing(&name.to_string(), words))
         {
             let line_number = line_number(name);
             items.push(PublicItem {

@@ -130,7 +130,7 @@ impl<'ast> Visit<'ast> for SizeCounter<'_> {
     fn visit_item_enum(&mut self, item: &'ast ItemEnum) {
         // The journal's vocabulary must stay small enough to be read at once, so its limit has no exceptions.
         let is_journaled =
-            self.path.starts_with("crates/core/") && (item.ident == "RunEvent" || item.ident == "EventKind");
+            self.path.starts_with("crates/engine/") && (item.ident == "RunEvent" || item.ident == "EventKind");
         let kind_count = item.variants.len();
         if is_journaled && kind_count > MAX_EVENT_KINDS {
             let message = format!(

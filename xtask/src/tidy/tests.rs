@@ -38,8 +38,8 @@ const NONE: [&str; 0] = [];
 
 #[test]
 fn a_file_has_500_lines_without_its_tests() -> Result<()> {
-    let path = "crates/core/src/a.rs";
-    let too_long = "crates/core/src/a.rs: this file has 501 lines without its tests, at most 500 are allowed";
+    let path = "crates/workflows/src/a.rs";
+    let too_long = "crates/workflows/src/a.rs: this file has 501 lines without its tests, at most 500 are allowed";
     let (full, over) = ("\n".repeat(500), "// a comment counts\n".repeat(501));
     assert_eq!(size_breaches(path, &full)?, NONE);
     assert_eq!(size_breaches(path, &over)?, [too_long]);
@@ -56,22 +56,22 @@ fn a_file_has_500_lines_without_its_tests() -> Result<()> {
 #[test]
 fn a_test_file_may_be_long() -> Result<()> {
     let over = "\n".repeat(501);
-    assert_eq!(size_breaches("crates/core/tests/a.rs", &over)?, NONE);
-    assert_eq!(size_breaches("crates/core/benches/a/b.rs", &over)?, NONE);
-    assert_eq!(size_breaches("crates/core/src/tests.rs", &over)?.len(), 1);
+    assert_eq!(size_breaches("crates/workflows/tests/a.rs", &over)?, NONE);
+    assert_eq!(size_breaches("crates/workflows/benches/a/b.rs", &over)?, NONE);
+    assert_eq!(size_breaches("crates/workflows/src/tests.rs", &over)?.len(), 1);
 
     let declared = |declaring: &str, declaration: &str, path: &str| -> Result<bool> {
         let sources = [parse_source(declaring, declaration)?, parse_source(path, &over)?];
         Ok(sizes::check_sizes(&sources[1], &TestFiles::from_sources(&sources)).is_empty())
     };
     let (test, other) = ("#[cfg(test)]\nmod tests;", "mod tests;");
-    assert!(declared("crates/core/src/lib.rs", test, "crates/core/src/tests.rs")?);
-    assert!(declared("crates/core/src/rules.rs", test, "crates/core/src/rules/tests.rs")?);
-    assert!(declared("crates/core/src/rules/mod.rs", test, "crates/core/src/rules/tests/levels.rs")?);
-    assert!(!declared("crates/core/src/lib.rs", other, "crates/core/src/tests.rs")?);
-    assert!(!declared("crates/core/src/lib.rs", test, "crates/core/src/tests_of_time.rs")?);
+    assert!(declared("crates/workflows/src/lib.rs", test, "crates/workflows/src/tests.rs")?);
+    assert!(declared("crates/workflows/src/rules.rs", test, "crates/workflows/src/rules/tests.rs")?);
+    assert!(declared("crates/workflows/src/rules/mod.rs", test, "crates/workflows/src/rules/tests/levels.rs")?);
+    assert!(!declared("crates/workflows/src/lib.rs", other, "crates/workflows/src/tests.rs")?);
+    assert!(!declared("crates/workflows/src/lib.rs", test, "crates/workflows/src/tests_of_time.rs")?);
     let by_path = "#[cfg(test)]\n#[path = \"rules_tests.rs\"]\nmod tests;";
-    assert!(declared("crates/core/src/rules.rs", by_path, "crates/core/src/rules_tests.rs")?);
+    assert!(declared("crates/workflows/src/rules.rs", by_path, "crates/workflows/src/rules_tests.rs")?);
     Ok(())
 }
 
@@ -115,9 +115,9 @@ fn the_journal_has_30_kinds_of_events() -> Result<()> {
     let kinds = |name: &str, count: usize| {
         format!("enum {name} {{ {} }}", (0..count).map(|at| format!("K{at},")).collect::<String>())
     };
-    let path = "crates/core/src/event.rs";
+    let path = "crates/engine/src/event.rs";
     assert_eq!(size_breaches(path, &kinds("RunEvent", 30))?, NONE);
-    let found = "crates/core/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
+    let found = "crates/engine/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
     assert_eq!(size_breaches(path, &kinds("EventKind", 31))?, [found]);
     assert_eq!(size_breaches(path, &kinds("RunEvent", 31))?.len(), 1);
     assert_eq!(size_breaches(path, &kinds("Word", 31))?, NONE);
@@ -212,12 +212,12 @@ fn lines_of_rust_have_140_characters() {
 #[test]
 fn a_crate_begins_with_a_doc() {
     let found = "a crate begins with at least 3 lines of `//!`: what it does, what not, and where that is";
-    for path in ["crates/core/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
+    for path in ["crates/workflows/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
         assert_eq!(text_breaches(path, "//! One.\n//!\n//! Three.\nuse a;\n"), NONE);
         assert_eq!(text_breaches(path, "//! One.\n//! Two.\n\n//! Four.\n"), [format!("{path}: {found}")]);
         assert_eq!(text_breaches(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"), [format!("{path}: {found}")]);
     }
-    assert_eq!(text_breaches("crates/core/src/rules/main.rs", "use a;\n"), NONE);
+    assert_eq!(text_breaches("crates/workflows/src/rules/main.rs", "use a;\n"), NONE);
 }
 
 #[test]
@@ -286,16 +286,19 @@ fn tidy_checks_sources_texts_exceptions_and_dependencies() -> Result<()> {
     let fields = "u8,".repeat(13);
     let exception = |item: &str| {
         format!(
-            "[[exception]]\npath = \"crates/core/src/a.rs\"\nitem = \"{item}\"\nrule = \"fields\"\nreason = \"r\"\n"
+            "[[exception]]\npath = \"crates/workflows/src/a.rs\"\nitem = \"{item}\"\nrule = \"fields\"\nreason = \"r\"\n"
         )
     };
     for (path, text) in [
         ("Cargo.toml", "[workspace]\n".to_owned()),
         ("README.md", "no newline".to_owned()),
         ("target/ignored.md", "no newline".to_owned()),
-        ("crates/core/Cargo.toml", "[package]\nname = \"tribunal-core\"\n[dependencies]\ntokio = \"1\"\n".to_owned()),
-        ("crates/core/src/lib.rs", "//! One.\n//! Two.\n//! Three.\n#![no_std]\nmod a;\n".to_owned()),
-        ("crates/core/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
+        (
+            "crates/workflows/Cargo.toml",
+            "[package]\nname = \"tribunal-workflows\"\n[dependencies]\ntokio = \"1\"\n".to_owned(),
+        ),
+        ("crates/workflows/src/lib.rs", "//! One.\n//! Two.\n//! Three.\n#![no_std]\nmod a;\n".to_owned()),
+        ("crates/workflows/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
         ("xtask/tidy-exceptions.toml", format!("{}{}", exception("A"), exception("C"))),
     ] {
         let file_path = directory.path().join(path);
@@ -305,9 +308,9 @@ fn tidy_checks_sources_texts_exceptions_and_dependencies() -> Result<()> {
     let found = format_breaches(super::check_repository(directory.path())?);
     let starts = [
         "README.md: the file has to end",
-        "crates/core/Cargo.toml: tribunal-core may not depend on tokio",
-        "crates/core/src/a.rs:2: `B` has 13 fields",
-        "crates/core/src/a.rs:3: `todo!` is left over",
+        "crates/workflows/Cargo.toml: tribunal-workflows may not depend on tokio",
+        "crates/workflows/src/a.rs:2: `B` has 13 fields",
+        "crates/workflows/src/a.rs:3: `todo!` is left over",
         "xtask/tidy-exceptions.toml: the exception for `C`",
     ];
     assert_eq!(found.len(), starts.len(), "{found:#?}");
@@ -359,6 +362,11 @@ fn names_that_say_too_little_are_refused() -> Result<()> {
             "// Nobody reads it.\npub enum Pair {}\npub(super) struct Origin;\nconst TEXT: &str = \"nobody\";\n",
         ),
         ("crates/b/src/lib.rs", "/// Two of them.\npub struct Pair;\npub type Origin = u8;\n"),
+        // The same type with its parameters, and another type.
+        (
+            "crates/c/src/lib.rs",
+            "pub type Pair<T> = a::two::Pair<u8, T>;\npub type Up = a::Down<Up>;\npub struct Up;\n",
+        ),
         ("crates/b/tests/all.rs", "pub fn told() {}\npub struct Pair;\n"),
     ];
     let sources = files.iter().map(|(path, text)| parse_source(path, text)).collect::<Result<Vec<_>>>()?;
@@ -371,6 +379,7 @@ fn names_that_say_too_little_are_refused() -> Result<()> {
             format!("crates/a/src/lib.rs:7: the public function `up` {too_short}"),
             "xtask/names.toml: no public function is called `stale`: remove the entry".into(),
             "crates/a/src/two.rs:2: the public type `Pair` shares its name with crates/b/src/lib.rs:2".into(),
+            "crates/c/src/lib.rs:2: the public type `Up` shares its name with crates/c/src/lib.rs:3".into(),
             "crates/a/src/lib.rs:1: `Desk` is not called that any more: it is the `Replayer`".into(),
             "crates/a/src/two.rs:1: a comment says `Nobody`: name who".into(),
         ]

@@ -568,7 +568,7 @@ mod tests {
             }
             let bytes_with_attempts = render_sample(&task_brief, &subject_text).len() - subject_text.len();
             println!(
-                "{role}: {bare_bytes} bytes, with all the memory there is room for {full_bytes}, with earlier attempts {bytes_with_attempts}"
+                "{role}: {bare_bytes} bytes, with all the memory there is room for {full_bytes}, with attempts {bytes_with_attempts}"
             );
             assert!(
                 [bare_bytes, full_bytes, bytes_with_attempts].iter().all(|bytes| *bytes <= MAX_PROMPT_BYTES),

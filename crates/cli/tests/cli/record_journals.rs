@@ -39,7 +39,7 @@ fn write_journals(sandbox: &Sandbox, name: &str) {
             lines += &hide_paths(sandbox, &format!("{event}\n"));
         }
     }
-    let recorded_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/recorded");
+    let recorded_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/tests/recorded");
     fs::create_dir_all(&recorded_dir).unwrap();
     fs::write(recorded_dir.join(format!("{name}.jsonl")), lines).unwrap();
 }

@@ -13,6 +13,7 @@ use crate::{
         user_remark::{DialogRequest, UserRemark},
     },
     effect::{PostDecision, PostOutcome, ReadInbox, WaitForUser},
+    effect_set::EffectSet,
     event::RunEvent,
     host::{Host, ParkedRun},
     ids::{DecisionId, Key},
@@ -43,7 +44,7 @@ pub struct CountedAnswer<T: RunTypes> {
     pub choice: ChoiceKey,
 }
 
-impl<T: RunTypes> UserDialog<T> {
+impl<T: EffectSet> UserDialog<T> {
     /// The id of the next question to the user.
     pub fn next_decision_id(&self) -> DecisionId {
         // Decisions are never removed, so the count gives a new id.
@@ -158,7 +159,7 @@ impl<T: RunTypes> UserDialog<T> {
 }
 
 /// Reads what the user sent since the last time.
-pub async fn read_inbox<T: RunTypes>(
+pub async fn read_inbox<T: EffectSet>(
     host: &(dyn Host<T> + '_),
     parent_key: &Key,
 ) -> Result<Vec<T::Request>, ParkedRun> {
@@ -166,7 +167,7 @@ pub async fn read_inbox<T: RunTypes>(
 }
 
 /// Parks with this ending until the user sends something.
-pub async fn wait_for_user<T: RunTypes>(
+pub async fn wait_for_user<T: EffectSet>(
     host: &(dyn Host<T> + '_),
     ending: RunEnding,
 ) -> Result<Vec<T::Request>, ParkedRun> {

@@ -14,11 +14,11 @@ use crate::{
         dialog::UserDialog,
     },
     effect::{Restore, RestoreOutcome},
+    effect_set::EffectSet,
     event::RunEvent,
     files::{PathState, StrayEdit, is_path_covered},
     host::{Host, ParkedRun},
     ids::Key,
-    run_types::RunTypes,
     text::format_count,
 };
 
@@ -60,7 +60,7 @@ impl StrayEdits {
     }
 }
 
-impl<T: RunTypes> UserDialog<T> {
+impl<T: EffectSet> UserDialog<T> {
     /// Asks the user about stray edits that an agent's task reported, in one question.
     pub async fn ask_about_strays(
         &mut self,

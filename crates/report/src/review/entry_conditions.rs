@@ -9,7 +9,7 @@ use tribunal_workflows::{
     review::{event::ReviewEvent, review_keys::ReviewKeys, topic::ReviewTopic},
     runs::{
         effect::Effect,
-        types::{Decision, RunEvent},
+        types::{Decision, RunEvent, find_event, find_topic},
     },
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct ReviewConditions {
 impl ReviewConditions {
     /// Returns the round that the next entry belongs to. `effect_key` is the key of the effect that it is about.
     pub(crate) fn find_round(&mut self, event: &RunEvent, effect_key: Option<&Key>) -> u32 {
-        let named_round = match ReviewEvent::from_run_event(&event) {
+        let named_round = match find_event::<ReviewEvent>(&event) {
             Some(
                 ReviewEvent::RoundStarted { round: round_number, .. }
                 | ReviewEvent::SeatAnswered { round: round_number, .. }
@@ -71,7 +71,7 @@ impl ReviewConditions {
                 is_ours
             }
             RunEvent::DecisionAnswered { decision, .. } => self.finding_decisions.contains(decision),
-            _ => ReviewEvent::from_run_event(&event).is_some_and(|event| self.is_event_about(event, finding_id)),
+            _ => find_event::<ReviewEvent>(&event).is_some_and(|event| self.is_event_about(event, finding_id)),
         }
     }
 
@@ -97,7 +97,7 @@ impl ReviewConditions {
 
 /// Returns whether the question is about this finding alone.
 fn is_decision_about(decision: &Decision, finding_id: FindingId) -> bool {
-    match ReviewTopic::from_topic(&decision.about) {
+    match find_topic::<ReviewTopic>(&decision.about) {
         Some(ReviewTopic::Blocked { finding } | ReviewTopic::Disputed { finding }) => *finding == finding_id,
         _ => false,
     }

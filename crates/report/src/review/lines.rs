@@ -10,7 +10,7 @@ use tribunal_engine::ids::{AgentName, FindingId, Key};
 use tribunal_workflows::{
     review::{event::ReviewEvent, review_keys::ReviewKeys, topic::ReviewTopic},
     runs::{
-        types::{Decision, RunEvent},
+        types::{Decision, RunEvent, find_event, find_topic},
         view::RunView,
     },
     tasks::brief::AgentTask,
@@ -83,7 +83,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
 
     /// Draws only the questions that explain the lines around them; the others are among the closing lines.
     fn write_decision(&mut self, decision: &Decision, run_view: &RunView, lines: &mut LineBuffer) {
-        match ReviewTopic::from_topic(&decision.about) {
+        match find_topic::<ReviewTopic>(&decision.about) {
             Some(ReviewTopic::Disputed { .. }) => challenge::write_disputed_decision(decision, run_view, lines),
             Some(ReviewTopic::Patch { rejected_in: Some(earlier_id), .. }) => {
                 let decision_id = &decision.id;
@@ -99,7 +99,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
                 self.fix_tally.write_result(run_view, lines);
             }
-            _ => match ReviewEvent::from_run_event(&run_event) {
+            _ => match find_event::<ReviewEvent>(&run_event) {
                 Some(ReviewEvent::RoundEnded { round, new, dry, counts, unbelieved }) => {
                     self.challenge_progress.write_result(*round, lines);
                     let result_text = phrases::describe_round(phrases::RoundNumbers {

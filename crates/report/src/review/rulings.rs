@@ -9,7 +9,7 @@ use tribunal_workflows::{
         event::ReviewEvent,
         finding::Severity,
     },
-    runs::types::{JournalEntry, RunEvent},
+    runs::types::{JournalEntry, RunEvent, find_event},
     tasks::claims::ChallengeVerdict,
 };
 
@@ -48,7 +48,7 @@ impl RulingIndex {
 
     /// Updates severities and rulings with the next event of the journal.
     pub(crate) fn track_event(&mut self, event: &RunEvent) {
-        match ReviewEvent::from_run_event(&event) {
+        match find_event::<ReviewEvent>(&event) {
             Some(ReviewEvent::FindingRaised { finding }) => {
                 self.severities.insert(finding.id, finding.severity);
             }

@@ -16,7 +16,7 @@ use tribunal_testkit::{COUNTER_QUOTE, SAMPLE_JOURNAL, challenged_journal, parse_
 use tribunal_workflows::{
     review::{event::ReviewEvent, finding::Finding},
     runs::{
-        types::{JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent, find_event},
         view::RunView,
     },
 };
@@ -139,7 +139,7 @@ fn draw_frames(live_board: &LiveBoard) -> String {
 #[test]
 fn challengers_are_shown_side_by_side_with_their_findings() {
     let mut live_board = board_from(&journal_until(|event| {
-        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
+        matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
     }));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
@@ -200,7 +200,7 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
     let mut entries_so_far = journal_until(|event| {
-        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
+        matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
     });
     let last_event = entries_so_far.last_mut().and_then(|entry| review_event_mut(&mut entry.event));
     if let Some(ReviewEvent::ChallengerAnswered { fault, .. }) = last_event {
@@ -281,7 +281,7 @@ fn the_verbose_log_names_every_voice() {
     let mut reporter = VerboseReporter::new(&mut written, screen_of_width(110));
     for entry in challenged_journal() {
         let is_verdict = matches!(
-            ReviewEvent::from_run_event(&entry.event),
+            find_event::<ReviewEvent>(&entry.event),
             Some(ReviewEvent::ChallengerAnswered { .. } | ReviewEvent::FindingRuled { .. })
         );
         if is_verdict { reporter.report_entry(&entry).unwrap() } else { reporter.note_past_entry(&entry) }

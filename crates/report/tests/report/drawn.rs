@@ -8,7 +8,7 @@ use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries, sample
 use tribunal_workflows::{
     review::event::ReviewEvent,
     runs::{
-        types::{JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent, find_event},
         view::RunView,
     },
 };
@@ -35,7 +35,7 @@ fn piped() {
 fn journal_with_confidence() -> Vec<JournalEntry> {
     let mut all_entries = Vec::new();
     for entry in parse_entries(SAMPLE_JOURNAL) {
-        let round_end = matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. }))
+        let round_end = matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::RoundEnded { .. }))
             .then(|| entry.clone());
         all_entries.push(entry);
         all_entries.extend(round_end.map(|round_end| JournalEntry {

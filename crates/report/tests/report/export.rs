@@ -10,7 +10,10 @@ use tribunal_workflows::{
         event::ReviewEvent,
         finding::{Evidence, Finding, FindingStatus, Severity},
     },
-    runs::{types::JournalEntry, view::RunView},
+    runs::{
+        types::{JournalEntry, find_event},
+        view::RunView,
+    },
 };
 
 use crate::events::review_event_mut;
@@ -110,7 +113,7 @@ fn lines_of_code_are_kept_between_fences() {
 fn journal_with_findings(finding_count: u32) -> Vec<JournalEntry> {
     let sample = sample_journal();
     let is_raised = |entry: &&JournalEntry| {
-        matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
+        matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
     };
     let template_entry = sample.iter().find(is_raised).unwrap().clone();
     let mut journal = vec![sample[0].clone()];
@@ -197,7 +200,7 @@ fn the_level_of_a_result_comes_from_its_severity_and_a_fixed_one_passes() {
         let raised_index = journal
             .iter()
             .position(|entry| {
-                matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
+                matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::FindingRaised { .. }))
             })
             .unwrap();
         let sarif_result = &parse_results(&export_all(&journal[..=raised_index], ExportFormat::Sarif))[0];

@@ -24,7 +24,10 @@ use tribunal_workflows::{
         types::{ChildOutcome, ChildReport, JournalEntry, RunChild, RunEvent, RunSummary},
         view::RunView,
     },
-    session::{ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally, order::SessionSummary},
+    session::{
+        ReleaseReason, SessionAssignment, SessionEvent, SessionEventKind, SessionTally, order::SessionSummary,
+        wrap_session_event,
+    },
 };
 
 use crate::journals::{journal_of, run_started};
@@ -38,7 +41,7 @@ fn draw_lines(journal: &[JournalEntry], mode: DisplayMode) -> String {
 
 fn session_event(what: SessionEventKind, refusals: u32) -> RunEvent {
     let tally = SessionTally { refusals, total: refusals, tools: 4, ..SessionTally::default() };
-    RunEvent::from_workflow(SessionEvent { what, tally })
+    wrap_session_event(SessionEvent { what, tally })
 }
 
 fn assignment() -> SessionAssignment {

@@ -16,7 +16,12 @@ use tribunal_engine::{
 use tribunal_store::Store;
 use tribunal_workflows::{
     review::topic::ReviewTopic,
-    runs::{settings::Settings, types::Decision, user_request::UserRequest, view::RunView},
+    runs::{
+        settings::Settings,
+        types::{Decision, find_topic},
+        user_request::UserRequest,
+        view::RunView,
+    },
 };
 
 use super::{EffectContext, environment_fault, land};
@@ -68,7 +73,7 @@ pub(super) fn post_decision(context: &EffectContext, decision: &Decision) -> Pos
         Ok(None) => {}
         Err(cause) => return environment_fault(format!("could not read {}: {cause}", page_file.display())).into(),
     }
-    if let Some(ReviewTopic::Patch { by: task_key, patch, .. }) = ReviewTopic::from_topic(&decision.about)
+    if let Some(ReviewTopic::Patch { by: task_key, patch, .. }) = find_topic::<ReviewTopic>(&decision.about)
         && land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch).is_none()
     {
         let cause = io::Error::from(io::ErrorKind::NotFound);
@@ -113,7 +118,7 @@ pub(crate) fn reword_page(
 /// Renders the page of a decision as it is before anyone edits it.
 fn render_page(context: &EffectContext, run_id: &RunId, decision: &Decision) -> String {
     let mut page_text = render_decision_page(run_id, decision);
-    if let Some(ReviewTopic::Patch { diff, .. }) = ReviewTopic::from_topic(&decision.about) {
+    if let Some(ReviewTopic::Patch { diff, .. }) = find_topic::<ReviewTopic>(&decision.about) {
         page_text = format!("{}{page_text}", render_diff_comments(context, diff));
     }
     // For YAML a carriage return ends a comment: the text of an agent must not become an answer.
@@ -296,7 +301,7 @@ pub(crate) fn find_retained_workspaces(context: &EffectContext, decisions: &[Dec
     let is_needed = |decision: &&Decision| {
         decision.answer.as_ref().is_none_or(|answer| answer.choice_key() == Some(ChoiceKey::Approve))
     };
-    let find_workspace = |decision: &Decision| match ReviewTopic::from_topic(&decision.about) {
+    let find_workspace = |decision: &Decision| match find_topic::<ReviewTopic>(&decision.about) {
         Some(ReviewTopic::Patch { by: task_key, patch, .. }) => {
             land::find_patch_workspace(&context.project.task_dir(&context.run_id, task_key), patch)
         }

@@ -16,7 +16,7 @@ use tribunal_workflows::{
     review::{event::ReviewEvent, finding::FindingStatus, review_keys::ReviewKeys},
     runs::{
         effect::{Effect, Land, LandOutcome, Reply},
-        types::{JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent, find_event},
         view::{RunPhase, RunView},
     },
 };
@@ -334,7 +334,7 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
                     checkpoint_key.segment != *segment || effect_key != entry_key
                 });
             }
-            event => match ReviewEvent::from_run_event(&event) {
+            event => match find_event::<ReviewEvent>(&event) {
                 Some(ReviewEvent::PatchLanded { key: entry_key, findings, .. }) => {
                     let checkpoint_key = CheckpointKey { segment, task_key: entry_key.clone() };
                     begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);

@@ -13,7 +13,7 @@ use tribunal_workflows::{
     },
     session::{
         MAX_REFUSALS_LIMIT, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionRecord,
-        SessionStep, SessionTally, stop::SessionRunPhase,
+        SessionStep, SessionTally, stop::SessionRunPhase, wrap_session_event,
     },
 };
 
@@ -66,7 +66,7 @@ pub fn ensure_no_other_session(project: &Project, session_id: &str, stale_after:
 pub(super) fn bound_event(bound: &SessionAssignment) -> RunEvent {
     let step = bound.step.clone().map(|file| SessionStep { file, ..SessionStep::default() });
     let event_kind = SessionEventKind::Bound { bound: bound.clone() };
-    RunEvent::from_workflow(SessionEvent {
+    wrap_session_event(SessionEvent {
         what: event_kind,
         tally: SessionTally { work: bound.work, step, ..SessionTally::default() },
     })

@@ -10,12 +10,13 @@ use tribunal_workflows::{
     review::{ReviewState, finding::FindingStatus, topic::ReviewTopic},
     runs::{
         kinds::WorkflowEvent,
-        types::{Decision, RunEvent},
+        types::{Decision, RunEvent, find_topic},
     },
     session::{
         MAX_REFUSALS_LIMIT, ReleaseReason, SessionEvent, SessionEventKind, SessionRecord, SessionTally, SessionWork,
         ending::{LoopRelease, ReviewRelease, describe_session_question},
         stop::{OpenFinding, SessionRunPhase, StopInput},
+        wrap_session_event,
     },
 };
 
@@ -194,7 +195,7 @@ impl BoundSession {
     }
 
     fn session_event(&self, event_kind: SessionEventKind) -> RunEvent {
-        RunEvent::from_workflow(SessionEvent { what: event_kind, tally: self.tally.clone() })
+        wrap_session_event(SessionEvent { what: event_kind, tally: self.tally.clone() })
     }
 
     fn append_events(&self, events: Vec<RunEvent>, now_ms: u64) -> Result<(), SessionError> {
@@ -230,7 +231,7 @@ impl BoundSession {
         };
         if let Some(RunEvent::DecisionPosted { decision }) =
             store.last_entry_of(run_id, &["decision_posted"])?.map(|entry| entry.event)
-            && let Some(ReviewTopic::Session { findings }) = ReviewTopic::from_topic(&decision.about)
+            && let Some(ReviewTopic::Session { findings }) = find_topic::<ReviewTopic>(&decision.about)
             && let Some(RunEvent::RunStarted { settings, .. }) =
                 store.last_entry_of(run_id, &["run_started"])?.map(|entry| entry.event)
         {

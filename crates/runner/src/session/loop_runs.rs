@@ -21,6 +21,7 @@ use tribunal_workflows::{
     session::{
         ReleaseReason, SessionAssignment, SessionBinding, SessionEvent, SessionEventKind, SessionWork,
         ending::{LoopRelease, abandon_loop},
+        wrap_session_event,
     },
 };
 
@@ -102,7 +103,7 @@ pub fn end_loop(project: &Project, run_id: &RunId, detail: &str) -> Result<(), S
     let ended_at = Timestamp { wall_ms: current_wall_ms(), awake_ms: run_view.last_time.awake_ms };
     let reason = ReleaseReason::Person;
     let released = SessionEventKind::LetGo { why: reason, detail: detail.to_string() };
-    let mut events = vec![RunEvent::from_workflow(SessionEvent { what: released, tally: session_view.tally.clone() })];
+    let mut events = vec![wrap_session_event(SessionEvent { what: released, tally: session_view.tally.clone() })];
     let release = LoopRelease { reason, detail, tally: &session_view.tally, elapsed_ms: ended_at.awake_ms };
     // A release by the user asks nothing, so the id of a question is not used.
     events.extend(release.list_run_events(DecisionId::new("D1")));

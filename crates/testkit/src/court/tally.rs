@@ -13,7 +13,7 @@ use tribunal_workflows::{
         event::ReviewEvent,
         finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
     },
-    runs::types::JournalEntry,
+    runs::types::{JournalEntry, find_event},
 };
 
 use super::{
@@ -161,7 +161,7 @@ pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason:
     let misjoined_defects = find_misjoined(world, journal, &fates);
     let rounds = journal
         .iter()
-        .filter(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundStarted { .. })))
+        .filter(|entry| matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::RoundStarted { .. })))
         .count() as u64;
     let mut tally = CourtTally {
         runs: 1,
@@ -195,7 +195,7 @@ pub(super) fn tally_run(world: &Courtroom, journal: &[JournalEntry], end_reason:
 fn trace_fates(world: &Courtroom, journal: &[JournalEntry]) -> BTreeMap<FindingId, FindingFate> {
     let mut fates: BTreeMap<FindingId, FindingFate> = BTreeMap::new();
     for entry in journal {
-        match ReviewEvent::from_run_event(&entry.event) {
+        match find_event::<ReviewEvent>(&entry.event) {
             Some(ReviewEvent::FindingRaised { finding }) => {
                 let known_truth = world.truths.get(&truth_key(&finding.description, &finding.evidence)).copied();
                 let truth = known_truth.unwrap_or(ClaimTruth::False { groundless: true });
@@ -308,7 +308,7 @@ fn find_misjoined(
     let mut joins: Vec<(&FindingRaiser, ClaimTruth)> = Vec::new();
     let mut own_findings: BTreeSet<(u32, usize, String)> = BTreeSet::new();
     for entry in journal {
-        match ReviewEvent::from_run_event(&entry.event) {
+        match find_event::<ReviewEvent>(&entry.event) {
             Some(ReviewEvent::FindingJoined { finding: finding_id, raiser, .. }) => {
                 joins.extend(fates.get(finding_id).map(|fate| (raiser, fate.truth)));
             }

@@ -18,7 +18,7 @@ use crate::{
         tracker::format_status,
     },
     runs::{
-        types::RunEvent,
+        types::{RunEvent, find_topic},
         user_request::{FindingChange, FindingSnapshot, reason_note},
     },
 };
@@ -144,7 +144,7 @@ pub(super) fn withdraw_questions_about(host: &ReviewHost<'_>, state: &mut Review
     let note = format!("{finding_id} was settled by the user");
     state.dialog.withdraw_decisions(host.run_host(), &note, |topic| {
         matches!(
-            ReviewTopic::from_topic(topic),
+            find_topic::<ReviewTopic>(topic),
             Some(ReviewTopic::Blocked { finding } | ReviewTopic::Disputed { finding }) if *finding == finding_id
         )
     });

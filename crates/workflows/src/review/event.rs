@@ -18,7 +18,7 @@ use crate::{
         level::{AgentRole, ReviewLevel},
         own_file::OwnFile,
     },
-    runs::{kinds::WorkflowEvent, run_kind::KindEvent, types::RunEvent},
+    runs::run_kind::KindEvent,
 };
 use tribunal_engine::{
     fault::Fault,
@@ -159,16 +159,6 @@ pub enum ReviewEvent {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
 fn is_zero(counter: &u32) -> bool {
     *counter == 0
-}
-
-impl ReviewEvent {
-    /// Returns the event of a review; `None` if it is another one.
-    pub fn from_run_event(event: &RunEvent) -> Option<&ReviewEvent> {
-        match event {
-            RunEvent::Workflow(WorkflowEvent::Review(event)) => Some(event),
-            _ => None,
-        }
-    }
 }
 
 impl KindEvent for ReviewEvent {

@@ -6,7 +6,7 @@ use crate::{
     review::topic::ReviewTopic,
     runs::{
         kinds::WorkflowTopic,
-        types::{Decision, DecisionTopic},
+        types::{Decision, DecisionTopic, find_topic},
         user_request::UserRequest,
     },
 };
@@ -98,7 +98,7 @@ pub fn mark_rejected_before(mut decision: Decision, earlier_decision: Option<Dec
 pub fn has_rejected_patch(decision: &Decision, patch_hash: &Hash) -> bool {
     let is_rejection = decision.answer.as_ref().is_some_and(|answer| answer.choice_key() == Some(ChoiceKey::Reject));
     is_rejection
-        && matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Patch { patch, .. }) if patch == patch_hash)
+        && matches!(find_topic::<ReviewTopic>(&decision.about), Some(ReviewTopic::Patch { patch, .. }) if patch == patch_hash)
 }
 
 pub fn ask_about_low_confidence(decision_id: DecisionId, question: String) -> Decision {

@@ -24,7 +24,7 @@ use crate::{
     },
     runs::{
         effect::{LandOutcome, TakeIn},
-        types::RunEvent,
+        types::{RunEvent, find_topic},
     },
     tasks::claims::FixClaim,
 };
@@ -126,7 +126,7 @@ async fn post_session_question(
 /// Withdraws the question once the session came back or is no longer waited for.
 fn withdraw_session_questions(host: &ReviewHost<'_>, state: &mut ReviewState) {
     state.dialog.withdraw_decisions(host.run_host(), "the session came back", |topic| {
-        matches!(ReviewTopic::from_topic(topic), Some(ReviewTopic::Session { .. }))
+        matches!(find_topic::<ReviewTopic>(topic), Some(ReviewTopic::Session { .. }))
     });
 }
 

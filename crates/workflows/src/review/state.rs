@@ -22,7 +22,7 @@ use crate::{
         subject::{ChangedPath, Subject},
         topic::ReviewTopic,
     },
-    runs::types::UserDialog,
+    runs::types::{UserDialog, find_topic},
     tasks::{background::TaskBackground, claims::FixClaim},
 };
 use tribunal_engine::{
@@ -297,6 +297,6 @@ impl ReviewState {
     pub(super) fn has_unconfirmed_edits(&self) -> bool {
         let mut open_decisions = self.dialog.open_decisions();
         open_decisions
-            .any(|decision| matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Tracker { .. })))
+            .any(|decision| matches!(find_topic::<ReviewTopic>(&decision.about), Some(ReviewTopic::Tracker { .. })))
     }
 }

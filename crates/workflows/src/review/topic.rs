@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::runs::{kinds::WorkflowTopic, types::DecisionTopic, user_request::UserRequest};
+use crate::runs::user_request::UserRequest;
 use tribunal_engine::ids::{DecisionId, FindingId, Hash, Key};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,14 +31,4 @@ pub enum ReviewTopic {
     Tracker { requests: Vec<UserRequest> },
     /// All findings are settled, but the confidence is below the target.
     Confidence,
-}
-
-impl ReviewTopic {
-    /// Returns the topic of a review; `None` if it is another one.
-    pub fn from_topic(topic: &DecisionTopic) -> Option<&ReviewTopic> {
-        match topic {
-            DecisionTopic::Workflow(WorkflowTopic::Review(topic)) => Some(topic),
-            _ => None,
-        }
-    }
 }

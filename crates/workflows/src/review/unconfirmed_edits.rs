@@ -5,7 +5,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     review::{ReviewState, questions, review_host::ReviewHost, topic::ReviewTopic},
-    runs::user_request::{FindingChange, UserRequest},
+    runs::{
+        types::find_topic,
+        user_request::{FindingChange, UserRequest},
+    },
 };
 use tribunal_engine::{host::ParkedRun, ids::Key, text::truncate_chars};
 
@@ -37,7 +40,7 @@ impl UnconfirmedEdits {
         parent_key: &Key,
     ) -> Result<(), ParkedRun> {
         let is_asked = state.dialog.open_decisions().any(|decision| {
-            matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Tracker { requests }) if *requests == self.requests)
+            matches!(find_topic::<ReviewTopic>(&decision.about), Some(ReviewTopic::Tracker { requests }) if *requests == self.requests)
         });
         if self.requests.is_empty() || is_asked {
             return Ok(());

@@ -14,7 +14,7 @@ use crate::{
     },
     runs::{
         kinds::WorkflowTopic,
-        types::{Decision, DecisionTopic, RunEvent},
+        types::{Decision, DecisionTopic, RunEvent, find_topic},
         user_request::UserRequest,
     },
 };
@@ -41,7 +41,7 @@ pub(super) async fn offer_decision(
     parent_key: &Key,
 ) -> Result<(), ParkedRun> {
     let is_about_ending = |topic: &DecisionTopic| {
-        *topic == DecisionTopic::Limit || ReviewTopic::from_topic(topic) == Some(&ReviewTopic::Confidence)
+        *topic == DecisionTopic::Limit || find_topic::<ReviewTopic>(topic) == Some(&ReviewTopic::Confidence)
     };
     let is_asked = state.dialog.open_decisions().any(|decision| is_about_ending(&decision.about));
     // Other endings are final, have decisions of their own, or need a repaired environment and `resume`.

@@ -347,11 +347,8 @@ impl KindOfEffect for Effect {
         }
     }
 
-    fn as_await_reset(&self) -> Option<&AwaitReset> {
-        match self {
-            Effect::AwaitReset(wait) => Some(wait),
-            _ => None,
-        }
+    fn awaits_agent(&self) -> bool {
+        matches!(self, Effect::AwaitReset(_))
     }
 }
 

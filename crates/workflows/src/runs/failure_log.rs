@@ -6,7 +6,7 @@ use crate::{
     review::event::ReviewEvent,
     runs::{
         effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
-        types::RunEvent,
+        types::{RunEvent, find_event},
     },
     tasks::brief::AnswerContent,
 };
@@ -34,7 +34,7 @@ impl FailureLog {
                 self.asked_agents.insert(key.clone(), task.agent.clone());
             }
             RunEvent::EffectFinished { key, reply: Reply::Ask(outcome), .. } => self.apply_outcome(key, outcome),
-            event => ReviewEvent::from_run_event(&event).into_iter().for_each(|event| self.apply_review_event(event)),
+            event => find_event::<ReviewEvent>(&event).into_iter().for_each(|event| self.apply_review_event(event)),
         }
     }
 

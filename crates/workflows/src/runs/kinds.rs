@@ -17,6 +17,18 @@ use crate::{
 };
 use tribunal_engine::run_types::{KindOfEvent, KindOfOrder};
 
+/// The events of one kind of run.
+pub trait EventOfKind: Sized {
+    /// Returns the event if it is one of this kind.
+    fn from_event(event: &WorkflowEvent) -> Option<&Self>;
+}
+
+/// What the questions of one kind of run are about.
+pub trait TopicOfKind: Sized {
+    /// Returns the topic if it is one of this kind.
+    fn from_topic(topic: &WorkflowTopic) -> Option<&Self>;
+}
+
 /// Makes the enums over all kinds, and `dispatch_order!`, which runs the same code for the order of any kind.
 macro_rules! run_kinds {
     ($d:tt $($(#[$attribute:meta])* $kind:ident($order:ty);)*) => {
@@ -100,6 +112,28 @@ macro_rules! run_kinds {
             impl From<<$order as RunKind>::Event> for WorkflowEvent {
                 fn from(event: <$order as RunKind>::Event) -> WorkflowEvent {
                     WorkflowEvent::$kind(event)
+                }
+            }
+        )*
+
+        $(
+            $(#[$attribute])*
+            impl EventOfKind for <$order as RunKind>::Event {
+                fn from_event(event: &WorkflowEvent) -> Option<&Self> {
+                    match event {
+                        WorkflowEvent::$kind(event) => Some(event),
+                        _ => None,
+                    }
+                }
+            }
+
+            $(#[$attribute])*
+            impl TopicOfKind for <$order as RunKind>::Topic {
+                fn from_topic(topic: &WorkflowTopic) -> Option<&Self> {
+                    match topic {
+                        WorkflowTopic::$kind(topic) => Some(topic),
+                        _ => None,
+                    }
                 }
             }
         )*

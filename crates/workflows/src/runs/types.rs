@@ -4,7 +4,7 @@ use crate::{
     review::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},
-        kinds::{RunOrder, WorkflowEvent, WorkflowSummary, WorkflowTopic},
+        kinds::{EventOfKind, RunOrder, TopicOfKind, WorkflowEvent, WorkflowSummary, WorkflowTopic},
         records::ProjectRecord,
         settings::Settings,
         user_request::UserRequest,
@@ -27,6 +27,8 @@ impl tribunal_engine::run_types::RunTypes for Kinds {
     type Effect = Effect;
     type Reply = Reply;
 }
+
+impl tribunal_engine::effect_set::EffectSet for Kinds {}
 
 pub type RunHost<'h> = dyn tribunal_engine::host::Host<Kinds> + 'h;
 pub type JournalEntry = tribunal_engine::event::JournalEntry<Kinds>;
@@ -52,3 +54,19 @@ pub type Decision = tribunal_engine::decisions::decision::Decision<Kinds>;
 pub type DecisionTopic = tribunal_engine::decisions::decision::DecisionTopic<Kinds>;
 pub type UserDialog = tribunal_engine::decisions::dialog::UserDialog<Kinds>;
 pub type CountedAnswer = tribunal_engine::decisions::dialog::CountedAnswer<Kinds>;
+
+/// Returns the event of one kind of run, if that is what it is.
+pub fn find_event<E: EventOfKind>(event: &RunEvent) -> Option<&E> {
+    match event {
+        RunEvent::Workflow(event) => E::from_event(event),
+        _ => None,
+    }
+}
+
+/// Returns what a question of one kind of run is about, if it is of that kind.
+pub fn find_topic<P: TopicOfKind>(about: &DecisionTopic) -> Option<&P> {
+    match about {
+        DecisionTopic::Workflow(topic) => P::from_topic(topic),
+        _ => None,
+    }
+}

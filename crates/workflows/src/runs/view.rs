@@ -11,7 +11,7 @@ use crate::{
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         plan::RunPlan,
         settings::Settings,
-        types::{ChildStanding, Decision, JournalEntry, RunEvent, RunSummary},
+        types::{ChildStanding, Decision, JournalEntry, RunEvent, RunSummary, find_topic},
     },
     session::{
         ending::describe_session_question,
@@ -411,7 +411,7 @@ fn reword_session_questions(decisions: &mut [Decision], summary: &RunSummary) {
         return;
     }
     for decision in decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
-        if let Some(ReviewTopic::Session { findings }) = ReviewTopic::from_topic(&decision.about) {
+        if let Some(ReviewTopic::Session { findings }) = find_topic::<ReviewTopic>(&decision.about) {
             decision.question = describe_session_question(&summary.detail, findings);
         }
     }

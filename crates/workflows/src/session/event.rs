@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::runs::{kinds::WorkflowEvent, run_kind::KindEvent};
+use crate::runs::run_kind::KindEvent;
 use tribunal_engine::ids::Hash;
 
 /// The assignment of a session.
@@ -67,12 +67,6 @@ impl KindEvent for SessionRecord {
 
     fn subject_name(&self) -> String {
         String::new()
-    }
-}
-
-impl From<SessionEvent> for WorkflowEvent {
-    fn from(event: SessionEvent) -> WorkflowEvent {
-        SessionRecord::Session(event).into()
     }
 }
 

@@ -26,6 +26,11 @@ pub use event::{
     SessionWork,
 };
 
+/// Makes the event of a session one of the run that it works for.
+pub fn wrap_session_event(event: SessionEvent) -> RunEvent {
+    RunEvent::from_workflow(SessionRecord::Session(event))
+}
+
 /// How often a session is sent back before it may stop, unless the user sets another number.
 pub const DEFAULT_MAX_REFUSALS: u32 = 50;
 /// The highest limit that may be set: no loop runs for ever.

@@ -15,7 +15,10 @@ use tribunal_runner::Project;
 use tribunal_store::Store;
 use tribunal_workflows::{
     review::topic::ReviewTopic,
-    runs::{types::Decision, view::RunPhase},
+    runs::{
+        types::{Decision, find_topic},
+        view::RunPhase,
+    },
 };
 
 use super::{
@@ -246,7 +249,7 @@ enum TypedAnswer {
 
 impl QuestionForm<'_> {
     fn is_patch(&self) -> bool {
-        matches!(ReviewTopic::from_topic(&self.decision.about), Some(ReviewTopic::Patch { .. }))
+        matches!(find_topic::<ReviewTopic>(&self.decision.about), Some(ReviewTopic::Patch { .. }))
     }
 
     /// The question with the short answers: `Apply this patch? [y/n/d/q]`.

@@ -7,7 +7,7 @@ use tribunal_workflows::{
     review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
     runs::{
         effect::{AskAgent, Effect},
-        types::{Decision, RunEvent},
+        types::{Decision, RunEvent, find_event},
         view::RunView,
     },
     tasks::client::JobKind,
@@ -50,7 +50,7 @@ impl ChallengeProgress {
             {
                 self.asked_tasks.push((task_key.task_key(), task.brief.finding_ids()));
             }
-            _ => self.track_review_event(ReviewEvent::from_run_event(&run_event)),
+            _ => self.track_review_event(find_event::<ReviewEvent>(&run_event)),
         }
     }
 

@@ -7,7 +7,10 @@ use tribunal_report::{
 };
 use tribunal_workflows::{
     review::{event::ReviewEvent, subject::Subject},
-    runs::{kinds::RunOrder, types::RunEvent},
+    runs::{
+        kinds::RunOrder,
+        types::{RunEvent, find_event},
+    },
 };
 use unicode_width::UnicodeWidthChar;
 
@@ -208,7 +211,7 @@ proptest! {
                 }
             }
             board.track_entry(&entry);
-            if matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. })) {
+            if matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::RoundEnded { .. })) {
                 let confidence = tribunal_testkit::samples::sample_confidence();
                 entry.event = RunEvent::from_workflow(ReviewEvent::ConfidenceCalculated { round: 1, confidence });
                 board.track_entry(&entry);

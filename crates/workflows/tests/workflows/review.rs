@@ -32,7 +32,7 @@ use tribunal_workflows::{
         kinds::WorkflowEvent,
         plan::RunPlan,
         settings::AgentSpec,
-        types::{Requests, RunEvent},
+        types::{Requests, RunEvent, find_event},
         user_request::UserRequest,
         view::RunView,
     },
@@ -479,7 +479,7 @@ fn a_panel_goes_on_without_a_silent_seat() {
     let incomplete_seats = trial
         .journal
         .iter()
-        .filter(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::SeatIncomplete { .. })));
+        .filter(|entry| matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::SeatIncomplete { .. })));
     assert_eq!(incomplete_seats.count(), 1);
 }
 
@@ -600,7 +600,7 @@ fn assert_landings_were_approved(trial: &TrialRun<RandomWorld>, view: &RunView, 
     let landings = trial
         .journal
         .iter()
-        .filter(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::PatchLanded { .. })));
+        .filter(|entry| matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::PatchLanded { .. })));
     assert!(landings.count() <= approvals.count(), "seed {seed}: a patch landed without a person's yes");
 }
 
@@ -632,7 +632,7 @@ fn assert_sections_have_one_fixer(trial: &TrialRun<RandomWorld>, seed: u64) {
     let mut view = RunView::default();
     for entry in &trial.journal {
         view.apply_entry(entry);
-        let Some(ReviewEvent::FixersDealt { hands, .. }) = ReviewEvent::from_run_event(&entry.event) else { continue };
+        let Some(ReviewEvent::FixersDealt { hands, .. }) = find_event::<ReviewEvent>(&entry.event) else { continue };
         let mut held_sections = BTreeSet::new();
         for fixer_findings in hands {
             let places =

@@ -15,7 +15,7 @@ use tribunal_workflows::{
     },
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
-        types::RunEvent,
+        types::{RunEvent, find_event},
         view::RunView,
     },
     tasks::{
@@ -103,24 +103,22 @@ impl ReviewedWords {
     }
 
     fn ruling_of(&self, finding_id: FindingId) -> (ChallengeResult, usize) {
-        let mut rulings =
-            self.trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
-                Some(ReviewEvent::FindingRuled { finding, ruled, voices, .. }) if *finding == finding_id => {
-                    Some((*ruled, voices.len()))
-                }
-                _ => None,
-            });
+        let mut rulings = self.trial.journal.iter().filter_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
+            Some(ReviewEvent::FindingRuled { finding, ruled, voices, .. }) if *finding == finding_id => {
+                Some((*ruled, voices.len()))
+            }
+            _ => None,
+        });
         rulings.next().unwrap_or_else(|| panic!("{finding_id} was not ruled on"))
     }
 
     fn silent_ids(&self, task_key: &str) -> Vec<FindingId> {
-        let mut answers =
-            self.trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
-                Some(ReviewEvent::ChallengerAnswered { key, silent, .. }) if key.as_str() == task_key => {
-                    Some(silent.clone())
-                }
-                _ => None,
-            });
+        let mut answers = self.trial.journal.iter().filter_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
+            Some(ReviewEvent::ChallengerAnswered { key, silent, .. }) if key.as_str() == task_key => {
+                Some(silent.clone())
+            }
+            _ => None,
+        });
         answers.next().unwrap_or_else(|| panic!("{task_key} did not answer"))
     }
 }

@@ -27,7 +27,7 @@ use tribunal_workflows::{
         effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, WriteFile},
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec},
-        types::{Requests, RunEvent},
+        types::{Requests, RunEvent, find_event},
         user_request::UserRequest,
         view::RunView,
     },
@@ -107,7 +107,7 @@ fn a_fixer_that_repeats_itself_without_progress_gets_one_changed_attempt_and_the
     );
     assert!(matches!(view.as_review().unwrap().findings[&F1].status, FindingStatus::Blocked { .. }), "{ending:?}");
     assert!(view.open_decisions().any(|decision| decision.question.contains("repeated fixes made no progress")));
-    let reasons = trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+    let reasons = trial.journal.iter().filter_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
         Some(ReviewEvent::FixersDealt { why: reason, .. }) => *reason,
         _ => None,
     });

@@ -25,7 +25,7 @@ use tribunal_workflows::{
         effect::{AskAgent, Effect, Land, Reply},
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec},
-        types::{Requests, RunEvent},
+        types::{Requests, RunEvent, find_event},
         user_request::UserRequest,
         view::RunView,
     },
@@ -154,7 +154,7 @@ fn a_neighbours_change_and_a_deletion_repair_nothing_and_do_not_land() {
         assert_eq!((review.left_out(), review.judge_tasks().len()), (None, 0), "{expected_note}");
         assert_eq!(review.ending.reason, RunReason::FixIterations);
         let is_refused = |entry: &tribunal_workflows::runs::types::JournalEntry| {
-            matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::PatchRefused { .. }))
+            matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::PatchRefused { .. }))
         };
         assert!(review.trial.journal.iter().any(is_refused));
     }

@@ -24,7 +24,7 @@ use tribunal_workflows::{
     runs::{
         effect::{AskOutcome, Effect, Reply},
         plan::RunPlan,
-        types::RunEvent,
+        types::{RunEvent, find_event},
     },
     tasks::{brief::AnswerContent, claims::ClaimStatus},
 };
@@ -80,7 +80,7 @@ fn an_answer_without_a_list_is_not_a_dry_pass() {
         !trial
             .journal
             .iter()
-            .any(|entry| matches!(ReviewEvent::from_run_event(&entry.event), Some(ReviewEvent::RoundEnded { .. })))
+            .any(|entry| matches!(find_event::<ReviewEvent>(&entry.event), Some(ReviewEvent::RoundEnded { .. })))
     );
 }
 
@@ -119,7 +119,7 @@ fn reviewers_that_keep_finding_minor_issues_do_not_keep_a_review_going() {
         .reply_on("end/look", frozen_reply(&text));
     let (ending, view, trial) = live(single_reviewer_plan().with_change(|plan| plan.order.fix = false), world);
     assert_eq!((ending.reason, view.as_review().unwrap().rounds), (RunReason::ReviewOnly, 1));
-    let first_round_dry = trial.journal.iter().find_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+    let first_round_dry = trial.journal.iter().find_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
         Some(ReviewEvent::RoundEnded { dry: first_round_dry, .. }) => Some(*first_round_dry),
         _ => None,
     });

@@ -29,7 +29,7 @@ use tribunal_workflows::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec},
-        types::{Decision, Requests, RunEvent},
+        types::{Decision, Requests, RunEvent, find_event, find_topic},
         user_request::UserRequest,
         view::RunView,
     },
@@ -97,7 +97,7 @@ impl ChallengedReview {
     }
 
     fn first_ruling(&self) -> Option<ChallengeResult> {
-        self.trial.journal.iter().find_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+        self.trial.journal.iter().find_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
             Some(ReviewEvent::FindingRuled { ruled, .. }) => Some(*ruled),
             _ => None,
         })
@@ -187,7 +187,7 @@ fn one_provider_is_one_voice_and_never_dismisses_what_is_high_or_critical() {
         let finding = &review.view.as_review().unwrap().findings[&F1];
         assert_eq!(finding.severity, expected_severity, "{severity}");
         let is_disputed = |decision: &Decision| {
-            matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Disputed { .. }))
+            matches!(find_topic::<ReviewTopic>(&decision.about), Some(ReviewTopic::Disputed { .. }))
         };
         let is_asked = review.view.open_decisions().any(is_disputed);
         assert_eq!((is_asked, review.was_fixed()), (severity == Severity::Critical, severity == Severity::High));
@@ -281,7 +281,7 @@ fn the_user_decides_whether_an_ambiguous_critical_finding_is_an_issue() {
     assert_eq!(review.end_reason(), RunReason::Blocked);
     assert!(!review.was_fixed());
     let decision = review.view.open_decisions().next().unwrap();
-    assert_eq!(ReviewTopic::from_topic(&decision.about), Some(&ReviewTopic::Disputed { finding: F1 }));
+    assert_eq!(find_topic::<ReviewTopic>(&decision.about), Some(&ReviewTopic::Disputed { finding: F1 }));
     for (choice, is_fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
         let answer = DecisionAnswer { choice: choice.into(), note: String::new() };
         let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };

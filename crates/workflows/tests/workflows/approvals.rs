@@ -25,7 +25,7 @@ use tribunal_workflows::{
     runs::{
         effect::{AskOutcome, Effect, LandOutcome, Reply},
         plan::RunPlan,
-        types::{Decision, Requests, RunEvent},
+        types::{Decision, Requests, RunEvent, find_topic},
         user_request::UserRequest,
     },
     tasks::{brief::AgentReply, claims::ClaimStatus},
@@ -121,7 +121,7 @@ fn decision_after_rejection(second_patch: &str) -> Option<Decision> {
 #[test]
 fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
     let decision = decision_after_rejection("patch").unwrap();
-    let Some(ReviewTopic::Patch { rejected_in, .. }) = ReviewTopic::from_topic(&decision.about) else {
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = find_topic::<ReviewTopic>(&decision.about) else {
         panic!("{decision:?}")
     };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &Some(DecisionId::new("D1"))));
@@ -134,7 +134,7 @@ fn a_rejected_patch_that_comes_back_unchanged_is_marked() {
 #[test]
 fn another_patch_after_a_rejection_is_not_marked() {
     let decision = decision_after_rejection("another patch").unwrap();
-    let Some(ReviewTopic::Patch { rejected_in, .. }) = ReviewTopic::from_topic(&decision.about) else {
+    let Some(ReviewTopic::Patch { rejected_in, .. }) = find_topic::<ReviewTopic>(&decision.about) else {
         panic!("{decision:?}")
     };
     assert_eq!((decision.id.as_str(), rejected_in), ("D2", &None));
@@ -157,7 +157,7 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     let (_, view) = TrialRun::new(single_reviewer_plan(), world, 1).run_order();
     let decision = view.open_decisions().next().unwrap();
     assert!(
-        matches!(ReviewTopic::from_topic(&decision.about), Some(ReviewTopic::Blocked { finding: F1 })),
+        matches!(find_topic::<ReviewTopic>(&decision.about), Some(ReviewTopic::Blocked { finding: F1 })),
         "{decision:?}"
     );
     assert!(decision.question.contains("mine") && decision.question.contains("the fixer's"), "{}", decision.question);

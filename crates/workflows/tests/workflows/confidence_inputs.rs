@@ -13,7 +13,7 @@ use tribunal_workflows::{
     runs::{
         effect::{Effect, Reply, WriteFile},
         plan::RunPlan,
-        types::{JournalEntry, RunEvent},
+        types::{JournalEntry, RunEvent, find_event},
         view::RunView,
     },
     tasks::claims::ClaimStatus,
@@ -70,7 +70,7 @@ fn run_and_record(plan: RunPlan<ReviewOrder>, world: ScriptedWorld) -> Vec<Journ
 
 /// Returns the score and its parts after every round.
 fn confidence_lines(journal: &[JournalEntry]) -> Vec<String> {
-    let calculated_lines = journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event) {
+    let calculated_lines = journal.iter().filter_map(|entry| match find_event::<ReviewEvent>(&entry.event) {
         Some(ReviewEvent::ConfidenceCalculated { round, confidence }) => {
             Some(format!("{round}: {}: {}", confidence.score, confidence.describe_all()))
         }

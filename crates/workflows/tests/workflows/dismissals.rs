@@ -24,7 +24,7 @@ use tribunal_workflows::{
         effect::{Effect, Reply, WriteOutcome},
         plan::RunPlan,
         records::ProjectRecord,
-        types::{Requests, RunEvent},
+        types::{Requests, RunEvent, find_event},
         user_request::{FindingChange, UserRequest},
         view::RunView,
     },
@@ -79,7 +79,7 @@ fn status_of(view: &RunView, finding_id: FindingId) -> FindingStatus {
 }
 
 fn kept_dismissals(trial: &TrialRun<ScriptedWorld>) -> Vec<(Vec<FindingId>, Vec<RunId>)> {
-    let events = trial.journal.iter().filter_map(|entry| match ReviewEvent::from_run_event(&entry.event)? {
+    let events = trial.journal.iter().filter_map(|entry| match find_event::<ReviewEvent>(&entry.event)? {
         ReviewEvent::DismissalsKept { findings, runs } => Some((findings.clone(), runs.clone())),
         _ => None,
     });
@@ -139,9 +139,8 @@ fn what_the_user_dismissed_is_neither_challenged_nor_fixed_and_the_pass_is_dry()
             "end/confidence"
         ]
     );
-    let is_dry = |event: &RunEvent| {
-        matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::RoundEnded { dry: true, .. }))
-    };
+    let is_dry =
+        |event: &RunEvent| matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::RoundEnded { dry: true, .. }));
     assert!(trial.journal.iter().any(|entry| is_dry(&entry.event)));
 }
 
@@ -283,7 +282,7 @@ fn a_crash_at_any_moment_loses_no_dismissal() {
         let mut trial = new_trial();
         assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
         let is_noted =
-            |event: &RunEvent| matches!(ReviewEvent::from_run_event(&event), Some(ReviewEvent::FindingMoved { .. }));
+            |event: &RunEvent| matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::FindingMoved { .. }));
         let is_written =
             |event: &RunEvent| matches!(event, RunEvent::EffectFinished { reply: Reply::WriteRecords(_), .. });
         let has_entry = |test: &dyn Fn(&RunEvent) -> bool| trial.journal.iter().any(|entry| test(&entry.event));

@@ -1,0 +1,288 @@
+//! A host in memory: it performs effects at once, journals like a real host, and dies where it is told to.
+
+use std::collections::BTreeMap;
+
+use tribunal_engine::{
+    children::{ChildOutcome, ChildReport, RunChild},
+    decisions::answer::{ChoiceKey, DecisionAnswer},
+    effect::{Elapsed, PostOutcome, RecordList, RecordsWritten, Requests, RestoreOutcome},
+    event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
+    host::ParkedRun,
+    ids::{Hash, Key, RunId},
+    limits::{Cost, UsageTotals},
+    reason::RunEnding,
+    replayer::{PendingEffect, ReplayHistory, Replayer, WorkflowPoll, finished_draft},
+    timestamp::Timestamp,
+};
+
+use crate::{
+    toy::{Toy, ToyEffect, ToyOrder, ToyReply, ToyRequest, ToySettings, ToySummary},
+    toy_workflow::start_toy,
+};
+
+/// A run with its journal. The children are runs like it.
+#[derive(Debug, Default)]
+pub struct MemoryRun {
+    pub order: ToyOrder,
+    pub journal: Vec<JournalEntry<Toy>>,
+    pub children: BTreeMap<String, MemoryRun>,
+    /// The keys of the effects that were performed, in order, with those whose reply was lost.
+    pub performed: Vec<String>,
+    /// A number that decides which of several effects is performed first.
+    pub seed: u64,
+    clock_ms: u64,
+}
+
+/// Why a process of a run came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LifeEnd {
+    Finished(RunEnding),
+    Parked(RunEnding),
+    Killed,
+}
+
+/// How many entries the tree of runs may still write.
+#[derive(Debug)]
+pub struct EntryBudget(pub Option<usize>);
+
+/// The process is gone.
+#[derive(Debug)]
+struct Killed;
+
+impl EntryBudget {
+    fn take_one(&mut self) -> Result<(), Killed> {
+        match &mut self.0 {
+            Some(0) => Err(Killed),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl MemoryRun {
+    pub fn new(order: ToyOrder, seed: u64) -> MemoryRun {
+        MemoryRun { order, seed, ..MemoryRun::default() }
+    }
+
+    /// Returns the events of the run and of its children without their times.
+    pub fn list_facts(&self) -> Vec<String> {
+        let is_fact = |entry: &&JournalEntry<Toy>| !matches!(entry.event, RunEvent::RunResumed { .. });
+        let to_fact =
+            |entry: &JournalEntry<Toy>| format!("{} {}", entry.id, serde_json::to_string(&entry.event).unwrap());
+        let own_facts = self.journal.iter().filter(is_fact).map(to_fact);
+        let child_facts = self.children.values().flat_map(MemoryRun::list_facts);
+        own_facts.chain(child_facts).collect()
+    }
+
+    /// Counts the entries of the whole tree.
+    pub fn count_entries(&self) -> usize {
+        self.journal.len() + self.children.values().map(MemoryRun::count_entries).sum::<usize>()
+    }
+
+    /// Runs until the end, until the run parks, or until the budget of entries is used up.
+    pub fn live_once(&mut self, budget: &mut EntryBudget) -> LifeEnd {
+        match self.drive(budget) {
+            Ok(Ok(ending)) => LifeEnd::Finished(ending),
+            Ok(Err(ParkedRun { ending })) => LifeEnd::Parked(ending),
+            Err(Killed) => LifeEnd::Killed,
+        }
+    }
+
+    fn drive(&mut self, budget: &mut EntryBudget) -> Result<Result<RunEnding, ParkedRun>, Killed> {
+        if let Some(JournalEntry { event: RunEvent::RunFinished(summary), .. }) = self.journal.last() {
+            return Ok(Ok(RunEnding::new(summary.reason, summary.detail.clone())));
+        }
+        if self.journal.is_empty() {
+            let start = RunEvent::RunStarted {
+                version: 1,
+                build: String::from("toy"),
+                settings: ToySettings {},
+                order: self.order.clone(),
+                parent: None,
+                batch: None,
+            };
+            self.record(budget, EntryDraft { id: String::from("run_started"), event: start })?;
+        } else {
+            let life = self.journal.iter().filter(|entry| matches!(entry.event, RunEvent::RunResumed { .. })).count();
+            let life = life as u32 + 2;
+            let event = RunEvent::RunResumed { life };
+            self.record(budget, EntryDraft { id: format!("run_resumed:{life}"), event })?;
+        }
+        let order = self.order.clone();
+        let history = ReplayHistory::from_entries(self.journal.iter().cloned());
+        let recorded_state = history.state.clone();
+        let replayer = Replayer::new(ToySettings {}, history);
+        let mut workflow = start_toy(&replayer, &order, recorded_state);
+        let mut under_way: Vec<PendingEffect<Toy>> = Vec::new();
+        loop {
+            match replayer.poll_workflow(&mut workflow) {
+                WorkflowPoll::Diverged(divergence) => panic!("{}: {divergence}", self.order.name),
+                WorkflowPoll::Finished { drafts, value } => {
+                    self.record_all(budget, drafts)?;
+                    self.record_end(budget, &value)?;
+                    return Ok(value);
+                }
+                WorkflowPoll::Waiting { mut drafts, effects } => {
+                    under_way.extend(effects);
+                    let boundary = drafts.pop_if(|draft| matches!(draft.event, RunEvent::Boundary { .. }));
+                    self.record_all(budget, drafts)?;
+                    if !under_way.is_empty() {
+                        let index = self.choose_first(&under_way);
+                        let effect = under_way.remove(index);
+                        match self.perform(budget, &effect)? {
+                            Some(reply) => self.finish(budget, &replayer, &effect.effect_key, reply)?,
+                            None => replayer.park_run(waiting_ending(&effect.effect)),
+                        }
+                    } else if let Some(boundary) = boundary {
+                        let RunEvent::Boundary { state, .. } = boundary.event.clone() else { unreachable!() };
+                        let boundary_time = self.record(budget, boundary)?;
+                        replayer.begin_next_segment(boundary_time);
+                        workflow = start_toy(&replayer, &order, Some(state));
+                    } else {
+                        panic!("{} waits for nothing", self.order.name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Chooses which of the effects under way comes to its end first. It is the same one in every life of the run.
+    fn choose_first(&self, under_way: &[PendingEffect<Toy>]) -> usize {
+        let rank =
+            |effect: &PendingEffect<Toy>| Hash::digest_of(format!("{}{}", self.seed, effect.effect_key).as_bytes());
+        (0..under_way.len()).min_by_key(|index| rank(&under_way[*index]).to_string()).unwrap_or_default()
+    }
+
+    fn finish(
+        &mut self,
+        budget: &mut EntryBudget,
+        replayer: &Replayer<Toy>,
+        effect_key: &Key,
+        reply: ToyReply,
+    ) -> Result<(), Killed> {
+        let at = self.record(budget, finished_draft(effect_key, replayer.current_segment(), reply.clone()))?;
+        replayer.deliver_reply(effect_key, at, reply).unwrap();
+        Ok(())
+    }
+
+    /// Performs an effect; `None` if it waits for the user.
+    fn perform(&mut self, budget: &mut EntryBudget, pending: &PendingEffect<Toy>) -> Result<Option<ToyReply>, Killed> {
+        self.performed.push(pending.effect_key.to_string());
+        Ok(Some(match &pending.effect {
+            ToyEffect::Sleep(sleep) => {
+                self.clock_ms += sleep.ms;
+                ToyReply::Sleep(Elapsed {})
+            }
+            ToyEffect::AwaitReset(_) => ToyReply::AwaitReset(Elapsed {}),
+            ToyEffect::Inbox(_) => ToyReply::Inbox(Requests::default()),
+            ToyEffect::Wait(_) => match self.answer_question() {
+                Some(request) => ToyReply::Wait(Requests { requests: vec![request] }),
+                None => return Ok(None),
+            },
+            ToyEffect::Restore(_) => ToyReply::Restore(RestoreOutcome::Restored { parked: None }),
+            ToyEffect::Post(_) => ToyReply::Post(PostOutcome::Posted),
+            ToyEffect::ReadRecords(_) => ToyReply::ReadRecords(RecordList::default()),
+            ToyEffect::WriteRecords(_) => ToyReply::WriteRecords(RecordsWritten {}),
+            ToyEffect::RunChild(child) => ToyReply::RunChild(self.run_child(budget, child, pending.resumed)?),
+        }))
+    }
+
+    /// The user answers every question, but only once the run has parked.
+    fn answer_question(&self) -> Option<ToyRequest> {
+        let has_parked = matches!(
+            self.journal.iter().rev().find(|entry| !matches!(entry.event, RunEvent::RunResumed { .. })),
+            Some(JournalEntry { event: RunEvent::RunParked(_), .. })
+        );
+        let posted = self.journal.iter().rev().find_map(|entry| match &entry.event {
+            RunEvent::DecisionPosted { decision } => Some(decision.id.clone()),
+            _ => None,
+        })?;
+        let answer = DecisionAnswer { choice: ChoiceKey::Accept.to_string(), note: String::new() };
+        has_parked.then_some(ToyRequest::Answer { decision: posted, answer })
+    }
+
+    fn run_child(
+        &mut self,
+        budget: &mut EntryBudget,
+        child: &RunChild<Toy>,
+        resumed: bool,
+    ) -> Result<ChildOutcome<Toy>, Killed> {
+        let seed = self.seed;
+        let run = self.children.entry(child.name.clone()).or_insert_with(|| MemoryRun::new(child.order.clone(), seed));
+        // What came of it was lost with the process of the parent.
+        let end = match run.journal.last().map(|entry| &entry.event) {
+            Some(RunEvent::RunParked(summary)) if resumed => {
+                Err(ParkedRun { ending: RunEnding::new(summary.reason, summary.detail.clone()) })
+            }
+            _ => run.drive(budget)?,
+        };
+        let used = UsageTotals { cost: Cost(run.performed.len() as u64), ..UsageTotals::default() };
+        let (ending, is_over) = match end {
+            Ok(ending) => (ending, true),
+            Err(ParkedRun { ending }) => (ending, false),
+        };
+        let report = ChildReport {
+            run: RunId::new(child.name.clone()),
+            outcome: ending.reason.outcome(),
+            reason: ending.reason,
+            detail: ending.detail,
+            used: UsageTotals { cost: Cost(used.cost.0.min(1)), ..used },
+            worked_ms: 0,
+            result: ToySummary {},
+        };
+        Ok(if is_over { ChildOutcome::Ended(report) } else { ChildOutcome::Waiting(report) })
+    }
+
+    fn record_all(&mut self, budget: &mut EntryBudget, drafts: Vec<EntryDraft<Toy>>) -> Result<(), Killed> {
+        drafts.into_iter().try_for_each(|draft| self.record(budget, draft).map(|_| ()))
+    }
+
+    fn record_end(&mut self, budget: &mut EntryBudget, end: &Result<RunEnding, ParkedRun>) -> Result<(), Killed> {
+        let (ending, is_over) = match end {
+            Ok(ending) => (ending, true),
+            Err(ParkedRun { ending }) => (ending, false),
+        };
+        let summary = RunSummary {
+            outcome: ending.reason.outcome(),
+            reason: ending.reason,
+            detail: ending.detail.clone(),
+            result: ToySummary {},
+            cost: Cost::default(),
+            notional: Cost::default(),
+            tokens: 0,
+            elapsed_ms: 0,
+            left: None,
+            causes: Vec::new(),
+        };
+        let (id, event) = match is_over {
+            true => (String::from("run_finished"), RunEvent::RunFinished(summary)),
+            false => (format!("run_parked:{}", self.journal.len()), RunEvent::RunParked(summary)),
+        };
+        self.record(budget, EntryDraft { id, event }).map(|_| ())
+    }
+
+    fn record(&mut self, budget: &mut EntryBudget, draft: EntryDraft<Toy>) -> Result<Timestamp, Killed> {
+        budget.take_one()?;
+        self.clock_ms += 1;
+        let at = Timestamp { wall_ms: self.clock_ms, awake_ms: self.clock_ms };
+        let seq = self.journal.len() as u64 + 1;
+        // What is recorded is what a later process reads.
+        let entry =
+            JournalEntry { v: 1, run: RunId::new(self.order.name.clone()), seq, id: draft.id, at, event: draft.event };
+        let line = serde_json::to_string(&entry).unwrap();
+        let entry: JournalEntry<Toy> = serde_json::from_str(&line).unwrap();
+        assert!(self.journal.iter().all(|known| known.id != entry.id), "{} is recorded twice", entry.id);
+        self.journal.push(entry);
+        Ok(at)
+    }
+}
+
+fn waiting_ending(effect: &ToyEffect) -> RunEnding {
+    match effect {
+        ToyEffect::Wait(wait) => wait.ending.clone(),
+        other => panic!("{other:?} waits for nobody"),
+    }
+}
