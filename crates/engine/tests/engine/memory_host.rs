@@ -211,10 +211,20 @@ impl MemoryRun {
         resumed: bool,
     ) -> Result<ChildOutcome<Toy>, Killed> {
         let seed = self.seed;
+        let is_known_park = |entry: &&JournalEntry<Toy>| {
+            let RunEvent::EffectFinished { reply: ToyReply::RunChild(ChildOutcome::Waiting(report)), .. } =
+                &entry.event
+            else {
+                return false;
+            };
+            report.run.as_str() == child.name
+        };
+        let known_parks = self.journal.iter().filter(is_known_park).count();
         let run = self.children.entry(child.name.clone()).or_insert_with(|| MemoryRun::new(child.order.clone(), seed));
-        // What came of it was lost with the process of the parent.
+        // A park that the parent has not heard of: it was lost with the parent's process.
+        let park_count = run.journal.iter().filter(|entry| matches!(entry.event, RunEvent::RunParked(_))).count();
         let end = match run.journal.last().map(|entry| &entry.event) {
-            Some(RunEvent::RunParked(summary)) if resumed => {
+            Some(RunEvent::RunParked(summary)) if resumed && park_count > known_parks => {
                 Err(ParkedRun { ending: RunEnding::new(summary.reason, summary.detail.clone()) })
             }
             _ => run.drive(budget)?,

@@ -26,7 +26,7 @@ pub(crate) struct ReviewConditions {
 impl ReviewConditions {
     /// Returns the round that the next entry belongs to. `effect_key` is the key of the effect that it is about.
     pub(crate) fn find_round(&mut self, event: &RunEvent, effect_key: Option<&Key>) -> u32 {
-        let named_round = match find_event::<ReviewEvent>(&event) {
+        let named_round = match find_event::<ReviewEvent>(event) {
             Some(
                 ReviewEvent::RoundStarted { round: round_number, .. }
                 | ReviewEvent::SeatAnswered { round: round_number, .. }
@@ -71,7 +71,7 @@ impl ReviewConditions {
                 is_ours
             }
             RunEvent::DecisionAnswered { decision, .. } => self.finding_decisions.contains(decision),
-            _ => find_event::<ReviewEvent>(&event).is_some_and(|event| self.is_event_about(event, finding_id)),
+            _ => find_event::<ReviewEvent>(event).is_some_and(|event| self.is_event_about(event, finding_id)),
         }
     }
 

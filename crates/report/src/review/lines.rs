@@ -99,7 +99,7 @@ impl KindLines<ReviewReporter> for ReviewLines {
             RunEvent::Boundary { key: boundary_key, .. } if boundary_key.is_fix_iteration() => {
                 self.fix_tally.write_result(run_view, lines);
             }
-            _ => match find_event::<ReviewEvent>(&run_event) {
+            _ => match find_event::<ReviewEvent>(run_event) {
                 Some(ReviewEvent::RoundEnded { round, new, dry, counts, unbelieved }) => {
                     self.challenge_progress.write_result(*round, lines);
                     let result_text = phrases::describe_round(phrases::RoundNumbers {

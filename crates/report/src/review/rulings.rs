@@ -48,7 +48,7 @@ impl RulingIndex {
 
     /// Updates severities and rulings with the next event of the journal.
     pub(crate) fn track_event(&mut self, event: &RunEvent) {
-        match find_event::<ReviewEvent>(&event) {
+        match find_event::<ReviewEvent>(event) {
             Some(ReviewEvent::FindingRaised { finding }) => {
                 self.severities.insert(finding.id, finding.severity);
             }

@@ -139,7 +139,7 @@ fn draw_frames(live_board: &LiveBoard) -> String {
 #[test]
 fn challengers_are_shown_side_by_side_with_their_findings() {
     let mut live_board = board_from(&journal_until(|event| {
-        matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
+        matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::ChallengerAnswered { .. }))
     }));
     live_board.advance_clock(9_000);
     let progress_text = "looking for the sentence that proves it wrong".into();
@@ -200,7 +200,7 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
     let mut entries_so_far = journal_until(|event| {
-        matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::ChallengerAnswered { .. }))
+        matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::ChallengerAnswered { .. }))
     });
     let last_event = entries_so_far.last_mut().and_then(|entry| review_event_mut(&mut entry.event));
     if let Some(ReviewEvent::ChallengerAnswered { fault, .. }) = last_event {

@@ -334,7 +334,7 @@ fn fold_landings(entries: &[JournalEntry]) -> (Vec<LandingRecord>, Vec<Checkpoin
                     checkpoint_key.segment != *segment || effect_key != entry_key
                 });
             }
-            event => match find_event::<ReviewEvent>(&event) {
+            event => match find_event::<ReviewEvent>(event) {
                 Some(ReviewEvent::PatchLanded { key: entry_key, findings, .. }) => {
                     let checkpoint_key = CheckpointKey { segment, task_key: entry_key.clone() };
                     begun_keys.retain(|(begun_key, _)| *begun_key != checkpoint_key);

@@ -34,7 +34,7 @@ impl FailureLog {
                 self.asked_agents.insert(key.clone(), task.agent.clone());
             }
             RunEvent::EffectFinished { key, reply: Reply::Ask(outcome), .. } => self.apply_outcome(key, outcome),
-            event => find_event::<ReviewEvent>(&event).into_iter().for_each(|event| self.apply_review_event(event)),
+            event => find_event::<ReviewEvent>(event).into_iter().for_each(|event| self.apply_review_event(event)),
         }
     }
 

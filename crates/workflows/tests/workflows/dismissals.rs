@@ -140,7 +140,7 @@ fn what_the_user_dismissed_is_neither_challenged_nor_fixed_and_the_pass_is_dry()
         ]
     );
     let is_dry =
-        |event: &RunEvent| matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::RoundEnded { dry: true, .. }));
+        |event: &RunEvent| matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::RoundEnded { dry: true, .. }));
     assert!(trial.journal.iter().any(|entry| is_dry(&entry.event)));
 }
 
@@ -282,7 +282,7 @@ fn a_crash_at_any_moment_loses_no_dismissal() {
         let mut trial = new_trial();
         assert_eq!(trial.run_workflow(workflow, Some(kill_at)), TrialOutcome::Killed);
         let is_noted =
-            |event: &RunEvent| matches!(find_event::<ReviewEvent>(&event), Some(ReviewEvent::FindingMoved { .. }));
+            |event: &RunEvent| matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::FindingMoved { .. }));
         let is_written =
             |event: &RunEvent| matches!(event, RunEvent::EffectFinished { reply: Reply::WriteRecords(_), .. });
         let has_entry = |test: &dyn Fn(&RunEvent) -> bool| trial.journal.iter().any(|entry| test(&entry.event));

@@ -1,6 +1,8 @@
 //! Recorded journals of a review, a loop, a story and a sprint: what the workflows request and note today must be what they
 //! requested and noted when the journals were recorded, byte for byte. `record_journals` in the tests of the binary records them.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::{collections::BTreeMap, fs, path::Path};
 
 use tribunal_engine::{host::ParkedRun, reason::RunEnding};

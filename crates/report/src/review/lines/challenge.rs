@@ -50,7 +50,7 @@ impl ChallengeProgress {
             {
                 self.asked_tasks.push((task_key.task_key(), task.brief.finding_ids()));
             }
-            _ => self.track_review_event(find_event::<ReviewEvent>(&run_event)),
+            _ => self.track_review_event(find_event::<ReviewEvent>(run_event)),
         }
     }
 

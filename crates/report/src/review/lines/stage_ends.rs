@@ -22,7 +22,7 @@ pub(super) struct FixIterationTally {
 impl FixIterationTally {
     /// Updates the counts with the next event.
     pub(super) fn track_event(&mut self, run_event: &RunEvent) {
-        match find_event::<ReviewEvent>(&run_event) {
+        match find_event::<ReviewEvent>(run_event) {
             Some(ReviewEvent::FixersDealt { round, iteration, wave, hands: fixer_findings, .. }) => {
                 // Later waves belong to the same iteration and add to its counts.
                 if *wave == 1 {
