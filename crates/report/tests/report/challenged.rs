@@ -199,9 +199,8 @@ fn a_third_challenger_joins_the_two_and_its_decision_waits() {
 
 #[test]
 fn a_failed_challenger_is_marked_and_matches_the_problem_filter() {
-    let mut entries_so_far = journal_until(|event| {
-        matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::ChallengerAnswered { .. }))
-    });
+    let mut entries_so_far =
+        journal_until(|event| matches!(find_event::<ReviewEvent>(event), Some(ReviewEvent::ChallengerAnswered { .. })));
     let last_event = entries_so_far.last_mut().and_then(|entry| review_event_mut(&mut entry.event));
     if let Some(ReviewEvent::ChallengerAnswered { fault, .. }) = last_event {
         *fault = Some(Fault::new(FaultKind::Malformed, "first did not answer with verdicts"));
