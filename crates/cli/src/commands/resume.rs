@@ -2,21 +2,15 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use tribunal_engine::{
-    ids::{BatchId, RunId},
-    limits::LimitShare,
-};
+use tribunal_engine::ids::{BatchId, RunId};
 use tribunal_report::tables::{RunStanding, is_driven_by_session};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
-use tribunal_workflows::{
-    review::subject::Subject,
-    runs::{
-        kinds::RunOrder,
-        plan::RunPlan,
-        settings::Settings,
-        view::{RunPhase, RunView},
-    },
+use tribunal_workflows::runs::{
+    kinds::RunOrder,
+    plan::RunPlan,
+    settings::Settings,
+    view::{RunPhase, RunView},
 };
 
 use super::{
@@ -38,9 +32,8 @@ use crate::{
         run_verdict::{SeverityName, judge_and_print},
     },
     settings::{
-        EffectiveSettings, RunInputs, SettingSources, chosen_progress, gather_settings, gather_user_settings,
-        reload_story_share, resolve_loop_settings, resolve_settings, resolve_sprint_settings, resolve_story_settings,
-        user_item_hashes,
+        EffectiveSettings, ReloadedRun, RunInputs, SettingSources, chosen_progress, gather_settings,
+        gather_user_settings, reload_run, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
     trust::{self, trust_item::TrustItem},
@@ -288,7 +281,7 @@ struct ReloadedPlan {
     items: Vec<TrustItem>,
 }
 
-/// Resolves agents, checks, limits and task settings as they are now; choices made at the start of the run are kept.
+/// Resolves the settings as they are now; what is fixed when a run starts is kept.
 fn resolve_reloaded(
     project_root: &Path,
     run_view: &RunView,
@@ -296,81 +289,14 @@ fn resolve_reloaded(
     arguments: &ResumeArguments,
     context: &CommandContext,
 ) -> Result<ReloadedPlan, UserError> {
-    let RunPlan { settings: pinned_settings, order: pinned_order } = pinned_plan;
-    // The pinned choices are passed like flags, which take precedence over every settings file.
-    let pinned_origin = |setting_path: &str| format!("the run's own {setting_path}");
-    let mut run_inputs = RunInputs::from_environment(context).with_flag(
-        &pinned_origin("tier"),
-        "tier",
-        Some(pinned_settings.tier.to_string()),
-    );
-    if let Some(review_order) = pinned_order.as_review() {
-        run_inputs = run_inputs
-            .with_flag(&pinned_origin("level"), "level", review_order.level.map(|level| level.to_string()))
-            .with_flag(&pinned_origin("goal"), "goal", Some(review_order.goal.to_string()))
-            .with_flag(&pinned_origin("fix"), "fix", Some(review_order.fix.to_string()));
-    }
-    let run_inputs =
-        run_inputs.with_flag("--agent", "agents.use", arguments.agent.clone()).with_set_flags(&arguments.set)?;
-    if let RunOrder::Loop(pinned_loop) = pinned_order {
-        let resolved = resolve_loop_settings(project_root, &run_inputs)?;
-        print_notes(resolved.settings.notes.iter(), context)?;
-        print_warnings(resolved.settings.warnings.iter(), context)?;
-        let plan = resolved.reload_onto(pinned_settings, pinned_loop).into_run();
-        let items = find_foreign_items(&plan.settings)?;
-        return Ok(ReloadedPlan { plan, items });
-    }
-    if let RunOrder::Story(pinned_story) = pinned_order {
-        let resolved = resolve_story_settings(project_root, &run_inputs)?;
-        print_notes(resolved.notes.iter(), context)?;
-        print_warnings(resolved.warnings.iter(), context)?;
-        let mut settings = resolved.plan.settings;
-        settings.reviews.clone_from(&pinned_settings.reviews);
-        settings.limits.share = pinned_settings.limits.share;
-        let items = find_foreign_items(&settings)?;
-        return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Story(pinned_story) }, items });
-    }
-    if let RunOrder::Sprint(mut pinned_sprint) = pinned_order {
-        let resolved = resolve_sprint_settings(project_root, &run_inputs)?;
-        print_notes(resolved.notes.iter(), context)?;
-        print_warnings(resolved.warnings.iter(), context)?;
-        let mut settings = resolved.plan.settings;
-        settings.reviews.clone_from(&pinned_settings.reviews);
-        let story_share = reload_story_share(project_root, &run_inputs, pinned_sprint.story_share)?;
-        pinned_sprint.story_share = keep_lent_share(run_view, pinned_sprint.story_share, story_share);
-        let items = find_foreign_items(&settings)?;
-        return Ok(ReloadedPlan { plan: RunPlan { settings, order: RunOrder::Sprint(pinned_sprint) }, items });
-    }
-    // Runs of other kinds have no subject, and of what is resolved for a review they use the settings alone.
-    let subject = pinned_order.as_review().map_or_else(|| Subject::from_path("", None), |order| order.subject.clone());
-    let resolved = resolve_settings(project_root, subject, &run_inputs)?;
-    print_notes(resolved.notes.iter(), context)?;
-    print_warnings(resolved.warnings.iter(), context)?;
-    let mut plan = resolved.plan;
-    // The tracker and the open questions have to stay where they are, and the share of a child is its parent's to give.
-    plan.settings.reviews.clone_from(&pinned_settings.reviews);
-    plan.settings.limits.share = pinned_settings.limits.share;
-    let order = match pinned_order {
-        RunOrder::Review(pinned_order) => {
-            plan.order.fixers.in_session = pinned_order.fixers.in_session;
-            RunOrder::Review(plan.order)
-        }
-        other_order => other_order,
-    };
-    Ok(ReloadedPlan { plan: RunPlan { settings: plan.settings, order }, items: resolved.items })
-}
-
-/// Returns what one story may use from now on. While a story is under way, nothing of what was lent to it is taken away.
-fn keep_lent_share(run_view: &RunView, pinned_share: LimitShare, new_share: LimitShare) -> LimitShare {
-    // A child that has not come back is asked for once more, with the share of then.
-    if run_view.children.values().all(|standing| standing.outcome.is_some()) {
-        return new_share;
-    }
-    LimitShare {
-        runtime_ms: new_share.runtime_ms.max(pinned_share.runtime_ms),
-        cost: new_share.cost.max(pinned_share.cost),
-        tokens: new_share.tokens.max(pinned_share.tokens),
-    }
+    let run_inputs = RunInputs::from_environment(context)
+        .with_flag("--agent", "agents.use", arguments.agent.clone())
+        .with_set_flags(&arguments.set)?;
+    let ReloadedRun { plan, notes, warnings } = reload_run(project_root, run_view, pinned_plan, run_inputs)?;
+    print_notes(notes.iter(), context)?;
+    print_warnings(warnings.iter(), context)?;
+    let items = find_foreign_items(&plan.settings)?;
+    Ok(ReloadedPlan { plan, items })
 }
 
 /// Finds the last run that can go on, and with it those that the same command started.

@@ -1,6 +1,10 @@
 //! What a command gets besides the project: the user's own file, variables, flags, and the installed clients.
 
-use super::layers::{SettingFlag, SettingSources, VARIABLE_PREFIX};
+use super::{
+    layers::{EffectiveSettings, SettingFlag, SettingSources, VARIABLE_PREFIX},
+    pinned::PinnedRun,
+    typed::TypedSettings,
+};
 use crate::{
     clients::{
         client_probe::ask_sign_in,
@@ -32,6 +36,8 @@ pub(crate) struct RunInputs {
     pub clients: Vec<InstalledClient>,
     /// Asks clients who is signed in if nothing else shows it. Tests leave it out.
     pub ask_sign_ins: Option<fn(&mut [InstalledClient])>,
+    /// The run that goes on, if there is one: what the user has not set stays as it is in this run.
+    pub pinned_run: Option<Box<PinnedRun>>,
 }
 
 impl RunInputs {
@@ -43,6 +49,15 @@ impl RunInputs {
             is_paced: command_context.is_interactive && !command_context.wants_json,
             clients: installed_clients::find_clients(&|variable_name| command_context.env_variable(variable_name)),
             ask_sign_ins: Some(ask_sign_in),
+            pinned_run: None,
+        }
+    }
+
+    /// Every value in the field that its setting fills.
+    pub(super) fn fill_fields(&self, effective: &EffectiveSettings) -> TypedSettings {
+        match &self.pinned_run {
+            Some(pinned_run) => pinned_run.apply_changes(effective),
+            None => effective.to_typed(),
         }
     }
 

@@ -127,6 +127,11 @@ impl EffectiveSettings {
         self.values.get(setting_path).map(|sourced_value| &sourced_value.value)
     }
 
+    /// Whether the user has set it, in any layer.
+    pub fn is_set(&self, setting_path: &str) -> bool {
+        self.origin_of(setting_path).is_some_and(|origin| origin.layer != SettingLayer::Default)
+    }
+
     pub fn origin_of(&self, setting_path: &str) -> Option<&SettingOrigin> {
         self.values.get(setting_path).map(|sourced_value| &sourced_value.origin)
     }

@@ -18,6 +18,8 @@ mod inputs;
 mod kind;
 mod layers;
 mod origin;
+mod pinned;
+mod reload;
 mod resolve;
 mod roster;
 mod schema;
@@ -38,10 +40,10 @@ pub(crate) use layers::{
     EffectiveSettings, SETTINGS_FILE, SettingSources, describe_ignored_file, gather_settings, gather_user_settings,
 };
 pub(crate) use origin::SettingLayer;
+pub(crate) use reload::{ReloadedRun, reload_run};
 pub(crate) use resolve::{
-    ResolvedLoop, ResolvedSettings, chosen_progress, find_clones_root, reload_story_share, resolve_check_settings,
-    resolve_loop_settings, resolve_reviews_dir, resolve_settings, resolve_sprint_settings, resolve_story_settings,
-    survey_settings,
+    ResolvedLoop, ResolvedSettings, chosen_progress, find_clones_root, resolve_check_settings, resolve_loop_settings,
+    resolve_reviews_dir, resolve_settings, resolve_sprint_settings, resolve_story_settings, survey_settings,
 };
 pub(crate) use schema::settings_schema;
 pub(crate) use show::{SettingsDocument, default_as_written, draw_settings, draw_settings_file, draw_survey};

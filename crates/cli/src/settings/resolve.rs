@@ -3,13 +3,13 @@
 use std::path::{Component, Path, PathBuf};
 
 use tribunal_bmad::{OUTPUT_FOLDER, normalize_folder};
-use tribunal_engine::limits::{LimitShare, RunLimits};
+use tribunal_engine::limits::RunLimits;
 use tribunal_report::DisplayMode;
 use tribunal_workflows::{
     development::checks::CheckSpec,
     loop_run::order::LoopOrder,
     review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
-    runs::{plan::RunPlan, settings::Settings},
+    runs::plan::RunPlan,
     sprint::order::SprintOrder,
     story::order::StoryOrder,
     tasks::instructions::TaskOpening,
@@ -130,7 +130,7 @@ pub(crate) fn resolve_loop_settings(project_root: &Path, inputs: &RunInputs) -> 
     let mut order = typed_settings.loop_run;
     order.review.panel.plans.roster = roster.personas;
     order.skip_baseline = !typed_settings.review.baseline;
-    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
+    apply_development_limits(inputs, &effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
     Ok(ResolvedLoop {
         settings: resolved.with_order(order),
         choices: typed_settings.development.loop_choices,
@@ -151,7 +151,7 @@ pub(crate) fn resolve_story_settings(
     order.review.fixers = typed_settings.review.fixers;
     order.review.level = typed_settings.review.level.unwrap_or(order.review.level);
     order.skip_baseline = !typed_settings.review.baseline;
-    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
+    apply_development_limits(inputs, &effective, &mut resolved.plan.settings.limits, &RunLimits::for_development());
     Ok(resolved.with_order(order))
 }
 
@@ -162,8 +162,8 @@ pub(crate) fn resolve_sprint_settings(
 ) -> Result<ResolvedSettings<SprintOrder>, UserError> {
     let effective = layers::gather_settings(project_root, &inputs.sources)?;
     let mut resolved = resolve_story_settings(project_root, inputs)?;
-    let choices = effective.to_typed().development.sprint;
-    apply_development_limits(&effective, &mut resolved.plan.settings.limits, &RunLimits::for_sprint());
+    let choices = inputs.fill_fields(&effective).development.sprint;
+    apply_development_limits(inputs, &effective, &mut resolved.plan.settings.limits, &RunLimits::for_sprint());
     let story = resolved.plan.order.clone();
     let mut order = SprintOrder::new(story, choices.story_share);
     // The command adds what the project has for it.
@@ -171,31 +171,15 @@ pub(crate) fn resolve_sprint_settings(
     Ok(resolved.with_order(order))
 }
 
-/// What one story of a running sprint may use after the settings were read again: what is set now replaces what the sprint was
-/// started with.
-pub(crate) fn reload_story_share(
-    project_root: &Path,
-    inputs: &RunInputs,
-    pinned_share: LimitShare,
-) -> Result<LimitShare, UserError> {
-    let effective = layers::gather_settings(project_root, &inputs.sources)?;
-    let is_set = |setting_path: &str| {
-        effective.origin_of(setting_path).is_some_and(|origin| origin.layer != SettingLayer::Default)
-    };
-    let current_share = effective.to_typed().development.sprint.story_share;
-    let choose = |setting_path: &str| if is_set(setting_path) { current_share } else { pinned_share };
-    Ok(LimitShare {
-        runtime_ms: choose("sprint.story_max_minutes").runtime_ms,
-        cost: choose("sprint.story_max_cost").cost,
-        tokens: choose("sprint.story_max_tokens").tokens,
-    })
-}
-
 /// Development takes a whole night, so its defaults are larger than those of a review.
-fn apply_development_limits(effective: &EffectiveSettings, limits: &mut RunLimits, development_limits: &RunLimits) {
-    let is_default = |setting_path: &str| {
-        effective.origin_of(setting_path).is_none_or(|origin| origin.layer == SettingLayer::Default)
-    };
+fn apply_development_limits(
+    inputs: &RunInputs,
+    effective: &EffectiveSettings,
+    limits: &mut RunLimits,
+    development_limits: &RunLimits,
+) {
+    // A run that goes on has its limits.
+    let is_default = |setting_path: &str| inputs.pinned_run.is_none() && !effective.is_set(setting_path);
     if is_default("limits.max_runtime_minutes") {
         limits.runtime_ms = development_limits.runtime_ms;
     }
@@ -222,54 +206,9 @@ pub(crate) struct ResolvedLoop {
     pub effective: EffectiveSettings,
 }
 
-impl ResolvedLoop {
-    /// Returns the plan of a running loop after its settings were read again: what is set now replaces what the loop was started
-    /// with, and everything else stays, also what its project's own files had set.
-    pub fn reload_onto(self, pinned_settings: Settings, pinned_order: LoopOrder) -> RunPlan<LoopOrder> {
-        let is_set = |setting_path: &str| {
-            self.effective.origin_of(setting_path).is_some_and(|origin| origin.layer != SettingLayer::Default)
-        };
-        let RunPlan { mut settings, order: new_order } = self.settings.plan;
-        let mut order = pinned_order;
-        let (limits, pinned_limits) = (&mut settings.limits, pinned_settings.limits);
-        limits.share = pinned_limits.share;
-        if !is_set("limits.max_runtime_minutes") {
-            limits.runtime_ms = pinned_limits.runtime_ms;
-        }
-        if !is_set("limits.max_cost") {
-            limits.cost = pinned_limits.cost;
-        }
-        if !is_set("limits.max_tokens") {
-            limits.tokens = pinned_limits.tokens;
-        }
-        if !is_set("limits.task_tokens") {
-            limits.task_tokens = pinned_limits.task_tokens;
-        }
-        if !is_set("limits.task_turns") {
-            limits.task_turns = pinned_limits.task_turns;
-        }
-        if !is_set("checks") && !is_set("verify") {
-            settings.checks = pinned_settings.checks;
-        }
-        settings.reviews = pinned_settings.reviews;
-        if is_set("baseline") {
-            order.skip_baseline = new_order.skip_baseline;
-        }
-        if is_set("loop.max_iterations") {
-            order.pacing.max_iterations = new_order.pacing.max_iterations;
-        }
-        if is_set("loop.iteration_timeout") {
-            order.pacing.timeout_ms = new_order.pacing.timeout_ms;
-        }
-        if is_set("loop.review") {
-            order.review.mode = new_order.review.mode;
-        }
-        let breaker_paths = ["no_progress", "same_error", "output_decline", "denials", "cooldown_minutes", "on_open"];
-        if breaker_paths.iter().any(|name| is_set(&format!("loop.breaker.{name}"))) {
-            order.breaker = new_order.breaker;
-        }
-        RunPlan { settings, order }
-    }
+/// Resolves the settings that every kind of run has.
+pub(crate) fn resolve_run_settings(project_root: &Path, inputs: &RunInputs) -> Result<ResolvedSettings<()>, UserError> {
+    resolve_common(project_root, inputs).map(|common| common.resolved)
 }
 
 /// The settings of every kind of run.
@@ -283,7 +222,7 @@ struct CommonSettings {
 
 fn resolve_common(project_root: &Path, inputs: &RunInputs) -> Result<CommonSettings, UserError> {
     let effective = layers::gather_settings(project_root, &inputs.sources)?;
-    let typed_settings = effective.to_typed();
+    let typed_settings = inputs.fill_fields(&effective);
     let chosen_agents = choose_agents(&effective, &typed_settings, inputs, project_root)?;
     resolve_with_agents(project_root, inputs, effective, chosen_agents)
 }
@@ -305,7 +244,7 @@ fn resolve_with_agents(
     effective: EffectiveSettings,
     chosen_agents: ChosenAgents,
 ) -> Result<CommonSettings, UserError> {
-    let typed_settings = effective.to_typed();
+    let typed_settings = inputs.fill_fields(&effective);
     let ChosenAgents { agents, reserves, mut warnings, choice_note } = chosen_agents;
     let roster = project_roster(project_root, &typed_settings);
     let mut settings = typed_settings.run.clone();

@@ -1,6 +1,7 @@
 //! Tests of the whole table: every setting in every spelling, every range, and the blocks that users paste.
 
 mod agent_selection;
+mod reload;
 mod rows;
 
 use std::fs;

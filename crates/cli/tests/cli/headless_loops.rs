@@ -588,8 +588,11 @@ fn settings_that_are_read_again_change_only_what_is_set() {
     let output = run_loop(&sandbox, &["--max-iterations", "1"]);
     assert_exit(&output, 4);
     let run_id = sandbox.last_run_id();
-    let output = sandbox.run_tribunal(&["resume", &run_id, "--reload", "--set", "loop.max_iterations=5"]);
+    let set = ["--set", "loop.max_iterations=5", "--set", "loop.promise=READY"];
+    let output = sandbox.run_tribunal(&[&["resume", &run_id, "--reload"][..], &set].concat());
     assert_exit(&output, 0);
+    let kept = "what is fixed when a run starts stays as it was: `loop.promise` is COMPLETE and not READY";
+    assert!(output.stderr.contains(kept), "{}", output.stderr);
     let events = sandbox.run_events(&["log", &run_id]);
     let changed = events.iter().find(|event| event["kind"] == "settings_changed").unwrap();
     assert_eq!(changed["order"]["max_iterations"], 5);

@@ -16,21 +16,27 @@ pub(super) const LOOP_ROWS: &[SettingRow] = &[
     field_row("loop.max_iterations", ITERATIONS_KIND, field!(Plain, loop_run.pacing.max_iterations),
         "Maximum number of iterations of a loop"),
     field_row("loop.promise", ValueKind::Text, field!(Plain, loop_run.completion.promise),
-        "Text that the agent writes between <promise> and </promise> when the task is done"),
+        "Text that the agent writes between <promise> and </promise> when the task is done")
+        .pinned(&["loop"]),
     field_row("loop.accept_loop_complete", ValueKind::Flag, field!(Plain, loop_run.completion.accepts_word),
-        "Whether the word LOOP_COMPLETE in an answer counts like the promise"),
+        "Whether the word LOOP_COMPLETE in an answer counts like the promise")
+        .pinned(&["loop"]),
     field_row("loop.accept_task_complete", ValueKind::Flag, field!(Plain, development.loop_choices.accepts_checkbox),
-        "Whether a ticked box `TASK_COMPLETE` in the prompt file counts like the promise"),
+        "Whether a ticked box `TASK_COMPLETE` in the prompt file counts like the promise")
+        .pinned(&["loop"]),
     field_row("loop.continue", ValueKind::Flag, field!(Plain, loop_run.pacing.continue_session),
-        "Whether all iterations share one session of the client; by default, each starts a new one"),
+        "Whether all iterations share one session of the client; by default, each starts a new one")
+        .pinned(&["loop"]),
     field_row("loop.iteration_timeout", ValueKind::Seconds { minimum: 1 }, field!(Seconds, loop_run.pacing.timeout_ms),
         "Timeout of one iteration"),
     field_row("loop.checkpoint_interval", THRESHOLD_KIND, field!(Plain, loop_run.pacing.checkpoint_interval),
-        "Iterations between two commits"),
+        "Iterations between two commits")
+        .pinned(&["loop"]),
     field_row("loop.review", ValueKind::Words(&["off", "enhanced", "ultimate"]), field!(Word, loop_run.review.mode),
         "When the changes are reviewed: never, every few iterations, or whenever a task of the plan is done"),
     field_row("loop.review_interval", THRESHOLD_KIND, field!(Plain, loop_run.review.interval),
-        "Iterations between two reviews, with `review: enhanced`"),
+        "Iterations between two reviews, with `review: enhanced`")
+        .pinned(&["loop"]),
     field_row("loop.breaker.no_progress", THRESHOLD_KIND, field!(Plain, loop_run.breaker.no_progress),
         "Iterations in a row without any change that open the circuit breaker"),
     field_row("loop.breaker.same_error", THRESHOLD_KIND, field!(Plain, loop_run.breaker.same_error),

@@ -41,6 +41,8 @@ pub(crate) struct SettingRow {
     pub description: &'static str,
     pub target: RowTarget,
     pub aliases: &'static [PathAlias],
+    /// The kinds of runs in which `resume --reload` does not change it: what has begun depends on it.
+    pub pinned_in: &'static [&'static str],
 }
 
 /// What a setting's value is used for.
@@ -66,12 +68,12 @@ pub(crate) struct PathAlias {
 
 /// A setting that fills a field.
 const fn field_row(setting_path: &'static str, kind: ValueKind, field: Field, description: &'static str) -> SettingRow {
-    SettingRow { path: setting_path, kind, description, target: RowTarget::Field(field), aliases: &[] }
+    SettingRow { path: setting_path, kind, description, target: RowTarget::Field(field), aliases: &[], pinned_in: &[] }
 }
 
 /// A setting that is read by its path.
 const fn path_row(setting_path: &'static str, kind: ValueKind, description: &'static str) -> SettingRow {
-    SettingRow { path: setting_path, kind, description, target: RowTarget::ByPath, aliases: &[] }
+    SettingRow { path: setting_path, kind, description, target: RowTarget::ByPath, aliases: &[], pinned_in: &[] }
 }
 
 /// A setting of a later version: accepted and shown, but not used.
@@ -81,7 +83,14 @@ const fn unused_row(
     default_text: &'static str,
     description: &'static str,
 ) -> SettingRow {
-    SettingRow { path: setting_path, kind, description, target: RowTarget::Unused { default_text }, aliases: &[] }
+    SettingRow {
+        path: setting_path,
+        kind,
+        description,
+        target: RowTarget::Unused { default_text },
+        aliases: &[],
+        pinned_in: &[],
+    }
 }
 
 /// An alias of the same kind.
@@ -100,6 +109,11 @@ const fn weak_alias(alias_path: &'static str, kind: ValueKind) -> PathAlias {
 }
 
 impl SettingRow {
+    const fn pinned(mut self, kind_names: &'static [&'static str]) -> SettingRow {
+        self.pinned_in = kind_names;
+        self
+    }
+
     const fn with_aliases(mut self, aliases: &'static [PathAlias]) -> SettingRow {
         self.aliases = aliases;
         self

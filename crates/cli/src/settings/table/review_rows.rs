@@ -18,32 +18,41 @@ const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
 /// A plan never has more than this; see `core::review::seat_plan`.
 const AT_LEAST_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: MAX_PICKS as u64 };
 
+/// The reviews of stories are arranged when a story, or the sprint that it belongs to, begins.
+const IN_STORIES: &[&str] = &["story", "sprint"];
+
 #[rustfmt::skip]
 pub(super) const REVIEW_ROWS: &[SettingRow] = &[
     // The process as a whole.
     field_row("tier", TIER_KIND, field!(Plain, run.tier),
         "How thorough the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise")
+        .pinned(&["review", "loop", "story", "sprint"])
         .with_aliases(&[other_kind("automation.tier", ValueKind::TierOrSuggested), weak_alias("defaults.default_tier", TIER_KIND)]),
     field_row("level", LEVEL_KIND, field!(Maybe<Word>, review.level),
-        "Size of the review panel; by default, it follows from the tier and the confidence of the last review"),
+        "Size of the review panel; by default, it follows from the tier and the confidence of the last review")
+        .pinned(&["review", "story", "sprint"]),
     field_row("document_output_language", ValueKind::Text, field!(Maybe<Plain>, review.document_language),
         "Language of the project's documents, for new text and suggested fixes; by default, the one in BMAD's settings"),
     field_row("goal", ValueKind::Words(&["zero-open", "critical-only"]), field!(Word, review.goal),
-        "When a review counts as resolved: no open findings, or no critical ones"),
+        "When a review counts as resolved: no open findings, or no critical ones")
+        .pinned(&["review"]),
     field_row("fail_on", ValueKind::Words(&["critical", "high", "medium", "low"]), field!(Maybe<Word>, fail_on),
         "Exit with 3 if an ended review leaves a finding of this severity or a higher one, and with 0 if not"),
     field_row("target_confidence", ValueKind::Percent, field!(Maybe<Plain>, review.target_confidence),
         "Minimum confidence for a review to count as resolved; if unset, the confidence is only shown"),
     field_row("fix", ValueKind::Flag, field!(Plain, review.fix),
-        "Whether to fix findings; false only reviews"),
+        "Whether to fix findings; false only reviews")
+        .pinned(&["review"]),
     field_row("approve", ValueKind::Words(APPROVE), field!(Approve, review.fixers.approve_each),
-        "Whether you approve each patch before it is applied"),
+        "Whether you approve each patch before it is applied")
+        .pinned(IN_STORIES),
     field_row("verify", ValueKind::Commands, field!(Plain, verify),
         "Checks that must pass before a fix is applied, run in a workspace: a string for `sh -c`, or a list of words"),
     field_row("checks", ValueKind::Checks, field!(Plain, run.checks),
         "Checks with more to say: `command`, `when` (step or completion), `on_failure` (warn, block or fix), `timeout` in seconds"),
     field_row("baseline", ValueKind::Flag, field!(Plain, review.baseline),
-        "Whether to run the checks once before the first agent is asked; not without fixing"),
+        "Whether to run the checks once before the first agent is asked; not without fixing")
+        .pinned(&["sprint"]),
     field_row("jobs", AT_ONCE_KIND, field!(Plain, share.jobs),
         "Maximum number of runs of one command at the same time; 1 means one after the other"),
     field_row("output_folder", ValueKind::Folder, field!(Maybe<Plain>, folders.output),
@@ -165,34 +174,45 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         .with_aliases(&[same_kind("review_loop.subagents.adversarial.required_issues")]),
     field_row("tasks.max_concurrent_fixers", ValueKind::Whole { minimum: 1, maximum: 16 }, field!(Plain, review.fixers.max_concurrent),
         "Maximum number of fixers at the same time")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.limits.max_concurrent_fixers")]),
     field_row("tasks.max_issues_per_agent", ValueKind::Whole { minimum: 1, maximum: 50 }, field!(Plain, review.fixers.max_issues_per_agent),
         "Maximum number of findings per fixer")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.fixer.max_issues_per_agent")]),
     field_row("tasks.max_file_growth", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, review.fixers.size_limit.growth),
-        "How many times its old size a fix may make a file; up to 4 KB are always allowed"),
+        "How many times its old size a fix may make a file; up to 4 KB are always allowed")
+        .pinned(IN_STORIES),
     field_row("tasks.max_file_mb", ValueKind::Whole { minimum: 1, maximum: 1000 }, field!(Plain, review.fixers.size_limit.megabytes),
-        "Maximum size of a file after a fix, in megabytes"),
+        "Maximum size of a file after a fix, in megabytes")
+        .pinned(IN_STORIES),
     field_row("tasks.party_min_agents", AT_LEAST_KIND, field!(Plain, review.panel.plans.min_agents),
         "Minimum number of personas in a party")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.party.min_agents")]),
     field_row("tasks.party_max_rounds", COUNT_KIND, field!(Plain, review.panel.plans.max_rounds),
         "Maximum number of cross-examination rounds in a party")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.party.max_rounds")]),
     field_row("tasks.elicitation_min_methods", AT_LEAST_KIND, field!(Plain, review.panel.plans.min_methods),
         "Minimum number of elicitation methods")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.elicitation.min_methods")]),
     field_row("tasks.reviewer_timeout", TIMEOUT_KIND, field!(Seconds, review.panel.reviewer_timeout_ms),
         "Timeout of a reviewer")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.adversarial.timeout")]),
     field_row("tasks.party_timeout", TIMEOUT_KIND, field!(Seconds, review.panel.party_timeout_ms),
         "Timeout of the party")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.party.timeout")]),
     field_row("tasks.elicitation_timeout", TIMEOUT_KIND, field!(Maybe<Seconds>, review.panel.elicitation_timeout_ms),
         "Timeout of elicitation; by default, that of a reviewer")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.elicitation.timeout")]),
     field_row("tasks.fixer_timeout", TIMEOUT_KIND, field!(Seconds, review.fixers.timeout_ms),
         "Timeout of a fixer")
+        .pinned(IN_STORIES)
         .with_aliases(&[same_kind("review_loop.subagents.fixer.timeout")]),
     field_row("tasks.reviewer_model", ValueKind::Text, field!(Maybe<Plain>, agents.seat_models.reviewer),
         "Model for Claude Code reviewers, unless one is set for the task `review`")

@@ -111,7 +111,7 @@ fn agents_yaml_for(setting_path: &str) -> &'static str {
 }
 
 /// A value other than the default, as it would be written.
-fn different_value(setting_row: &SettingRow, default: Option<&SettingValue>) -> String {
+pub(super) fn different_value(setting_row: &SettingRow, default: Option<&SettingValue>) -> String {
     match setting_row.path {
         "agents.NAME.driver" => "codex".to_string(),
         "agents.NAME.script" => "other.yaml".to_string(),

@@ -1,0 +1,91 @@
+//! The settings of a run that goes on: what the user has set by now replaces what the run was started with, and what is not set
+//! stays as it is in the run.
+//!
+//! A row of the table may be pinned in a kind of run ([`table::SettingRow::pinned_in`]): what has begun depends on it, so it stays as
+//! it was. The user is told of each pinned setting that has another value now. Agents are always chosen anew.
+
+use tribunal_workflows::{
+    runs::{kinds::RunOrder, plan::RunPlan},
+    story::order::StoryOrder,
+};
+
+use super::{
+    layers::EffectiveSettings,
+    table::{self, RowTarget},
+    typed::TypedSettings,
+};
+
+/// What a run is pinned to.
+#[derive(Clone, Debug)]
+pub(crate) struct PinnedRun {
+    kind_name: &'static str,
+    /// The fields as the run has them.
+    typed_settings: TypedSettings,
+}
+
+impl PinnedRun {
+    pub fn from_plan(plan: &RunPlan) -> PinnedRun {
+        let mut typed_settings = TypedSettings { run: plan.settings.clone(), ..TypedSettings::default() };
+        match &plan.order {
+            RunOrder::Review(order) => typed_settings.review = order.clone(),
+            RunOrder::Loop(order) => {
+                typed_settings.loop_run = order.clone();
+                typed_settings.review.baseline = !order.skip_baseline;
+                typed_settings.development.loop_choices.accepts_checkbox = order.completion.checkbox_file.is_some();
+            }
+            RunOrder::Story(order) => typed_settings.restore_story(order),
+            RunOrder::Sprint(order) => {
+                typed_settings.restore_story(&order.story);
+                typed_settings.development.sprint.story_share = order.story_share;
+                typed_settings.development.sprint.holds_retrospectives = order.retrospective.is_some();
+            }
+            // They have no settings of their own.
+            _ => {}
+        }
+        PinnedRun { kind_name: plan.order.kind_name(), typed_settings }
+    }
+
+    /// Every field as the run has it, or as the user has set it by now if the row is not pinned.
+    pub fn apply_changes(&self, effective: &EffectiveSettings) -> TypedSettings {
+        let mut typed_settings = self.typed_settings.clone();
+        // The two spellings of checks are one list.
+        if effective.is_set("checks") || effective.is_set("verify") {
+            typed_settings.run.checks.clear();
+        }
+        for setting_row in table::all_rows().filter(|row| !row.pinned_in.contains(&self.kind_name)) {
+            if let Some(setting_value) =
+                effective.value_at(setting_row.path).filter(|_| effective.is_set(setting_row.path))
+            {
+                setting_row.apply_value(setting_value, &mut typed_settings);
+            }
+        }
+        typed_settings
+    }
+
+    /// Describes the pinned settings that have another value now; `None` if there are none.
+    pub fn describe_unchanged(&self, effective: &EffectiveSettings) -> Option<String> {
+        let describe_row = |setting_row: &table::SettingRow| {
+            let RowTarget::Field(field) = setting_row.target else { return None };
+            let set_value = effective.value_at(setting_row.path).filter(|_| effective.is_set(setting_row.path))?;
+            let kept_value = (field.read)(&self.typed_settings);
+            (kept_value.as_ref() != Some(set_value)).then(|| match &kept_value {
+                Some(kept_value) => format!("`{}` is {kept_value} and not {set_value}", setting_row.path),
+                None => format!("`{}` is not {set_value}", setting_row.path),
+            })
+        };
+        let pinned_rows = table::all_rows().filter(|row| row.pinned_in.contains(&self.kind_name));
+        let unchanged: Vec<String> = pinned_rows.filter_map(describe_row).collect();
+        (!unchanged.is_empty())
+            .then(|| format!("what is fixed when a run starts stays as it was: {}", unchanged.join(", ")))
+    }
+}
+
+impl TypedSettings {
+    fn restore_story(&mut self, order: &StoryOrder) {
+        self.development.story = order.clone();
+        self.review.panel = order.review.panel.clone();
+        self.review.fixers = order.review.fixers.clone();
+        self.review.level = Some(order.review.level);
+        self.review.baseline = !order.skip_baseline;
+    }
+}
