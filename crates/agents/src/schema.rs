@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     tasks::answer_words::{CLAIM_WORDS, SEVERITY_WORDS, VERDICT_WORDS, WordGroup},
 };
 

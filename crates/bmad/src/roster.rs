@@ -13,7 +13,7 @@ use tribunal_json::Serialize;
 pub use name_lookup::AgentNameError;
 
 use tribunal_engine::text::{sanitize_to_line, truncate_chars};
-use tribunal_workflows::review::seat_plan::Persona;
+use tribunal_workflows::findings::seat_plan::Persona;
 
 use crate::{
     config, csv,

@@ -5,7 +5,8 @@ use tribunal_engine::{
     ids::{AgentName, FindingId, Key},
 };
 use tribunal_workflows::{
-    review::{level::AgentRole, review_keys::ReviewKeys},
+    findings::agent_role::AgentRole,
+    review::review_keys::ReviewKeys,
     runs::{
         effect::{AskAgent, Effect, Land},
         kinds::RunOrder,

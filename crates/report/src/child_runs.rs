@@ -63,7 +63,7 @@ mod tests {
         ids::RunId,
         limits::{Cost, UsageTotals},
     };
-    use tribunal_workflows::review::reported_finding::LeftFindings;
+    use tribunal_workflows::findings::reported_finding::LeftFindings;
 
     use super::*;
 

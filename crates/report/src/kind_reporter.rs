@@ -300,11 +300,11 @@ pub(crate) struct LiveProgress {
 mod tests {
     use tribunal_engine::ids::{AgentName, DecisionId};
     use tribunal_workflows::{
+        findings::{agent_role::AgentRole, subject::Subject},
         review::{
             event::ReviewEvent,
-            level::{AgentRole, ReviewLevel},
+            level::ReviewLevel,
             order::{ReviewOrder, ReviewSummary},
-            subject::Subject,
         },
         tasks::{
             brief::WorkspaceKind,

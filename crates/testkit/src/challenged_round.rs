@@ -5,11 +5,13 @@ use tribunal_engine::{
     limits::AgentUsage,
 };
 use tribunal_workflows::{
+    findings::{
+        agent_role::AgentRole,
+        finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+    },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice, decide_result, describe_voices},
         event::ReviewEvent,
-        finding::{DismissalReason, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-        level::AgentRole,
         questions,
     },
     runs::{

@@ -17,10 +17,10 @@ use std::thread;
 
 use tribunal_engine::tier::ProcessTier;
 use tribunal_workflows::{
+    findings::subject::Subject,
     review::{
         level::ReviewLevel,
         order::{PanelSettings, ReviewOrder},
-        subject::Subject,
     },
     runs::{
         plan::RunPlan,

@@ -14,7 +14,7 @@ use tribunal_workflows::{
         concerns::{LandingConcern, LandingGate},
         workspace::{OpenOutcome, OpenedWorkspace, WorkspaceState},
     },
-    review::{
+    findings::{
         reported_finding::LeftFindings,
         subject::{ChangedPath, CodeChange},
     },

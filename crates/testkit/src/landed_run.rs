@@ -2,12 +2,11 @@
 
 use tribunal_engine::ids::{FindingId, Key};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
+    findings::{
         finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-        review_keys::ReviewKeys,
         subject::{CodeChange, Subject},
     },
+    review::{event::ReviewEvent, review_keys::ReviewKeys},
     runs::{plan::RunPlan, types::RunEvent},
 };
 

@@ -14,7 +14,7 @@ use tribunal_workflows::{
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
     },
-    review::{
+    findings::{
         finding::Severity,
         reported_finding::{LeftFindings, ReportedFinding},
     },

@@ -9,7 +9,7 @@ use tribunal_engine::{
     reason::RunEnding,
 };
 use tribunal_workflows::{
-    review::reported_finding::LeftFindings,
+    findings::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},
         plan::RunPlan,

@@ -12,13 +12,12 @@ use tribunal_engine::{
 };
 use tribunal_workflows::{
     development::checks::CheckSpec,
-    review::{
-        dismissed_finding::DismissedFinding,
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, Severity},
-        level::AgentRole,
-        own_file::OwnFile,
         subject::Subject,
     },
+    review::{dismissed_finding::DismissedFinding, own_file::OwnFile},
     runs::{
         effect::{AskOutcome, CallBooking, Effect, FailedTask, Land, LandOutcome, PostponedCall, Reply, WriteOutcome},
         records::ProjectRecord,

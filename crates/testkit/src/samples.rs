@@ -11,14 +11,16 @@ use tribunal_workflows::{
     development::checks::{
         CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
     },
+    findings::{
+        finding::{Evidence, Severity},
+        seat_plan::{PartToJudge, SeatPlan},
+        subject::Subject,
+    },
     review::{
         confidence::{
             Confidence, ConfidenceSignals, ReviewerTally, SourceSignal, ValidationResult, calculate_confidence,
         },
-        finding::{Evidence, Severity},
         order::{PanelSettings, ReviewOrder},
-        seat_plan::{PartToJudge, SeatPlan},
-        subject::Subject,
     },
     runs::{
         effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, LandedChange, Reply},

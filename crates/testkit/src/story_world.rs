@@ -17,7 +17,7 @@ use tribunal_workflows::{
         parking::ParkOutcome,
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
     },
-    review::{
+    findings::{
         finding::Severity,
         reported_finding::{LeftFindings, ReportedFinding},
     },

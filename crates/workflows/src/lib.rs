@@ -13,6 +13,7 @@ extern crate alloc;
 
 pub mod development;
 
+pub mod findings;
 pub mod loop_run;
 pub mod review;
 pub mod runs;

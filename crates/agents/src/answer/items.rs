@@ -5,7 +5,7 @@ mod evidence;
 
 use tribunal_engine::{ids::FindingId, text::truncate_chars};
 use tribunal_workflows::{
-    review::finding::Severity,
+    findings::finding::Severity,
     tasks::{
         answer_words::{
             CLAIM_WORDS, VERDICT_WORDS, describe_unknown_words, read_claim_status, read_severity, read_verdict,

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use tribunal_engine::text::truncate_chars;
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     tasks::{brief::AnswerContent, party_minutes::PartyMinutes, purpose::ExpectedAnswer},
 };
 
@@ -308,7 +308,7 @@ impl FoundLists {
 #[cfg(test)]
 mod tests {
     use tribunal_workflows::{
-        review::{
+        findings::{
             finding::{Evidence, Severity},
             subject::Subject,
         },

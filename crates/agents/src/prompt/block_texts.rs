@@ -3,7 +3,7 @@
 
 use tribunal_engine::text::sanitize_to_line;
 use tribunal_workflows::{
-    review::{level::AgentRole, seat_plan::SeatPlan},
+    findings::{agent_role::AgentRole, seat_plan::SeatPlan},
     tasks::brief::ReviewBrief,
 };
 

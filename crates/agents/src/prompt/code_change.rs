@@ -1,6 +1,6 @@
 //! Describes a code change in addition to its diff: which files it has, what is not shown, and what it has to meet.
 
-use tribunal_workflows::review::{level::AgentRole, subject::CodeChange};
+use tribunal_workflows::findings::{agent_role::AgentRole, subject::CodeChange};
 
 use super::to_single_line;
 

@@ -19,8 +19,8 @@ use std::fmt::Write;
 use serde::de::DeserializeOwned;
 use tribunal_engine::text::{sanitize_to_line, truncate_chars};
 use tribunal_workflows::{
-    review::{
-        level::AgentRole,
+    findings::{
+        agent_role::AgentRole,
         seat_plan::{ElicitationMethod, PartToJudge, SeatPlan},
     },
     tasks::{
@@ -152,7 +152,7 @@ type BoundedValue = fn(&TaskBackground, &str, usize) -> String;
 
 /// Whether a project's template for a role can be used. This is checked before anything is started.
 pub fn check_template(role: AgentRole, template_text: &str) -> Result<(), TemplateError> {
-    let sample_subject = tribunal_workflows::review::subject::Subject::from_path("subject.md", None);
+    let sample_subject = tribunal_workflows::findings::subject::Subject::from_path("subject.md", None);
     render_prompt(&ReviewBrief::new(role, sample_subject, 1), "", Some(template_text)).map(drop)
 }
 
@@ -483,7 +483,7 @@ fn read_block_json<T: DeserializeOwned>(prompt: &str, block_name: &str) -> Vec<T
 #[cfg(test)]
 mod tests {
     use tribunal_engine::ids::{FindingId, Hash};
-    use tribunal_workflows::review::{
+    use tribunal_workflows::findings::{
         finding::{Evidence, Severity},
         subject::{ChangedPath, CodeChange, Subject},
     };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_workflows::{review::finding::Evidence, tasks::brief::FindingToChallenge};
+use tribunal_workflows::{findings::finding::Evidence, tasks::brief::FindingToChallenge};
 
 use super::{AgentScript, ReplayLine, ScriptError, ScriptStep, TaskEntry, script::RuleEntry};
 use crate::prompt::{read_assigned, read_disputed, read_judged};
@@ -300,7 +300,7 @@ fn matches_finding(wanted_text: &str, description: &str, finding_evidence: &Evid
 mod tests {
     use tribunal_engine::ids::FindingId;
     use tribunal_workflows::{
-        review::{finding::Severity, level::AgentRole, subject::Subject},
+        findings::{agent_role::AgentRole, finding::Severity, subject::Subject},
         tasks::brief::{AnswerContent, ReviewBrief},
     };
 

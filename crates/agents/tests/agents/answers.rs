@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tribunal_agents::answer::{AnswerKind, MAX_ITEMS, MAX_REMARKS, ParsedAnswer, parse_answer};
 use tribunal_engine::ids::FindingId;
 use tribunal_workflows::{
-    review::finding::{Evidence, Severity},
+    findings::finding::{Evidence, Severity},
     tasks::{
         brief::{AnswerContent, RaisedFinding},
         claims::{ChallengeVerdict, ClaimStatus, UnknownWord},

@@ -13,7 +13,7 @@ mod status;
 mod tasks;
 
 use tribunal_json::{Serialize, schemars};
-use tribunal_workflows::review::finding::Severity;
+use tribunal_workflows::findings::finding::Severity;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};

@@ -18,7 +18,7 @@ use tribunal_engine::{ids::RunId, text::format_count};
 use tribunal_json::{Serialize, schemars};
 use tribunal_report::{Screen, TextStyle, escape_line};
 use tribunal_runner::Project;
-use tribunal_workflows::{review::subject::Subject, runs::view::RunView, sprint::selection::SprintForecast};
+use tribunal_workflows::{findings::subject::Subject, runs::view::RunView, sprint::selection::SprintForecast};
 
 use super::{
     sprint_forecast::{describe_forecast, read_outlook},

@@ -9,7 +9,7 @@ use std::{
 use tribunal_engine::text::shell_quote;
 use tribunal_report::DisplayMode;
 use tribunal_runner::Project;
-use tribunal_workflows::review::subject::Subject;
+use tribunal_workflows::findings::subject::Subject;
 
 use crate::{
     context::CommandContext,

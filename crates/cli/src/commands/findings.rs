@@ -9,7 +9,7 @@ use tribunal_report::{
 };
 use tribunal_runner::Runner;
 use tribunal_workflows::{
-    review::finding::{FINDING_SCHEMA, Finding},
+    findings::finding::{FINDING_SCHEMA, Finding},
     runs::view::RunView,
 };
 

@@ -25,7 +25,7 @@ use tribunal_agents::answer::{AnswerKind, ParsedAnswer, parse_answer};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_report::{clean_block, escape_line};
 use tribunal_workflows::{
-    review::finding::Evidence,
+    findings::finding::Evidence,
     tasks::{
         brief::AnswerContent, instructions::AgentQuestion, party_minutes::PartyMinutes, status_report::WorkStatus,
     },

@@ -94,10 +94,7 @@ mod tests {
 
     use tribunal_json::schemars::schema_for;
     use tribunal_report::run_report::RunReport;
-    use tribunal_workflows::{
-        review::{finding::Finding, metrics::MetricsFile},
-        runs::types::JournalEntry,
-    };
+    use tribunal_workflows::{findings::finding::Finding, review::metrics::MetricsFile, runs::types::JournalEntry};
 
     use super::super::{
         doctor::DoctorReport,

@@ -23,7 +23,7 @@ use tribunal_runner::{
         subject,
     },
 };
-use tribunal_workflows::review::{
+use tribunal_workflows::findings::{
     finding::{Finding, FindingStatus},
     subject::Subject,
 };

@@ -14,12 +14,8 @@ use tribunal_json::{Serialize, schemars};
 use tribunal_report::escape_json;
 use tribunal_workflows::{
     development::checks::CheckSpec,
-    review::{
-        finding::Finding,
-        level::{AgentRole, ReviewLevel},
-        order::ReviewLimits,
-        subject::Subject,
-    },
+    findings::{agent_role::AgentRole, finding::Finding, subject::Subject},
+    review::{level::ReviewLevel, order::ReviewLimits},
     runs::types::Decision,
     session::{ReleaseReason, SessionWork},
     tasks::{brief::AnswerContent, client::JobKind, party_minutes::PartyMinutes},

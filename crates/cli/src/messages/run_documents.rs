@@ -11,7 +11,8 @@ use tribunal_report::{
     tables::{RunDetails, RunStanding},
 };
 use tribunal_workflows::{
-    review::{confidence::Confidence, counts::FindingCounts, level::AgentRole, subject::Subject},
+    findings::{agent_role::AgentRole, counts::FindingCounts, subject::Subject},
+    review::confidence::Confidence,
     runs::{types::RunSummary, view::RunView},
 };
 

@@ -18,7 +18,7 @@ use tribunal_runner::{
 };
 use tribunal_supervise::{SOCKET_GAP, SandboxSupport};
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     runs::{plan::RunPlan, settings::Settings},
 };
 

@@ -22,7 +22,7 @@ use tribunal_report::{
 };
 use tribunal_runner::{Project, RunUpdate};
 use tribunal_workflows::{
-    review::finding::Severity,
+    findings::finding::Severity,
     runs::types::{RunEvent, RunSummary},
 };
 

@@ -8,10 +8,8 @@ use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::
 use tribunal_runner::Project;
 use tribunal_store::{Store, StoreError};
 use tribunal_workflows::{
-    review::{
-        fail_threshold::{ThresholdVerdict, judge_by_threshold},
-        finding::Severity,
-    },
+    findings::finding::Severity,
+    review::fail_threshold::{ThresholdVerdict, judge_by_threshold},
     runs::user_request::UserRequest,
 };
 

@@ -6,7 +6,7 @@
 use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_engine::ids::ClientId;
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     runs::settings::DriverSpec,
     tasks::client::{ClientSpec, McpServer, ModelsBySize, SettingsInheritance},
 };

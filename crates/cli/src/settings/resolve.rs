@@ -7,8 +7,9 @@ use tribunal_engine::limits::RunLimits;
 use tribunal_report::DisplayMode;
 use tribunal_workflows::{
     development::checks::CheckSpec,
+    findings::{finding::Severity, subject::Subject},
     loop_run::order::LoopOrder,
-    review::{finding::Severity, level_rules::LevelRules, order::ReviewOrder, subject::Subject},
+    review::{level_rules::LevelRules, order::ReviewOrder},
     runs::plan::RunPlan,
     sprint::order::SprintOrder,
     story::order::StoryOrder,

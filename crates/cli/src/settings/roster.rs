@@ -8,7 +8,7 @@ use std::{fs, io, path::Path};
 
 use tribunal_bmad::{CUSTOM_ROSTER_PATH, ROSTER_PATH, parse_roster, roster::roster_from_toml};
 use tribunal_runner::Project;
-use tribunal_workflows::review::seat_plan::{MIN_PICKS, Persona};
+use tribunal_workflows::findings::seat_plan::{MIN_PICKS, Persona};
 
 /// The maximum size of a roster file.
 const MAX_ROSTER_BYTES: u64 = 1024 * 1024;

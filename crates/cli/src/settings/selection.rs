@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use tribunal_agents::clients::AgentClient;
 use tribunal_engine::tier::ProcessTier;
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     runs::settings::AgentSpec,
     tasks::client::{JobDuty, JobKind, JobPriority},
 };

@@ -10,10 +10,10 @@ use tribunal_engine::limits::RunLimits;
 use tribunal_report::{DisplayMode, Screen};
 use tribunal_workflows::{
     development::checks::{CheckSpec, CheckTime, CommandLine, FailureAction},
+    findings::subject::Subject,
     review::{
         level::{ReviewGoal, ReviewLevel},
         order::{PanelSettings, ReviewOrder},
-        subject::Subject,
     },
     runs::{
         plan::RunPlan,

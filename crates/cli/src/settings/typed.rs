@@ -12,8 +12,9 @@ use tribunal_guard::GuardPolicy;
 use tribunal_report::DisplayMode;
 use tribunal_workflows::{
     development::{checks::CommandLine, workspace::TargetBranch},
+    findings::{agent_role::AgentRole, finding::Severity, subject::Subject},
     loop_run::order::LoopOrder,
-    review::{finding::Severity, level::AgentRole, order::ReviewOrder, subject::Subject},
+    review::order::ReviewOrder,
     runs::{plan::RunPlan, settings::Settings},
     story::{facts::StoryName, order::StoryOrder},
 };

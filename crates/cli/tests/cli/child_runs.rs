@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tribunal_engine::{ids::RunId, sandbox::SandboxSettings, tier::ProcessTier, timestamp::Timestamp};
 use tribunal_store::{EntryBatch, NewEntry, Store};
 use tribunal_workflows::{
-    review::{level::ReviewLevel, order::ReviewOrder, subject::Subject},
+    findings::subject::Subject,
+    review::{level::ReviewLevel, order::ReviewOrder},
     runs::{
         kinds::RunOrder,
         settings::{AgentSpec, DriverSpec, Settings},

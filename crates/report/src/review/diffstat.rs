@@ -2,7 +2,7 @@
 
 use tribunal_engine::files::Hunk;
 use tribunal_workflows::{
-    review::subject::Subject,
+    findings::subject::Subject,
     runs::effect::{LandOutcome, LandedChange, Reply},
 };
 

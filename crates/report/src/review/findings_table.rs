@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use tribunal_engine::text::keep_last_chars;
-use tribunal_workflows::review::{
-    challenge_rules,
-    finding::{Evidence, Finding},
-    tracker,
+use tribunal_workflows::{
+    findings::finding::{Evidence, Finding},
+    review::{challenge_rules, tracker},
 };
 
 use super::{

@@ -2,7 +2,8 @@
 
 use tribunal_engine::ids::{FindingId, Key};
 use tribunal_workflows::{
-    review::{event::ReviewEvent, level::AgentRole, review_keys::ReviewKeys},
+    findings::agent_role::AgentRole,
+    review::{event::ReviewEvent, review_keys::ReviewKeys},
     runs::view::{RunPhase, RunView},
     tasks::{brief::AgentTask, client::JobKind},
 };

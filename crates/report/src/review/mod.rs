@@ -20,9 +20,9 @@ pub use rulings::{Ruling, RulingIndex};
 
 use tribunal_engine::{files::PatchRefusal, ids::Key, limits::RemainingLimits, reason::RunOutcome};
 use tribunal_workflows::{
+    findings::finding::{DismissalReason, Finding, FindingStatus, Severity},
     review::{
         event::ReviewEvent,
-        finding::{DismissalReason, Finding, FindingStatus, Severity},
         order::{ReviewOrder, ReviewSummary},
         own_file::OwnFile,
         review_keys::ReviewKeys,

@@ -5,12 +5,13 @@ use tribunal_engine::{
     ids::{FindingId, RunId},
     limits::RemainingLimits,
 };
-use tribunal_workflows::review::{
-    confidence::Confidence,
-    counts::FindingCounts,
-    event::ReviewEvent,
-    finding::Severity,
-    order::{ReviewLimits, ReviewSummary},
+use tribunal_workflows::{
+    findings::{counts::FindingCounts, finding::Severity},
+    review::{
+        confidence::Confidence,
+        event::ReviewEvent,
+        order::{ReviewLimits, ReviewSummary},
+    },
 };
 
 use crate::phrases::{abbreviate_count, format_cost, format_count, format_time_left};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_engine::ids::FindingId;
 use tribunal_workflows::{
+    findings::finding::Severity,
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
         event::ReviewEvent,
-        finding::Severity,
     },
     runs::types::{JournalEntry, RunEvent, find_event},
     tasks::claims::ChallengeVerdict,

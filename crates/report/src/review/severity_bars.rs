@@ -1,6 +1,6 @@
 //! How many findings of each severity are fixed, as bars for the live view.
 
-use tribunal_workflows::review::{
+use tribunal_workflows::findings::{
     counts::FindingCounts,
     finding::{Finding, FindingStatus, Severity},
 };

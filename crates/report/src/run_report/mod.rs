@@ -20,7 +20,7 @@ use tribunal_engine::{
 use tribunal_json::{Serialize, schemars};
 use tribunal_workflows::{
     development::{changes::ChangeSize, concerns::LandingConcern},
-    review::counts::FindingCounts,
+    findings::counts::FindingCounts,
     runs::view::{MERGED_DETAIL, RunPhase, RunView},
     sprint::selection::{LeftOut, LeftOutReason},
 };

@@ -14,7 +14,8 @@ use tribunal_report::{
 };
 use tribunal_testkit::{COUNTER_QUOTE, SAMPLE_JOURNAL, challenged_journal, parse_entries};
 use tribunal_workflows::{
-    review::{event::ReviewEvent, finding::Finding},
+    findings::finding::Finding,
+    review::event::ReviewEvent,
     runs::{
         types::{JournalEntry, RunEvent, find_event},
         view::RunView,

@@ -5,10 +5,8 @@ use tribunal_engine::reason::{RunOutcome, RunReason};
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
-        finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
-    },
+    findings::finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
+    review::event::ReviewEvent,
     runs::{
         types::{JournalEntry, RunEvent},
         view::RunView,

@@ -6,10 +6,8 @@ use tribunal_engine::ids::FindingId;
 use tribunal_report::{FindingsExport, RulingIndex, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
-        finding::{Evidence, Finding, FindingStatus, Severity},
-    },
+    findings::finding::{Evidence, Finding, FindingStatus, Severity},
+    review::event::ReviewEvent,
     runs::{
         types::{JournalEntry, find_event},
         view::RunView,

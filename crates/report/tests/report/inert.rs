@@ -14,11 +14,11 @@ use tribunal_engine::ids::{AgentName, DecisionId, RunId};
 use tribunal_report::{FindingsExport, RulingIndex, clean_line, tables::RunStanding};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged_journal, parse_entries};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
+    findings::{
         finding::{Evidence, Finding, FindingStatus},
         subject::Subject,
     },
+    review::event::ReviewEvent,
     runs::{
         kinds::RunOrder,
         types::{JournalEntry, RunEvent},

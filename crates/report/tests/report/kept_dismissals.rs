@@ -8,10 +8,8 @@ use tribunal_engine::{
 use tribunal_report::{DisplayMode, LineReporter, Reporter, Screen, VerboseReporter};
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
-        finding::{DismissalReason, FindingStatus, StatusTransition, TransitionCause},
-    },
+    findings::finding::{DismissalReason, FindingStatus, StatusTransition, TransitionCause},
+    review::event::ReviewEvent,
     runs::types::{JournalEntry, RunEvent},
 };
 

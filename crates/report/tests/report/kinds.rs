@@ -16,7 +16,7 @@ use tribunal_report::{
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, parse_entries};
 use tribunal_workflows::{
-    review::reported_finding::LeftFindings,
+    findings::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},
         kinds::{RunOrder, WorkflowSummary},

@@ -21,13 +21,8 @@ use tribunal_workflows::{
         concerns::LandingConcern,
         workspace::TargetBranch,
     },
-    review::{
-        counts::FindingCounts,
-        finding::Severity,
-        order::{ReviewOrder, ReviewSummary},
-        reported_finding::LeftFindings,
-        subject::Subject,
-    },
+    findings::{counts::FindingCounts, finding::Severity, reported_finding::LeftFindings, subject::Subject},
+    review::order::{ReviewOrder, ReviewSummary},
     runs::{
         effect::Reply,
         kinds::{RunOrder, WorkflowSummary, WorkflowTopic},

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use tribunal_workflows::review::subject::{ChangedPath, CodeChange};
+use tribunal_workflows::findings::subject::{ChangedPath, CodeChange};
 
 use super::EffectContext;
 use crate::{

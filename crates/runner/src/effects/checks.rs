@@ -14,7 +14,7 @@ use tribunal_workflows::{
         },
         parking::name_files,
     },
-    review::subject::Subject,
+    findings::subject::Subject,
 };
 
 use super::{

@@ -158,7 +158,7 @@ fn keep_end(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
+    use tribunal_workflows::{findings::subject::Subject, review::order::ReviewOrder};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};

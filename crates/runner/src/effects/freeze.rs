@@ -7,7 +7,7 @@ use tribunal_engine::{
     ids::{Hash, Key},
 };
 use tribunal_workflows::{
-    review::subject::{CodeChange, Subject},
+    findings::subject::{CodeChange, Subject},
     runs::effect::{FreezeOutcome, FrozenSubject},
 };
 

@@ -47,7 +47,7 @@ pub(super) async fn notify_user(context: &EffectContext, request: &NotifyUser) -
 mod tests {
     use std::fs;
 
-    use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
+    use tribunal_workflows::{findings::subject::Subject, review::order::ReviewOrder};
 
     use super::*;
     use crate::{effects::test_context::new_effect_context, project::Project};

@@ -11,8 +11,8 @@ use tribunal_engine::{
     text::sanitize_to_line,
 };
 use tribunal_workflows::{
+    findings::finding::{DismissalReason, FindingStatus},
     review::{
-        finding::{DismissalReason, FindingStatus},
         order::ReviewOrder,
         own_file::OwnFile,
         tracker::{self, TrackerEdits},

@@ -16,7 +16,7 @@ use tribunal_engine::{
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, StoreError, StoredRequest, SyncMode};
 use tribunal_workflows::{
-    review::finding::FindingStatus,
+    findings::finding::FindingStatus,
     runs::{
         effect::Reply,
         failure_log::FailureLog,

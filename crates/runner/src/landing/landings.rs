@@ -13,7 +13,8 @@ use tribunal_engine::{
 };
 use tribunal_store::{Store, StoreError};
 use tribunal_workflows::{
-    review::{event::ReviewEvent, finding::FindingStatus, review_keys::ReviewKeys},
+    findings::finding::FindingStatus,
+    review::{event::ReviewEvent, review_keys::ReviewKeys},
     runs::{
         effect::{Effect, Land, LandOutcome, Reply},
         types::{JournalEntry, RunEvent, find_event},

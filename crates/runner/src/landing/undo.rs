@@ -15,7 +15,8 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 use tribunal_engine::ids::{FindingId, RunId};
 use tribunal_store::{EntryBatch, Store, StoreError};
 use tribunal_workflows::{
-    review::{finding::FindingStatus, review_record::ReviewRecord},
+    findings::finding::FindingStatus,
+    review::review_record::ReviewRecord,
     runs::{
         kinds::RunOrder,
         records::RecordKind,

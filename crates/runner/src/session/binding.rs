@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tribunal_engine::ids::RunId;
 use tribunal_workflows::{
-    review::{finding::FindingStatus, order::ReviewOrder, view::ReviewView},
+    findings::finding::FindingStatus,
+    review::{order::ReviewOrder, view::ReviewView},
     runs::{
         kinds::{RunOrder, WorkflowEvent},
         settings::Settings,

@@ -7,7 +7,8 @@ use tribunal_engine::{
 };
 use tribunal_store::{LastEntries, Store, StoreError};
 use tribunal_workflows::{
-    review::{ReviewState, finding::FindingStatus, topic::ReviewTopic},
+    findings::finding::FindingStatus,
+    review::{ReviewState, topic::ReviewTopic},
     runs::{
         kinds::WorkflowEvent,
         types::{Decision, RunEvent, find_topic},

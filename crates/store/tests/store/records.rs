@@ -9,11 +9,11 @@ use tribunal_engine::{
 };
 use tribunal_store::{EntryBatch, NewEntry, Store, SweepRequest, sweep_journal};
 use tribunal_workflows::{
-    review::{
-        dismissed_finding::DismissedFinding,
+    findings::{
         finding::{Evidence, Severity},
         subject::Subject,
     },
+    review::dismissed_finding::DismissedFinding,
     runs::{
         records::{ProjectRecord, RecordKind},
         types::{EntryDraft, RecordChange, RunEvent},

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_engine::files::Hunk;
-use tribunal_workflows::review::finding::Severity;
+use tribunal_workflows::findings::finding::Severity;
 
 use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, fill_template, pick_word};
 use crate::dice::Dice;

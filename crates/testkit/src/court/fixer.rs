@@ -2,7 +2,7 @@
 
 use tribunal_engine::files::{Hunk, PatchRefusal};
 use tribunal_workflows::{
-    review::finding::Evidence,
+    findings::finding::Evidence,
     runs::effect::{Land, LandOutcome, Reply},
     tasks::{
         brief::{AssignedFinding, ReviewBrief},

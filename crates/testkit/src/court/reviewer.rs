@@ -1,9 +1,9 @@
 //! The reviewers of the court: what they see, how they word it, and what they invent.
 
 use tribunal_workflows::{
-    review::{
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, Severity},
-        level::AgentRole,
     },
     tasks::brief::{RaisedFinding, ReviewBrief},
 };

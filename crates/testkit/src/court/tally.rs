@@ -8,11 +8,8 @@ use tribunal_engine::{
     reason::{RunOutcome, RunReason},
 };
 use tribunal_workflows::{
-    review::{
-        challenge_rules::ChallengeResult,
-        event::ReviewEvent,
-        finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
-    },
+    findings::finding::{DismissalReason, FindingRaiser, FindingStatus, StatusTransition},
+    review::{challenge_rules::ChallengeResult, event::ReviewEvent},
     runs::types::{JournalEntry, find_event},
 };
 

@@ -9,7 +9,7 @@ use tribunal_engine::{
     limits::{AgentUsage, Cost},
 };
 use tribunal_workflows::{
-    review::{finding::Evidence, level::AgentRole},
+    findings::{agent_role::AgentRole, finding::Evidence},
     runs::{
         effect::{AskOutcome, Effect, Reply, WriteOutcome},
         types::{PendingEffect, RecordList, Requests},
@@ -239,7 +239,7 @@ impl Courtroom {
 
     /// One look of a provider at the current text, outside any run.
     pub fn look_once(&mut self, provider: usize) -> Vec<RaisedFinding> {
-        let subject = tribunal_workflows::review::subject::Subject::from_path("plan.md", None);
+        let subject = tribunal_workflows::findings::subject::Subject::from_path("plan.md", None);
         let seat = CourtSeat { provider, role: AgentRole::Adversarial, round: 1 };
         self.review_document(seat, &ReviewBrief::new(AgentRole::Adversarial, subject, 1))
     }

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::subject::CodeChange;
+use crate::findings::subject::CodeChange;
 use tribunal_engine::{fault::Fault, ids::CommitId};
 
 /// How much a commit changes. Binary files have no lines.

@@ -9,7 +9,7 @@ use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::subject::Subject;
+use crate::findings::subject::Subject;
 use tribunal_engine::{fault::Fault, ids::Hash, text::word_table::words};
 
 /// The most characters of a check's output that prompts and messages show. The whole output is a blob.

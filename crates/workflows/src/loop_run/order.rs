@@ -10,8 +10,9 @@ use crate::{
         concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
+    findings::subject::slugify,
     loop_run::{breaker::BreakerSettings, event::LoopEvent},
-    review::{level::ReviewLevel, order::PanelSettings, subject::slugify},
+    review::{level::ReviewLevel, order::PanelSettings},
     runs::run_kind::RunKind,
     tasks::client::JobKind,
 };

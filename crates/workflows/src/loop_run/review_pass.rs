@@ -6,6 +6,11 @@ use alloc::{format, string::String};
 
 use crate::{
     development::changes::{ChangeOutcome, ReadChange},
+    findings::{
+        finding::Severity,
+        reported_finding::ReportedFinding,
+        subject::{CodeChange, Subject},
+    },
     loop_run::{
         breaker::BreakerPhase,
         event::LoopEvent,
@@ -13,12 +18,7 @@ use crate::{
         order::{LoopOrder, LoopReview, ReviewMode},
         state::LoopState,
     },
-    review::{
-        finding::Severity,
-        order::{ReviewLimits, ReviewOrder},
-        reported_finding::ReportedFinding,
-        subject::{CodeChange, Subject},
-    },
+    review::order::{ReviewLimits, ReviewOrder},
     runs::{
         kinds::RunOrder,
         types::{ChildOutcome, ChildReport, RunChild, RunEvent},
@@ -146,7 +146,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::review::reported_finding::LeftFindings;
+    use crate::findings::reported_finding::LeftFindings;
     use tribunal_engine::{ids::RunId, limits::UsageTotals, reason::RunOutcome};
 
     fn report_with(severities: &[Severity], description: &str) -> ChildReport {

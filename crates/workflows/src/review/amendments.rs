@@ -4,18 +4,12 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
+    findings::finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
+    },
     review::{
-        ReviewState,
-        challenge_rules::ChallengeResult,
-        event::ReviewEvent,
-        finding::{
-            DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
-            TransitionCause,
-        },
-        level::ReviewGoal,
-        review_host::ReviewHost,
-        topic::ReviewTopic,
-        tracker::format_status,
+        ReviewState, challenge_rules::ChallengeResult, event::ReviewEvent, level::ReviewGoal, review_host::ReviewHost,
+        topic::ReviewTopic, tracker::format_status,
     },
     runs::{
         types::{RunEvent, find_topic},

@@ -8,6 +8,10 @@ use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
+    findings::{
+        agent_role::AgentRole,
+        finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+    },
     review::{
         ReviewState,
         challenge_rules::{
@@ -15,9 +19,7 @@ use crate::{
             describe_voices, is_settled, lower_severity, needs_challenge, refuting_providers,
         },
         event::ReviewEvent,
-        finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
         ground::EvidenceScope,
-        level::AgentRole,
         questions,
         review_host::ReviewHost,
     },

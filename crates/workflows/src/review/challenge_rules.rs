@@ -25,7 +25,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    review::finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
+    findings::finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
     runs::settings::Settings,
     tasks::claims::ChallengeVerdict,
 };
@@ -247,7 +247,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::review::finding::{DismissalReason, StatusTransition, TransitionCause};
+    use crate::findings::finding::{DismissalReason, StatusTransition, TransitionCause};
     use ChallengeVerdict::{Ambiguous, Invalid, Valid};
 
     const NO_PROVIDER: OpenProviders = OpenProviders { unheard: false, unrefuting: false };
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn the_challenge_note_has_what_challengers_changed_and_nothing_else() {
         let note_after = |steps: &[(FindingStatus, TransitionCause, &str)]| {
-            let mut finding = crate::review::finding::Finding {
+            let mut finding = crate::findings::finding::Finding {
                 id: tribunal_engine::ids::FindingId(1),
                 severity: Severity::High,
                 category: String::new(),

@@ -8,12 +8,8 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
     development::checks::{CheckResult, CheckSpec, FailureAction, list_commands},
-    review::{
-        ReviewState, amendments,
-        event::ReviewEvent,
-        finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
-        review_host::ReviewHost,
-    },
+    findings::finding::{Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause},
+    review::{ReviewState, amendments, event::ReviewEvent, review_host::ReviewHost},
     runs::{settings::Settings, types::RunEvent},
     tasks::claims::FixClaim,
 };

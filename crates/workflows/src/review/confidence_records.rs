@@ -4,11 +4,11 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use crate::{
+    findings::subject::Subject,
     review::{
         ReviewState,
         review_host::ReviewHost,
         review_record::{LastConfidence, LastReview, ReviewRecord},
-        subject::Subject,
     },
     runs::{
         records::{ProjectRecord, RecordKind},

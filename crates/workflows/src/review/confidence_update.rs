@@ -7,6 +7,10 @@
 use alloc::string::ToString;
 
 use crate::{
+    findings::{
+        agent_role::AgentRole,
+        finding::{DeferralReason, Finding, FindingRaiser, FindingStatus},
+    },
     review::{
         ReviewState,
         confidence::{
@@ -14,8 +18,6 @@ use crate::{
             calculate_confidence,
         },
         event::ReviewEvent,
-        finding::{DeferralReason, Finding, FindingRaiser, FindingStatus},
-        level::AgentRole,
         review_host::ReviewHost,
     },
     runs::types::RunEvent,

@@ -10,14 +10,13 @@ use alloc::{format, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    review::{
-        ReviewState,
-        dismissed_finding::DismissedFinding,
-        event::ReviewEvent,
+    findings::{
         finding::{DismissalReason, Finding, FindingStatus, StatusTransition, TransitionCause},
-        merge::is_claim_about,
-        review_host::ReviewHost,
         subject::Subject,
+    },
+    review::{
+        ReviewState, dismissed_finding::DismissedFinding, event::ReviewEvent, merge::is_claim_about,
+        review_host::ReviewHost,
     },
     runs::{
         records::{ProjectRecord, RecordKind},

@@ -4,10 +4,12 @@ use alloc::{format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::{
-    finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity},
-    ground::fold_quote,
-    subject::{Subject, digest_parts},
+use crate::{
+    findings::{
+        finding::{DismissalReason, Evidence, Finding, FindingStatus, Severity},
+        subject::{Subject, digest_parts},
+    },
+    review::ground::fold_quote,
 };
 use tribunal_engine::{
     ids::{FindingId, RecordKey, RunId},

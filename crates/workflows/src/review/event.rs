@@ -10,12 +10,15 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::checks::ChecksReport,
+    findings::{
+        agent_role::AgentRole,
+        counts::FindingCounts,
+        finding::{Finding, FindingRaiser, Severity, StatusTransition},
+    },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
         confidence::Confidence,
-        counts::FindingCounts,
-        finding::{Finding, FindingRaiser, Severity, StatusTransition},
-        level::{AgentRole, ReviewLevel},
+        level::ReviewLevel,
         own_file::OwnFile,
     },
     runs::run_kind::KindEvent,

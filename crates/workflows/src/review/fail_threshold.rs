@@ -1,7 +1,7 @@
 //! The rule behind `--fail-on`: findings of a certain severity, and not the outcome alone, decide the exit code of a run that
 //! has ended.
 
-use crate::review::finding::{Finding, Severity};
+use crate::findings::finding::{Finding, Severity};
 use tribunal_engine::reason::{RunOutcome, RunReason};
 
 /// The exit code of a run whose findings are bad enough to fail it.
@@ -43,7 +43,7 @@ mod tests {
     use alloc::{string::String, vec, vec::Vec};
 
     use super::*;
-    use crate::review::finding::{DeferralReason, DismissalReason, Evidence, FindingStatus};
+    use crate::findings::finding::{DeferralReason, DismissalReason, Evidence, FindingStatus};
     use tribunal_engine::{
         ids::{DecisionId, FindingId},
         reason::REASON_TABLE,

@@ -8,16 +8,18 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
+    findings::{
+        agent_role::AgentRole,
+        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
+    },
     review::{
         ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
         checks::describe_checks,
         event::ReviewEvent,
-        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         fix_history::is_repeated_reply,
         frozen_copy::freeze_subject,
         land::{ProposedPatch, land_approved, land_or_ask},
-        level::AgentRole,
         next_stage::fix_trigger,
         repairs::{AnsweredPatch, accept_fixes_along},
         review_host::ReviewHost,

@@ -10,7 +10,7 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    review::finding::{Finding, FindingStatus},
+    findings::finding::{Finding, FindingStatus},
     tasks::{brief::AgentReply, output_similarity::SIMILAR_PERMILLE, prompt_context::PromptContext},
 };
 use tribunal_engine::ids::{AgentName, FindingId, Hash};

@@ -17,7 +17,7 @@ use alloc::{
 use core::cell::OnceCell;
 
 use crate::{
-    review::finding::{Evidence, FindingPlace, QuoteMatch, QuoteMatchKind},
+    findings::finding::{Evidence, FindingPlace, QuoteMatch, QuoteMatchKind},
     tasks::brief::RaisedFinding,
 };
 use tribunal_engine::text::{
@@ -431,7 +431,7 @@ fn extend_chain(folded_text: &str, part_span: ByteSpan, later_spans: &[ByteSpan]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::finding::Severity;
+    use crate::findings::finding::Severity;
 
     const TEXT: &str = "# A\nsame line\n## B\nsame line\nother\n## C\nempty\n";
 

@@ -8,18 +8,14 @@
 use alloc::{borrow::ToOwned, collections::BTreeMap, format, string::String, vec, vec::Vec};
 
 use crate::{
-    review::{
-        ReviewState,
-        challenge::find_ruling_problem,
-        event::ReviewEvent,
+    findings::{
+        agent_role::AgentRole,
         finding::Finding,
-        frozen_copy::freeze_subject,
-        landing_impact::LandingImpact,
-        level::AgentRole,
-        review_host::ReviewHost,
-        review_keys::ReviewKeys,
-        run_stage::StageExit,
         seat_plan::{PartToJudge, SeatPlan},
+    },
+    review::{
+        ReviewState, challenge::find_ruling_problem, event::ReviewEvent, frozen_copy::freeze_subject,
+        landing_impact::LandingImpact, review_host::ReviewHost, review_keys::ReviewKeys, run_stage::StageExit,
     },
     tasks::{
         asking::consult_agent,

@@ -8,18 +8,20 @@ use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use crate::{
     development::check_scripts::{ChangedScript, describe_changed_scripts, find_changed_scripts},
+    findings::{
+        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
+        subject::Subject,
+    },
     review::{
         PendingPatch, ReviewState,
         checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
-        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         judge::{ChangeToJudge, JudgedFindings, RepairVerdict},
         landing_impact::{LandingImpact, RepairSign},
         questions,
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, reopen_untouched, shift_findings},
         review_host::ReviewHost,
         run_stage::{StageExit, WorkResult},
-        subject::Subject,
     },
     runs::effect::{Land, LandOutcome, LandedChange},
     tasks::claims::FixClaim,

@@ -15,10 +15,12 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::review::{
-    finding::{Evidence, Finding, FindingPlace, QuoteMatchKind},
-    ground::EvidenceScope,
-    subject::Subject,
+use crate::{
+    findings::{
+        finding::{Evidence, Finding, FindingPlace, QuoteMatchKind},
+        subject::Subject,
+    },
+    review::ground::EvidenceScope,
 };
 use tribunal_engine::{
     files::{FilePart, Hunk, LandedFile},

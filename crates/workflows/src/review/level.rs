@@ -6,13 +6,7 @@ use alloc::{vec, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{
-    review::subject::Subject,
-    tasks::{
-        client::JobKind,
-        purpose::{ExpectedAnswer, TaskPurpose},
-    },
-};
+use crate::findings::{agent_role::AgentRole, subject::Subject};
 use tribunal_engine::{text::word_table::words, tier::ProcessTier};
 
 /// The size of the panel.
@@ -35,60 +29,8 @@ pub enum ReviewGoal {
     CriticalOnly,
 }
 
-/// What an agent is asked to do; never two of these at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentRole {
-    Party,
-    Spec,
-    Quality,
-    Adversarial,
-    Elicitation,
-    Fixer,
-    Challenger,
-    Judge,
-}
-
-impl AgentRole {
-    pub const ALL: [AgentRole; 8] = [
-        AgentRole::Party,
-        AgentRole::Spec,
-        AgentRole::Quality,
-        AgentRole::Adversarial,
-        AgentRole::Elicitation,
-        AgentRole::Fixer,
-        AgentRole::Challenger,
-        AgentRole::Judge,
-    ];
-
-    /// Returns what the tasks of an agent in this role are for, and what they expect.
-    pub fn task_purpose(self) -> TaskPurpose {
-        match self {
-            AgentRole::Fixer => TaskPurpose { job: JobKind::Fix, expects: ExpectedAnswer::Fixes },
-            AgentRole::Challenger | AgentRole::Judge => {
-                TaskPurpose { job: JobKind::Challenge, expects: ExpectedAnswer::Rulings }
-            }
-            AgentRole::Party
-            | AgentRole::Spec
-            | AgentRole::Quality
-            | AgentRole::Adversarial
-            | AgentRole::Elicitation => TaskPurpose { job: JobKind::Review, expects: ExpectedAnswer::Findings },
-        }
-    }
-}
-
 words!(ReviewLevel { Minimal = "minimal", Dual = "dual", Full = "full" });
 words!(ReviewGoal { ZeroOpen = "zero-open", CriticalOnly = "critical-only" });
-words!(AgentRole {
-    Party = "party",
-    Spec = "spec",
-    Quality = "quality",
-    Adversarial = "adversarial",
-    Elicitation = "elicitation",
-    Fixer = "fixer",
-    Challenger = "challenger",
-    Judge = "judge",
-});
 
 /// Returns the reviewers of one round, in a fixed order.
 pub fn panel_roles(subject: &Subject, level: ReviewLevel, tier: ProcessTier) -> Vec<AgentRole> {

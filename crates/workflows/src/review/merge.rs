@@ -14,12 +14,12 @@ use alloc::{
 };
 
 use crate::{
+    findings::finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, QuoteMatch, Severity,
+        StatusTransition, TransitionCause,
+    },
     review::{
         dismissed_finding::DismissedFinding,
-        finding::{
-            DeferralReason, DismissalReason, Evidence, Finding, FindingRaiser, FindingStatus, QuoteMatch, Severity,
-            StatusTransition, TransitionCause,
-        },
         ground::{EvidenceScope, GroundedEvidence},
     },
     tasks::brief::RaisedFinding,

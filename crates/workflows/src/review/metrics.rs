@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::counts::FindingCounts;
+use crate::findings::counts::FindingCounts;
 use tribunal_engine::limits::Cost;
 
 /// Counters a review keeps in its state.

@@ -33,7 +33,10 @@
 
 use alloc::{format, string::String};
 
-use crate::review::{ReviewState, counts::FindingCounts, finding::Finding, order::ReviewOrder};
+use crate::{
+    findings::{counts::FindingCounts, finding::Finding},
+    review::{ReviewState, order::ReviewOrder},
+};
 use tribunal_engine::{
     reason::{RunEnding, RunReason},
     text::format_count,

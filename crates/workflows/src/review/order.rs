@@ -5,13 +5,11 @@ use alloc::{format, string::String, vec, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
+    findings::{agent_role::AgentRole, counts::FindingCounts, seat_plan::Persona, subject::Subject},
     review::{
-        counts::FindingCounts,
         event::ReviewEvent,
-        level::{AgentRole, ReviewGoal, ReviewLevel},
+        level::{ReviewGoal, ReviewLevel},
         level_rules::LevelRules,
-        seat_plan::Persona,
-        subject::Subject,
         topic::ReviewTopic,
     },
     runs::run_kind::RunKind,

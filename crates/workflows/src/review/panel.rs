@@ -11,22 +11,19 @@ use alloc::{format, string::String, vec::Vec};
 use futures_util::future::try_join_all;
 
 use crate::{
+    findings::{agent_role::AgentRole, counts::FindingCounts, finding::FindingRaiser, seat_plan::SeatPlan},
     review::{
         PanelPass, ReviewState,
         challenge::{self, ChallengeCompletion, ChallengeInput},
         confidence::PartyAgreement,
-        counts::FindingCounts,
         event::ReviewEvent,
-        finding::FindingRaiser,
         frozen_copy::{FrozenCopy, freeze_subject},
-        level::AgentRole,
         merge::{finding_headline, is_same_claim},
         next_stage::round_trigger,
         review_host::ReviewHost,
         review_keys::ReviewKeys,
         round_stats::{self, RoundStats},
         run_stage::StageExit,
-        seat_plan::SeatPlan,
         user_requests,
     },
     runs::{settings::Settings, types::RunEvent},

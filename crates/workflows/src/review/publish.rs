@@ -3,9 +3,9 @@
 use alloc::{format, string::String};
 
 use crate::{
+    findings::counts::FindingCounts,
     review::{
         ReviewState,
-        counts::FindingCounts,
         event::ReviewEvent,
         metrics::{FindingMetrics, MetricsFile, success_rate},
         own_file::OwnFile,

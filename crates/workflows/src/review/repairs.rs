@@ -3,9 +3,9 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    findings::finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
     review::{
         FixLogEntry, ReviewState,
-        finding::{Finding, FindingStatus, StatusTransition, TransitionCause},
         judge::{ChangeToJudge, JudgeOutcome, JudgedFindings, Judgement, RepairVerdict, judge_change},
         landing_impact::{LandingImpact, RepairSign},
         review_host::ReviewHost,

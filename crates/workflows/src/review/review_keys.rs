@@ -10,7 +10,7 @@
 
 use alloc::format;
 
-use crate::review::level::AgentRole;
+use crate::findings::agent_role::AgentRole;
 use tribunal_engine::{ids::Key, keys::number_after};
 
 const SESSION_SEGMENT: &str = "session";

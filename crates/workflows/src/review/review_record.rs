@@ -2,7 +2,7 @@
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::{confidence::Confidence, subject::Subject};
+use crate::{findings::subject::Subject, review::confidence::Confidence};
 use tribunal_engine::ids::{Hash, RecordKey, RunId};
 
 /// The last review of a subject. The record around it names the run.

@@ -16,7 +16,7 @@ use alloc::{format, string::String};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::finding::{Finding, FindingStatus, Severity};
+use crate::findings::finding::{Finding, FindingStatus, Severity};
 
 /// The statistics of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

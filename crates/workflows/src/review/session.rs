@@ -5,11 +5,11 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
+    findings::finding::{FindingStatus, StatusTransition, TransitionCause},
     review::{
         ReviewState,
         checks::{CheckedChange, apply_check_results, is_checked},
         event::ReviewEvent,
-        finding::{FindingStatus, StatusTransition, TransitionCause},
         frozen_copy::freeze_subject,
         judge::{ChangeToJudge, JudgedFindings, RepairVerdict},
         land::{describe_refusal, refusal_cause},

@@ -13,7 +13,7 @@
 //! module decides neither which model a size stands for nor whether a configured model is used.
 
 use crate::{
-    review::{finding::Severity, level::AgentRole, subject::Subject},
+    findings::{agent_role::AgentRole, finding::Severity, subject::Subject},
     tasks::{brief::ReviewBrief, client::ModelSize},
 };
 use tribunal_engine::tier::ProcessTier;

@@ -7,20 +7,15 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    review::{
-        confidence::Confidence,
+    findings::{
         counts::FindingCounts,
-        dismissals::UserDismissals,
         finding::{Finding, FindingStatus},
-        fix_history::FixHistory,
-        level::ReviewLevel,
-        metrics::ReviewMetrics,
-        order::ReviewOrder,
-        review_host::ReviewHost,
-        review_keys::ReviewKeys,
-        round_stats::RoundStats,
         subject::{ChangedPath, Subject},
-        topic::ReviewTopic,
+    },
+    review::{
+        confidence::Confidence, dismissals::UserDismissals, fix_history::FixHistory, level::ReviewLevel,
+        metrics::ReviewMetrics, order::ReviewOrder, review_host::ReviewHost, review_keys::ReviewKeys,
+        round_stats::RoundStats, topic::ReviewTopic,
     },
     runs::types::{UserDialog, find_topic},
     tasks::{background::TaskBackground, claims::FixClaim},

@@ -2,12 +2,9 @@
 
 use alloc::format;
 
-use crate::review::{
-    ReviewState,
-    event::ReviewEvent,
-    finding::{FindingStatus, StatusTransition, TransitionCause},
-    questions,
-    review_host::ReviewHost,
+use crate::{
+    findings::finding::{FindingStatus, StatusTransition, TransitionCause},
+    review::{ReviewState, event::ReviewEvent, questions, review_host::ReviewHost},
 };
 use tribunal_engine::{
     host::ParkedRun,

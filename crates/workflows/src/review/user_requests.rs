@@ -3,9 +3,9 @@
 use alloc::{collections::VecDeque, format, string::String, vec::Vec};
 
 use crate::{
+    findings::finding::{DeferralReason, DismissalReason, FindingStatus, StatusTransition, TransitionCause},
     review::{
         ReviewState, amendments,
-        finding::{DeferralReason, DismissalReason, FindingStatus, StatusTransition, TransitionCause},
         merge::finding_headline,
         questions,
         review_host::ReviewHost,

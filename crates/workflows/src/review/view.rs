@@ -3,11 +3,10 @@
 use alloc::{collections::BTreeMap, string::String};
 
 use crate::{
+    findings::{counts::FindingCounts, finding::Finding},
     review::{
         confidence::Confidence,
-        counts::FindingCounts,
         event::ReviewEvent,
-        finding::Finding,
         order::{ReviewOrder, ReviewSummary},
         own_file::OwnFile,
     },

@@ -6,7 +6,7 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use crate::review::{finding::Finding, order::FixerSettings};
+use crate::{findings::finding::Finding, review::order::FixerSettings};
 use tribunal_engine::ids::FindingId;
 
 /// The findings of each fixer in one wave.

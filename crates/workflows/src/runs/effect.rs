@@ -22,7 +22,8 @@ use crate::{
         parking::{ParkOutcome, ParkWork},
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
     },
-    review::{own_file::OwnFile, subject::Subject},
+    findings::subject::Subject,
+    review::own_file::OwnFile,
     runs::{
         types::{ChildOutcome, PostDecision, ReadRecords, RecordList, Requests, RunChild, WriteRecords},
         user_request::UserRequest,

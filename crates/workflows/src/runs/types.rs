@@ -1,7 +1,7 @@
 //! The engine's types with the types of the workflows.
 
 use crate::{
-    review::reported_finding::LeftFindings,
+    findings::reported_finding::LeftFindings,
     runs::{
         effect::{Effect, Reply},
         kinds::{EventOfKind, RunOrder, TopicOfKind, WorkflowEvent, WorkflowSummary, WorkflowTopic},

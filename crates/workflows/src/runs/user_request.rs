@@ -7,7 +7,7 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::finding::{Finding, Severity};
+use crate::findings::finding::{Finding, Severity};
 use tribunal_engine::{
     decisions::{
         answer::DecisionAnswer,

@@ -3,8 +3,9 @@
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
+    findings::{counts::FindingCounts, finding::Finding},
     loop_run::view::LoopView,
-    review::{counts::FindingCounts, finding::Finding, order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
+    review::{order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
     runs::{
         effect::{AskOutcome, Effect, Reply},
         kind_view::{KindView, ViewedKind},

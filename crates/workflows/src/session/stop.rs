@@ -15,7 +15,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    review::finding::Severity,
+    findings::finding::Severity,
     session::{ReleaseReason, SessionWork, promise::AnswerTags},
 };
 use tribunal_engine::{

@@ -5,7 +5,7 @@ use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{development::workspace::WorkspaceState, review::finding::Severity};
+use crate::{development::workspace::WorkspaceState, findings::finding::Severity};
 use tribunal_engine::{fault::Fault, ids::CommitId, text::word_table::words};
 
 /// How far a story is, in the words of the board.

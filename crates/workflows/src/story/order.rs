@@ -10,10 +10,10 @@ use crate::{
         concerns::LandingConcern,
         workspace::{DevelopmentPlace, TargetBranch},
     },
+    findings::subject::slugify,
     review::{
         level::ReviewLevel,
         order::{FixerSettings, PanelSettings},
-        subject::slugify,
     },
     runs::run_kind::RunKind,
     story::{

@@ -9,11 +9,13 @@ use crate::{
         changes::{ChangeOutcome, ReadChange},
         commits::{CommitOutcome, CommitWork},
     },
-    review::{
+    findings::{
         finding::Severity,
+        subject::{CodeChange, Subject},
+    },
+    review::{
         level::ReviewGoal,
         order::{ReviewLimits, ReviewOrder},
-        subject::{CodeChange, Subject},
     },
     runs::{
         kinds::RunOrder,

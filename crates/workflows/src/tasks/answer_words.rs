@@ -10,7 +10,7 @@ mod clauses;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    review::finding::Severity,
+    findings::finding::Severity,
     tasks::claims::{ChallengeVerdict, ClaimStatus, UnknownWord},
 };
 use clauses::{Negation, WordHit, collect_phrases, decide_meaning, read_clauses, split_clauses};

@@ -9,9 +9,9 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::workspace::WorkspaceState,
-    review::{
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, Finding, Severity},
-        level::AgentRole,
         seat_plan::SeatPlan,
         subject::Subject,
     },

@@ -6,7 +6,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::level::AgentRole;
+use crate::findings::agent_role::AgentRole;
 use tribunal_engine::{ids::ClientId, text::word_table::words};
 
 /// Which coding client to run, and how.

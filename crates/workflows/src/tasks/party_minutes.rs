@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::finding::Severity;
+use crate::findings::finding::Severity;
 
 /// What a party reports in addition to its findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -7,7 +7,7 @@
 use alloc::{vec, vec::Vec};
 
 use crate::{
-    review::finding::Finding,
+    findings::finding::Finding,
     runs::settings::{AgentSpec, Settings},
     tasks::client::{JobKind, JobPriority},
 };

@@ -14,7 +14,8 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow, run_first_review, started_keys},
 };
 use tribunal_workflows::{
-    review::{ReviewState, finding::Severity, level::ReviewLevel, order::ReviewOrder},
+    findings::finding::Severity,
+    review::{ReviewState, level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
         plan::RunPlan,

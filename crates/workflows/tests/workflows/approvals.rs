@@ -16,12 +16,8 @@ use tribunal_testkit::{
     trial::TrialRun,
 };
 use tribunal_workflows::{
-    review::{
-        finding::{FindingStatus, Severity},
-        level::ReviewLevel,
-        order::ReviewOrder,
-        topic::ReviewTopic,
-    },
+    findings::finding::{FindingStatus, Severity},
+    review::{level::ReviewLevel, order::ReviewOrder, topic::ReviewTopic},
     runs::{
         effect::{AskOutcome, Effect, LandOutcome, Reply},
         plan::RunPlan,

@@ -17,11 +17,14 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 use tribunal_workflows::{
+    findings::{
+        agent_role::AgentRole,
+        finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
+    },
     review::{
         challenge_rules::{ChallengeResult, needs_challenge},
         event::ReviewEvent,
-        finding::{DismissalReason, Evidence, FindingRaiser, FindingStatus, Severity},
-        level::{AgentRole, ReviewLevel},
+        level::ReviewLevel,
         order::ReviewOrder,
         topic::ReviewTopic,
     },

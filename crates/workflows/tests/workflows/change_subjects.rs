@@ -12,12 +12,14 @@ use tribunal_testkit::{
     trial::run_first_review as live,
 };
 use tribunal_workflows::{
-    review::{
+    findings::{
         finding::{DeferralReason, DismissalReason, Evidence, FindingStatus, Severity},
+        subject::{ChangedPath, CodeChange, Subject},
+    },
+    review::{
         ground::{EvidenceScope, GroundedEvidence},
         level::ReviewLevel,
         order::ReviewOrder,
-        subject::{ChangedPath, CodeChange, Subject},
     },
     runs::{
         effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, LandedChange, Reply},

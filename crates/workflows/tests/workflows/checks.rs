@@ -10,11 +10,11 @@ use tribunal_workflows::{
     development::checks::{
         CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, FailureAction,
     },
-    review::{
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, Finding, FindingStatus, Severity, TransitionCause},
-        level::{AgentRole, ReviewLevel},
-        order::ReviewOrder,
     },
+    review::{level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{LandOutcome, Reply},
         plan::RunPlan,

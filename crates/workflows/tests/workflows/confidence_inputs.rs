@@ -9,7 +9,8 @@ use tribunal_testkit::{
     trial::{TrialRun, ordered_workflow as workflow},
 };
 use tribunal_workflows::{
-    review::{event::ReviewEvent, finding::Severity, order::ReviewOrder},
+    findings::finding::Severity,
+    review::{event::ReviewEvent, order::ReviewOrder},
     runs::{
         effect::{Effect, Reply, WriteFile},
         plan::RunPlan,

@@ -12,14 +12,11 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow, run_first_review, started_keys},
 };
 use tribunal_workflows::{
-    review::{
-        dismissed_finding::DismissedFinding,
-        event::ReviewEvent,
+    findings::{
         finding::{DismissalReason, Evidence, FindingStatus, Severity, TransitionCause},
-        level::ReviewLevel,
-        order::ReviewOrder,
         subject::Subject,
     },
+    review::{dismissed_finding::DismissedFinding, event::ReviewEvent, level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{Effect, Reply, WriteOutcome},
         plan::RunPlan,

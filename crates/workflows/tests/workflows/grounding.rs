@@ -3,10 +3,8 @@
 
 use proptest::prelude::*;
 use tribunal_workflows::{
-    review::{
-        finding::{Evidence, QuoteMatch, QuoteMatchKind, Severity},
-        ground::{EvidenceFinder, GroundedEvidence},
-    },
+    findings::finding::{Evidence, QuoteMatch, QuoteMatchKind, Severity},
+    review::ground::{EvidenceFinder, GroundedEvidence},
     tasks::brief::RaisedFinding,
 };
 

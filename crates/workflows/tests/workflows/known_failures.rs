@@ -15,12 +15,8 @@ use tribunal_testkit::{
     trial::{TrialOutcome, ordered_workflow as workflow, run_first_review as live},
 };
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
-        finding::{FindingStatus, Severity},
-        level::ReviewLevel,
-        order::ReviewOrder,
-    },
+    findings::finding::{FindingStatus, Severity},
+    review::{event::ReviewEvent, level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{AskOutcome, Effect, Reply},
         plan::RunPlan,
@@ -159,7 +155,7 @@ fn a_degraded_panel_gets_one_more_round() {
     let invented_findings = |round_number: usize| {
         let mut claim = raised_flaw(1, Severity::High);
         claim.evidence =
-            tribunal_workflows::review::finding::Evidence::Quote { text: format!("never written {round_number}") };
+            tribunal_workflows::findings::finding::Evidence::Quote { text: format!("never written {round_number}") };
         findings_reply(vec![claim])
     };
     let world = (1..=3).fold(ScriptedWorld::default(), |world, round| {

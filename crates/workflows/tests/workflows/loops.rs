@@ -18,12 +18,12 @@ use tribunal_workflows::{
         commits::{ConflictSides, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         workspace::TargetBranch,
     },
+    findings::finding::Severity,
     loop_run::{
         breaker::{BreakerPhase, OpenAction},
         event::LoopEvent,
         order::{LoopOrder, ReviewMode},
     },
-    review::finding::Severity,
     runs::{
         effect::{AskOutcome, Effect, Reply},
         kinds::WorkflowEvent,

@@ -10,12 +10,14 @@ use tribunal_engine::{
     timestamp::Timestamp,
 };
 use tribunal_workflows::{
-    review::{
+    findings::{
+        agent_role::AgentRole,
         finding::{
             DeferralReason, DismissalReason, Evidence, Finding, FindingPlace, FindingRaiser, FindingStatus, Severity,
         },
+    },
+    review::{
         ground::{EvidenceFinder, diff::TouchedLines},
-        level::AgentRole,
         merge::{MergeOutcome, merge_claims},
     },
     tasks::brief::RaisedFinding,

@@ -16,13 +16,12 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow, run_first_review as live},
 };
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
+    findings::{
+        agent_role::AgentRole,
         finding::{FindingStatus, Severity},
-        level::{AgentRole, ReviewLevel},
-        order::ReviewOrder,
         seat_plan::{Persona, SeatPlan},
     },
+    review::{event::ReviewEvent, level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, WriteFile},
         plan::RunPlan,

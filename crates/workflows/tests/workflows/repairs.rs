@@ -15,12 +15,11 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, FindingStatus, Severity},
-        level::{AgentRole, ReviewLevel},
-        order::ReviewOrder,
     },
+    review::{event::ReviewEvent, level::ReviewLevel, order::ReviewOrder},
     runs::{
         effect::{AskAgent, Effect, Land, Reply},
         plan::RunPlan,

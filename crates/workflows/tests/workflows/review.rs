@@ -19,14 +19,11 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow, started_keys},
 };
 use tribunal_workflows::{
-    review::{
-        ReviewState,
+    findings::{
         counts::FindingCounts,
-        event::ReviewEvent,
         finding::{DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity},
-        level::ReviewGoal,
-        order::ReviewOrder,
     },
+    review::{ReviewState, event::ReviewEvent, level::ReviewGoal, order::ReviewOrder},
     runs::{
         effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, LandedChange, Reply},
         kinds::WorkflowEvent,

@@ -11,15 +11,13 @@ use tribunal_engine::{
 };
 use tribunal_testkit::samples;
 use tribunal_workflows::{
-    review::{
-        NextStage, PanelPass, ReviewState,
+    findings::{
+        agent_role::AgentRole,
         finding::{Evidence, Finding, FindingPlace, FindingStatus, Severity},
-        ground::EvidenceFinder,
-        level::AgentRole,
-        merge::merge_claims,
-        next_stage,
-        order::FixerSettings,
-        waves::plan_waves,
+    },
+    review::{
+        NextStage, PanelPass, ReviewState, ground::EvidenceFinder, merge::merge_claims, next_stage,
+        order::FixerSettings, waves::plan_waves,
     },
     tasks::brief::RaisedFinding,
 };
@@ -76,7 +74,7 @@ proptest! {
         let ground = EvidenceFinder::new("plan.md", &text, None).unwrap();
         let roles = [AgentRole::Party, AgentRole::Adversarial, AgentRole::Elicitation];
         let seat = |index: usize| {
-            let raiser = tribunal_workflows::review::finding::FindingRaiser { round: 1, role: roles[index], agent: AgentName::new("x") };
+            let raiser = tribunal_workflows::findings::finding::FindingRaiser { round: 1, role: roles[index], agent: AgentName::new("x") };
             (raiser, answers[index].clone())
         };
         let (mut straight, mut shuffled) = (vec![], vec![]);

@@ -19,12 +19,15 @@ use tribunal_json::schemars::{JsonSchema, schema_for};
 use tribunal_testkit::{ScriptedWorld, samples, trial::TrialRun};
 use tribunal_workflows::{
     development::checks::ChecksReport,
+    findings::{
+        agent_role::AgentRole,
+        counts::FindingCounts,
+        finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition, TransitionCause},
+    },
     review::{
         challenge_rules::{ChallengeResult, ChallengerVoice},
-        counts::FindingCounts,
         event::ReviewEvent,
-        finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition, TransitionCause},
-        level::{AgentRole, ReviewLevel},
+        level::ReviewLevel,
         own_file::OwnFile,
     },
     runs::{

@@ -12,12 +12,8 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 use tribunal_workflows::{
-    review::{
-        finding::{FindingStatus, Severity},
-        level::ReviewLevel,
-        order::ReviewOrder,
-        topic::ReviewTopic,
-    },
+    findings::finding::{FindingStatus, Severity},
+    review::{level::ReviewLevel, order::ReviewOrder, topic::ReviewTopic},
     runs::{
         effect::{Effect, LandOutcome, Reply},
         plan::RunPlan,

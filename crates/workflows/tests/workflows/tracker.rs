@@ -13,12 +13,11 @@ use tribunal_testkit::{
     trial::{TrialOutcome, TrialRun, ordered_workflow as workflow},
 };
 use tribunal_workflows::{
+    findings::finding::{
+        DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition, TransitionCause,
+    },
     review::{
         ReviewState,
-        finding::{
-            DeferralReason, DismissalReason, Evidence, Finding, FindingStatus, Severity, StatusTransition,
-            TransitionCause,
-        },
         level::ReviewLevel,
         tracker::{add_stamp, format_status, is_untouched, parse_edits, render_tracker, tracker_run},
     },

@@ -7,12 +7,8 @@ use tribunal_testkit::{
     trial::{TrialRun, ordered_workflow},
 };
 use tribunal_workflows::{
-    review::{
-        challenge_rules::ChallengeResult,
-        event::ReviewEvent,
-        finding::{Finding, FindingStatus, Severity},
-        level::ReviewLevel,
-    },
+    findings::finding::{Finding, FindingStatus, Severity},
+    review::{challenge_rules::ChallengeResult, event::ReviewEvent, level::ReviewLevel},
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
         types::{RunEvent, find_event},

@@ -1,7 +1,7 @@
 //! Reads what a finding rests on, and where: its quote or the absence that it states, its file and its line.
 
 use tribunal_engine::text::truncate_chars;
-use tribunal_workflows::review::finding::Evidence;
+use tribunal_workflows::findings::finding::Evidence;
 
 use super::MAX_TEXT_CHARS;
 use crate::answer::{

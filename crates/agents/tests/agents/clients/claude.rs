@@ -10,7 +10,8 @@ use tribunal_engine::{
     limits::{AgentUsage, Cost},
 };
 use tribunal_workflows::{
-    review::{level::AgentRole, review_keys::ReviewKeys},
+    findings::agent_role::AgentRole,
+    review::review_keys::ReviewKeys,
     runs::settings::{AgentSpec, DriverSpec},
     tasks::{
         client::{ClientSpec, JobDuty, JobKind, McpServer, ModelSize, SettingsInheritance},

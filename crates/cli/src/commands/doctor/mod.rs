@@ -19,7 +19,7 @@ use tribunal_agents::clients::CLIENTS;
 use tribunal_engine::sandbox::SandboxSettings;
 use tribunal_runner::sandbox;
 use tribunal_workflows::{
-    review::subject::Subject,
+    findings::subject::Subject,
     runs::{plan::RunPlan, settings::DriverSpec},
     tasks::client::{JobKind, JobPriority},
 };

@@ -20,7 +20,7 @@ use tribunal_runner::{
 };
 use tribunal_store::Store;
 use tribunal_workflows::{
-    review::subject::Subject,
+    findings::subject::Subject,
     runs::{plan::RunPlan, view::RunView},
     session::SessionEventKind,
 };

@@ -15,7 +15,7 @@ use tribunal_runner::{
     },
     project::subject::{self, SubjectError},
 };
-use tribunal_workflows::review::subject::{CodeChange, Subject};
+use tribunal_workflows::findings::subject::{CodeChange, Subject};
 
 use super::{PreparedRun, ReviewMaterial};
 use crate::{

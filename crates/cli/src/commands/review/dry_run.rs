@@ -7,10 +7,10 @@ use tribunal_engine::text::format_count;
 use tribunal_report::escape_line;
 use tribunal_runner::git::changes::format_bytes;
 use tribunal_workflows::{
+    findings::{agent_role::AgentRole, subject::CodeChange},
     review::{
-        level::{AgentRole, ReviewLevel, panel_roles},
+        level::{ReviewLevel, panel_roles},
         order::ReviewOrder,
-        subject::CodeChange,
     },
     runs::plan::RunPlan,
     tasks::{brief::ReviewBrief, client::JobKind, selection},

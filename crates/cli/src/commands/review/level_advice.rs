@@ -9,13 +9,13 @@ use tribunal_engine::ids::Hash;
 use tribunal_report::{TextStyle, describe_confidence, escape_line};
 use tribunal_runner::{Project, project::subject::load_subject};
 use tribunal_workflows::{
+    findings::subject::Subject,
     review::{
         confidence_records::{find_last_review, last_review_request},
         level::panel_roles,
         level_rules::ChosenLevel,
         order::ReviewOrder,
         review_record::{LastConfidence, LastReview},
-        subject::Subject,
     },
     runs::{plan::RunPlan, settings::Settings},
 };

@@ -24,7 +24,7 @@ use tribunal_report::{
     tables::{RunStanding, RunState},
 };
 use tribunal_runner::{Project, new_batch_id, project::subject, session};
-use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
+use tribunal_workflows::{findings::subject::Subject, review::order::ReviewOrder};
 
 use level_advice::{ReviewChoice, ask_to_review};
 

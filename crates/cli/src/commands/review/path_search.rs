@@ -11,7 +11,7 @@ use tribunal_runner::project::{
     document_search::{PathPattern, SearchError, list_documents, list_matching_files},
     subject,
 };
-use tribunal_workflows::review::subject::Subject;
+use tribunal_workflows::findings::subject::Subject;
 
 use crate::{
     bmad::BmadProject,

@@ -19,7 +19,7 @@ use tribunal_workflows::{
         checks::{CheckResult, list_commands},
         workspace::{DevelopmentPlace, PathChange, WorkspaceState},
     },
-    review::finding::{Finding, FindingStatus, Severity},
+    findings::finding::{Finding, FindingStatus, Severity},
     runs::{kinds::RunOrder, view::RunView},
     story::{
         facts::{StoryFacts, StoryFollowUp, StoryName, StoryStage},

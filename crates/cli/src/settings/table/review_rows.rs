@@ -1,7 +1,7 @@
 //! Settings that this version uses: reviews, hooks, agents.
 
 use tribunal_agents::driver::DRIVER_NAMES;
-use tribunal_workflows::review::seat_plan::MAX_PICKS;
+use tribunal_workflows::findings::seat_plan::MAX_PICKS;
 
 use super::{SettingRow, field_row, other_kind, path_row, same_kind, weak_alias};
 use crate::settings::{
@@ -15,7 +15,7 @@ const LEVEL_KIND: ValueKind = ValueKind::Words(&["minimal", "dual", "full"]);
 const ROLES_KIND: ValueKind = ValueKind::ListOf(&["party", "spec", "quality", "adversarial", "elicitation"]);
 const TIER_KIND: ValueKind = ValueKind::Whole { minimum: 0, maximum: 4 };
 const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
-/// A plan never has more than this; see `core::review::seat_plan`.
+/// A plan never has more than this; see `core::findings::seat_plan`.
 const AT_LEAST_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: MAX_PICKS as u64 };
 
 /// The reviews of stories are arranged when a story, or the sprint that it belongs to, begins.

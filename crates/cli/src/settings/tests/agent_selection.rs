@@ -8,7 +8,7 @@ use tribunal_engine::{
     limits::WaitLimits,
 };
 use tribunal_workflows::{
-    review::{level::AgentRole, subject::Subject},
+    findings::{agent_role::AgentRole, subject::Subject},
     runs::settings::{AgentSpec, DriverSpec, Settings},
     tasks::client::{ClientSpec, JobKind, JobPriority, McpServer, ModelsBySize, SettingsInheritance},
 };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tribunal_engine::limits::RunLimits;
 use tribunal_workflows::{
-    review::subject::Subject,
+    findings::subject::Subject,
     runs::{kinds::RunOrder, plan::RunPlan, view::RunView},
     tasks::instructions::TaskOpening,
 };

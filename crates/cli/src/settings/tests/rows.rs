@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tribunal_workflows::review::subject::Subject;
+use tribunal_workflows::findings::subject::Subject;
 
 use super::{
     super::{

@@ -10,9 +10,9 @@ use tribunal_engine::{
     reason::{RunOutcome, RunReason},
     text::truncate_chars,
 };
-use tribunal_workflows::review::{
-    finding::{Evidence, Finding, FindingStatus},
-    tracker,
+use tribunal_workflows::{
+    findings::finding::{Evidence, Finding, FindingStatus},
+    review::tracker,
 };
 
 use super::{FindingsExport, format_place};

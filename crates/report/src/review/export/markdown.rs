@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use tribunal_workflows::review::{
-    challenge_rules,
-    finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
-    subject::Subject,
-    tracker,
+use tribunal_workflows::{
+    findings::{
+        finding::{Evidence, Finding, FindingRaiser, FindingStatus, Severity},
+        subject::Subject,
+    },
+    review::{challenge_rules, tracker},
 };
 
 use super::{FindingsExport, StatusGroup, count_by_severity, format_place};

@@ -11,7 +11,7 @@ mod pr_comment;
 mod sarif;
 mod workflow_commands;
 
-use tribunal_workflows::review::{
+use tribunal_workflows::findings::{
     finding::{Finding, FindingStatus, Severity},
     subject::Subject,
 };

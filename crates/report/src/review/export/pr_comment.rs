@@ -5,7 +5,10 @@
 use std::fmt::Write;
 
 use tribunal_engine::text::truncate_chars;
-use tribunal_workflows::review::{finding::Finding, subject::Subject, tracker};
+use tribunal_workflows::{
+    findings::{finding::Finding, subject::Subject},
+    review::tracker,
+};
 
 use super::{FindingsExport, StatusGroup, format_place};
 use crate::{

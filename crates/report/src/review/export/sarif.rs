@@ -17,10 +17,12 @@ use tribunal_engine::{
     text::{fold_case_and_spaces, plain_char},
     timestamp::Timestamp,
 };
-use tribunal_workflows::review::{
-    finding::{Evidence, Finding, FindingStatus, Severity},
-    subject::Subject,
-    tracker,
+use tribunal_workflows::{
+    findings::{
+        finding::{Evidence, Finding, FindingStatus, Severity},
+        subject::Subject,
+    },
+    review::tracker,
 };
 
 use super::FindingsExport;

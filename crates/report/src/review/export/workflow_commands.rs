@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use tribunal_engine::text::truncate_chars;
-use tribunal_workflows::review::finding::{Finding, Severity};
+use tribunal_workflows::findings::finding::{Finding, Severity};
 
 use super::FindingsExport;
 use crate::{clean_block, clean_line};

@@ -4,7 +4,8 @@
 
 use tribunal_engine::ids::{FindingId, Key};
 use tribunal_workflows::{
-    review::{challenge_rules::ChallengeResult, event::ReviewEvent, finding::Severity, level::AgentRole},
+    findings::{agent_role::AgentRole, finding::Severity},
+    review::{challenge_rules::ChallengeResult, event::ReviewEvent},
     runs::{
         effect::{AskAgent, Effect},
         types::{Decision, RunEvent, find_event},

@@ -1,7 +1,7 @@
 //! Draws a raised finding: its head, its description, and who raised it or why it was dismissed at once.
 
 use tribunal_workflows::{
-    review::finding::{DismissalReason, Finding, FindingStatus, TransitionCause},
+    findings::finding::{DismissalReason, Finding, FindingStatus, TransitionCause},
     runs::view::RunView,
 };
 

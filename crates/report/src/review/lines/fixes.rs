@@ -4,11 +4,8 @@
 
 use tribunal_engine::{decisions::answer::ChoiceKey, files::PatchRefusal, ids::FindingId};
 use tribunal_workflows::{
-    review::{
-        event::ReviewEvent,
-        finding::{FindingStatus, StatusTransition, TransitionCause},
-        review_keys::ReviewKeys,
-    },
+    findings::finding::{FindingStatus, StatusTransition, TransitionCause},
+    review::{event::ReviewEvent, review_keys::ReviewKeys},
     runs::view::RunView,
 };
 

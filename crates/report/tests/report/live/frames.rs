@@ -6,7 +6,8 @@ use tribunal_report::{
     live::{LiveBoard, ViewControls},
 };
 use tribunal_workflows::{
-    review::{event::ReviewEvent, subject::Subject},
+    findings::subject::Subject,
+    review::event::ReviewEvent,
     runs::{
         kinds::RunOrder,
         types::{RunEvent, find_event},

@@ -16,7 +16,8 @@ use tribunal_workflows::{
         checks::{CheckPlace, CheckSpec, CommandLine, RunChecks},
         workspace::TargetBranch,
     },
-    review::{order::ReviewOrder, reported_finding::LeftFindings, subject::Subject},
+    findings::{reported_finding::LeftFindings, subject::Subject},
+    review::order::ReviewOrder,
     runs::{
         effect::{AskAgent, Effect, Reply},
         kinds::RunOrder,

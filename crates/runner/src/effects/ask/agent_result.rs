@@ -18,7 +18,7 @@ use tribunal_engine::{
 };
 use tribunal_supervise::{ExitReason, OutputLimits, ProcessOutcome};
 use tribunal_workflows::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     runs::effect::{AskOutcome, FailedTask},
     tasks::{
         brief::{AgentReply, AgentTask, AnswerContent, WorkspaceKind},

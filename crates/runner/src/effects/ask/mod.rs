@@ -31,7 +31,7 @@ use tribunal_engine::{
 };
 use tribunal_supervise::{Deadlines, ExitReason, ProcessCommand};
 use tribunal_workflows::{
-    review::subject::Subject,
+    findings::subject::Subject,
     runs::effect::{AskAgent, AskOutcome},
     tasks::{
         brief::{AgentTask, ReviewBrief, TaskBrief, WorkspaceKind},

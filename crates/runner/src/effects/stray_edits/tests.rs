@@ -6,7 +6,7 @@ use std::{
 };
 
 use tribunal_engine::{effect::RestoreOutcome, ids::RunId};
-use tribunal_workflows::review::{order::ReviewOrder, subject::Subject};
+use tribunal_workflows::{findings::subject::Subject, review::order::ReviewOrder};
 
 use super::*;
 use crate::{effects::test_context::new_effect_context, project::Project, workspaces::WorkspaceSource};

@@ -12,7 +12,7 @@ use tribunal_engine::{
 };
 use tribunal_store::{StoreError, SyncMode};
 use tribunal_workflows::{
-    review::{
+    findings::{
         finding::{Finding, FindingStatus},
         reported_finding::{LeftFindings, MAX_REPORTED_FINDINGS, ReportedFinding},
     },

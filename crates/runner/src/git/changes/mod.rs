@@ -12,7 +12,7 @@ mod tests;
 
 use std::path::Path;
 
-use tribunal_workflows::review::subject::{ChangedPath, CodeChange};
+use tribunal_workflows::findings::subject::{ChangedPath, CodeChange};
 
 use crate::git::{GitError, GitRepository};
 use listing::{ChangedEntry, SiftedFiles};

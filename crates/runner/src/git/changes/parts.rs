@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_workflows::review::subject::{ChangedPath, CodeChange};
+use tribunal_workflows::findings::subject::{ChangedPath, CodeChange};
 
 use super::{ChangeError, FoundChange, MAX_PART_BYTES, MAX_PART_FILES, MAX_PARTS};
 

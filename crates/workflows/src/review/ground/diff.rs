@@ -8,7 +8,7 @@ use alloc::{
     vec::Vec,
 };
 
-use crate::review::finding::FindingPlace;
+use crate::findings::finding::FindingPlace;
 
 /// How many lines around a changed one still belong to the change: a fault often shows next to its cause.
 pub const CONTEXT_LINES: u32 = 3;

@@ -15,7 +15,7 @@ use super::{
     diff::{RemovedLines, TouchedLines, is_place_touched, parse_diff},
 };
 use crate::{
-    review::{
+    findings::{
         finding::{Evidence, FindingPlace, QuoteMatch, QuoteMatchKind},
         subject::Subject,
     },
@@ -252,7 +252,7 @@ impl<'a> EvidenceScope<'a> {
 impl<'a> EvidenceFinder<'a> {
     /// Makes a finder for a file of a change. Headings exist only in prose: in code `#` begins a comment or an attribute.
     fn from_changed_file(file_path: &'a str, file_text: &str) -> EvidenceFinder<'a> {
-        EvidenceFinder::from_text(file_path, file_text, crate::review::subject::is_prose(file_path))
+        EvidenceFinder::from_text(file_path, file_text, crate::findings::subject::is_prose(file_path))
     }
 
     /// Whether a name such as `src/a.rs`, `a/src/a.rs`, `./src/a.rs` or `a.rs` can mean this file.

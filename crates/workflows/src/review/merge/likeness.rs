@@ -12,7 +12,7 @@
 
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
-use crate::review::finding::{Evidence, FindingPlace};
+use crate::findings::finding::{Evidence, FindingPlace};
 use tribunal_engine::text::{
     fold_case_and_spaces, plain_char,
     words::{is_in_list, is_plain_word, is_stop_word, stem_word},

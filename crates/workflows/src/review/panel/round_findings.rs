@@ -3,14 +3,14 @@
 use alloc::vec::Vec;
 
 use crate::{
+    findings::finding::{
+        DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
+        TransitionCause,
+    },
     review::{
         ReviewState,
         dismissals::KeptDismissals,
         event::ReviewEvent,
-        finding::{
-            DeferralReason, DismissalReason, Finding, FindingRaiser, FindingStatus, Severity, StatusTransition,
-            TransitionCause,
-        },
         ground::EvidenceScope,
         level::ReviewGoal,
         merge::{MergeOutcome, merge_claims},

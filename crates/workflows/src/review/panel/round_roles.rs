@@ -2,13 +2,16 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::review::{
-    ReviewState,
-    confidence_records::{find_last_review, last_review_request},
-    event::ReviewEvent,
-    level::{AgentRole, alternative_panel, panel_roles},
-    level_rules::ChosenLevel,
-    review_host::ReviewHost,
+use crate::{
+    findings::agent_role::AgentRole,
+    review::{
+        ReviewState,
+        confidence_records::{find_last_review, last_review_request},
+        event::ReviewEvent,
+        level::{alternative_panel, panel_roles},
+        level_rules::ChosenLevel,
+        review_host::ReviewHost,
+    },
 };
 use tribunal_engine::{
     host::ParkedRun,

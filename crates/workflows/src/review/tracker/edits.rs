@@ -21,7 +21,7 @@ use alloc::{
 
 use super::{ISSUES_END, ISSUES_START, SNAPSHOT_PREFIX, STAMP_PREFIX, stamp_value};
 use crate::{
-    review::finding::Severity,
+    findings::finding::Severity,
     runs::user_request::{FindingChange, FindingSnapshot, UserRequest},
 };
 use tribunal_engine::{

@@ -9,12 +9,12 @@ use core::fmt::Write;
 
 pub use edits::{TrackerEdits, parse_edits};
 
-use crate::review::{
-    challenge_rules,
-    counts::FindingCounts,
-    finding::{Evidence, Finding, FindingStatus},
-    order::ReviewOrder,
-    state::ReviewState,
+use crate::{
+    findings::{
+        counts::FindingCounts,
+        finding::{Evidence, Finding, FindingStatus},
+    },
+    review::{challenge_rules, order::ReviewOrder, state::ReviewState},
 };
 use tribunal_engine::{
     decisions::user_remark::UserRemark,

@@ -5,9 +5,9 @@ use tribunal_engine::{
     files::{FilePart, FileSizeLimit},
     ids::Key,
 };
-use tribunal_workflows::review::{
-    order::ReviewOrder,
-    subject::{ChangedPath, CodeChange as Range, Subject},
+use tribunal_workflows::{
+    findings::subject::{ChangedPath, CodeChange as Range, Subject},
+    review::order::ReviewOrder,
 };
 
 use super::{

@@ -11,7 +11,7 @@ use core::{cmp::Reverse, fmt};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::level::AgentRole;
+use crate::findings::agent_role::AgentRole;
 use tribunal_engine::text::word_table::words;
 
 /// The part of a brief that only some roles have.

@@ -8,7 +8,7 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    review::level::AgentRole,
+    findings::agent_role::AgentRole,
     tasks::answer_words::{SEVERITY_WORDS, find_exact_word},
 };
 use tribunal_engine::{

@@ -199,7 +199,7 @@ pub fn slugify(text: &str) -> String {
 }
 
 /// Returns a short digest of several texts.
-pub(super) fn digest_parts(parts: &[&str]) -> String {
+pub(crate) fn digest_parts(parts: &[&str]) -> String {
     // No part contains the separator, so different parts cannot become the same text.
     String::from(Hash::digest_of(parts.join("\0").as_bytes()).short_hex())
 }

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::finding::Severity;
+use crate::findings::finding::Severity;
 
 /// The findings that a child run leaves to its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

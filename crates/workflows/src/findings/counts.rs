@@ -2,7 +2,7 @@
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::review::finding::{Finding, FindingStatus, Severity};
+use crate::findings::finding::{Finding, FindingStatus, Severity};
 
 /// Findings by status, and the open ones by severity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
