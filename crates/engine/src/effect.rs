@@ -9,7 +9,7 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::decision::Decision,
+    decision::Decision,
     fault::Fault,
     files::StrayEdit,
     ids::AgentName,

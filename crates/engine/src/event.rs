@@ -10,7 +10,8 @@ use alloc::{
 use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
-    decisions::{answer::DecisionAnswer, decision::Decision},
+    answer::DecisionAnswer,
+    decision::Decision,
     failure_cause::FailureCause,
     ids::{BatchId, DecisionId, Hash, Key, RunId},
     limits::{Cost, RemainingLimits},

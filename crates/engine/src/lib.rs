@@ -9,10 +9,12 @@
 
 extern crate alloc;
 
+pub mod answer;
 pub mod answer_to;
 pub mod children;
 mod cost;
-pub mod decisions;
+pub mod decision;
+pub mod dialog;
 pub mod effect;
 pub mod effect_set;
 pub mod event;
@@ -27,9 +29,11 @@ pub mod own_folders;
 pub mod progress;
 pub mod reason;
 pub mod records;
+mod remaining;
 pub mod replayer;
 pub mod run_types;
 pub mod sandbox;
 pub mod text;
 pub mod tier;
 pub mod timestamp;
+pub mod user_remark;

@@ -1,10 +1,10 @@
 //! What a run may use, what it has used, and the check between the two. Nothing is ever unlimited.
 
-use alloc::{collections::BTreeMap, format, string::String};
+use alloc::{collections::BTreeMap, format};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-pub use crate::cost::Cost;
+pub use crate::{cost::Cost, remaining::RemainingLimits};
 use crate::{
     ids::AgentName,
     reason::{RunEnding, RunReason},
@@ -348,19 +348,6 @@ pub fn backoff_ms(failures: u32) -> u64 {
     }
 }
 
-/// What is left of every limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RemainingLimits {
-    pub failures: u32,
-    pub seconds: u64,
-    pub cost: Cost,
-    /// Weighted tokens for calls whose cost is not reported or that a subscription pays.
-    pub tokens: u64,
-    /// What is left of the limits that only this kind of run has, by their names, for instance `rounds`.
-    #[serde(flatten)]
-    pub counts: BTreeMap<String, u32>,
-}
-
 impl RemainingLimits {
     pub fn calculate(limits: &RunLimits, run_usage: &RunUsage, awake_ms: u64) -> RemainingLimits {
         RemainingLimits {
@@ -371,13 +358,6 @@ impl RemainingLimits {
             tokens: remaining_tokens(limits, run_usage),
             counts: BTreeMap::new(),
         }
-    }
-
-    /// Adds what is left of a limit that only this kind of run has.
-    #[must_use]
-    pub fn with_count(mut self, name: &str, remaining: u32) -> RemainingLimits {
-        self.counts.insert(String::from(name), remaining);
-        self
     }
 }
 

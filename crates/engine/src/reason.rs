@@ -5,7 +5,7 @@ use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::{limits::RemainingLimits, text::word_table::words};
+use crate::{remaining::RemainingLimits, text::word_table::words};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -5,7 +5,7 @@ use core::fmt::{Debug, Display};
 
 use tribunal_json::{FromJson, JsonError, Serialize, ToJson, schemars};
 
-use crate::{decisions::user_remark::DialogRequest, ids::Hash};
+use crate::{ids::Hash, user_remark::DialogRequest};
 
 /// What a journal can hold.
 pub trait Recorded:

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     ids::{DecisionId, Key, RunId},
     progress::AgentProgress,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tribunal_engine::{decisions::user_remark::UserRemark, ids::Hash, reason::RunOutcome, timestamp::Timestamp};
+use tribunal_engine::{ids::Hash, reason::RunOutcome, timestamp::Timestamp, user_remark::UserRemark};
 use tribunal_workflows::runs::{kinds::RunOrder, view::RunView};
 
 use crate::{

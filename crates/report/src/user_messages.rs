@@ -1,6 +1,6 @@
 //! Messages of the user (`tribunal say`) that reached no agent.
 
-use tribunal_engine::decisions::user_remark::UserRemark;
+use tribunal_engine::user_remark::UserRemark;
 use tribunal_workflows::{
     runs::{
         effect::{AskAgent, Effect, Reply, WriteOutcome},

@@ -4,11 +4,12 @@
 //! The world keeps a text with flaws of its own, so that grounding, landing and verifying work on real content.
 
 use tribunal_engine::{
-    decisions::{answer::DecisionAnswer, user_remark::UserRemark},
+    answer::DecisionAnswer,
     effect::{Elapsed, PostOutcome, RestoreOutcome},
     fault::FaultKind,
     files::{FrozenFile, Hunk, PatchRefusal, PathState, StrayEdit},
     ids::{FindingId, Hash},
+    user_remark::UserRemark,
 };
 use tribunal_workflows::{
     development::checks::CheckSpec,

@@ -1,6 +1,6 @@
 //! The user of a simulated world: what is answered to the question of a run, and what a run gets that waits.
 
-use tribunal_engine::{decisions::answer::DecisionAnswer, effect::WaitForUser};
+use tribunal_engine::{answer::DecisionAnswer, effect::WaitForUser};
 use tribunal_workflows::runs::{
     effect::Reply,
     types::{Decision, Requests},

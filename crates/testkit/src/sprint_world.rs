@@ -9,11 +9,11 @@ use std::{
 
 use tribunal_engine::{
     children::FailedChild,
-    decisions::user_remark::UserRemark,
     effect::PostOutcome,
     fault::{Fault, FaultKind},
     ids::{Key, RunId},
     reason::{RunOutcome, RunReason},
+    user_remark::UserRemark,
 };
 use tribunal_workflows::{
     development::notices::NotifyOutcome,

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_bmad::board::Board;
-use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId};
+use tribunal_engine::{ids::RunId, user_remark::UserRemark};
 use tribunal_report::{escape_line, tables::is_driven_by_session};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;

@@ -5,7 +5,7 @@
 //! afterwards is therefore read from its journal.
 
 use serde_json::json;
-use tribunal_engine::{decisions::user_remark::UserRemark, event::ParentRun, ids::RunId};
+use tribunal_engine::{event::ParentRun, ids::RunId, user_remark::UserRemark};
 use tribunal_report::{
     escape_line,
     tables::{RunStanding, is_driven_by_session},

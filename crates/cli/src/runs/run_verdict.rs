@@ -3,7 +3,7 @@
 use std::io::{Write, stderr};
 
 use clap::ValueEnum;
-use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId, text::format_count};
+use tribunal_engine::{ids::RunId, text::format_count, user_remark::UserRemark};
 use tribunal_report::{describe_undelivered, escape_line, find_messages, tables::RunStanding};
 use tribunal_runner::Project;
 use tribunal_store::{Store, StoreError};

@@ -7,7 +7,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use tribunal_engine::{decisions::user_remark::UserRemark, ids::RunId};
+use tribunal_engine::{ids::RunId, user_remark::UserRemark};
 use tribunal_store::Store;
 use tribunal_workflows::runs::user_request::UserRequest;
 

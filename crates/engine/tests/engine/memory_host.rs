@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tribunal_engine::{
+    answer::{ChoiceKey, DecisionAnswer},
     children::{ChildOutcome, ChildReport, RunChild},
-    decisions::answer::{ChoiceKey, DecisionAnswer},
     effect::{Elapsed, PostOutcome, RecordList, RecordsWritten, Requests, RestoreOutcome},
     event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
     host::ParkedRun,

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use tribunal_engine::{
+    answer::DecisionAnswer,
     answer_to::AnswerTo,
     children::{ChildOutcome, RunChild},
-    decisions::{answer::DecisionAnswer, user_remark::DialogRequest, user_remark::UserRemark},
     effect::{
         AwaitReset, Elapsed, PostDecision, PostOutcome, ReadInbox, ReadRecords, RecordList, RecordsWritten, Requests,
         Restore, RestoreOutcome, Sleep, WaitForUser, WriteRecords,
@@ -13,6 +13,7 @@ use tribunal_engine::{
     effect_set::EffectSet,
     ids::DecisionId,
     run_types::{KindOfEffect, KindOfEvent, KindOfOrder, KindOfRecord, KindOfReply, KindOfRequest, RunTypes},
+    user_remark::{DialogRequest, UserRemark},
 };
 use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 

@@ -3,12 +3,10 @@
 use std::pin::Pin;
 
 use tribunal_engine::{
+    answer::ChoiceKey,
     children::{ChildLedger, ChildOutcome, RunChild},
-    decisions::{
-        answer::ChoiceKey,
-        decision::{Decision, DecisionTopic, build_choices},
-        dialog::{self, UserDialog},
-    },
+    decision::{Decision, DecisionTopic, build_choices},
+    dialog::user_dialog::{self, UserDialog},
     effect::Sleep,
     event::RunEvent,
     host::{Host, ParkedRun, cross_boundary},
@@ -45,7 +43,7 @@ pub fn start_toy<'a>(
 async fn run_toy(host: &dyn Host<Toy>, order: &ToyOrder, mut state: ToyState) -> Result<RunEnding, ParkedRun> {
     while let Some(step) = order.steps.get(state.step as usize) {
         let step_key = Key::new(format!("step-{}", state.step + 1));
-        for request in dialog::read_inbox(host, &step_key).await? {
+        for request in user_dialog::read_inbox(host, &step_key).await? {
             state.dialog.take_request(host, request);
         }
         let text = match step {
@@ -74,7 +72,7 @@ async fn ask_user(host: &dyn Host<Toy>, state: &mut ToyState, step_key: &Key, te
     };
     state.dialog.post_decision(host, &step_key.child_key("ask"), decision).await?;
     // One wait is enough: it returns when something has arrived.
-    let requests = dialog::wait_for_user(host, RunEnding::from_reason(RunReason::Blocked)).await?;
+    let requests = user_dialog::wait_for_user(host, RunEnding::from_reason(RunReason::Blocked)).await?;
     let answers = requests.into_iter().filter_map(|request| state.dialog.take_request(host, request));
     Ok(answers.map(|answer| answer.choice.to_string()).collect::<Vec<_>>().join(" "))
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tribunal_engine::{
-    decisions::answer::ChoiceKey,
+    answer::ChoiceKey,
     effect::WaitCause,
     ids::{Key, RunId},
     limits::{Cost, LimitShare},

@@ -13,7 +13,7 @@ mod usage;
 mod verdict;
 
 use tribunal_engine::{
-    decisions::decision::DecisionChoice,
+    decision::DecisionChoice,
     ids::{CommitId, RunId},
     reason::{RunOutcome, RunReason},
 };

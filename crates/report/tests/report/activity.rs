@@ -1,7 +1,7 @@
 //! What is shown while a run works: who works on what, messages on their way, and what a landing changed.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_engine::{decisions::user_remark::UserRemark, ids::Key};
+use tribunal_engine::{ids::Key, user_remark::UserRemark};
 use tribunal_report::{
     DisplayMode, LineReporter, Reporter, Screen, list_active_work, list_unheard_messages,
     tables::{RunDetails, RunStanding, render_status},

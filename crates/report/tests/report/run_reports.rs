@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::DecisionChoice},
+    answer::ChoiceKey,
+    decision::DecisionChoice,
     event::ParentRun,
     ids::{AgentName, CommitId, DecisionId, Key, RunId},
     limits::{Cost, LimitShare, UsageTotals},

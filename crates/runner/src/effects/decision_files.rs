@@ -8,7 +8,7 @@ use std::{
 };
 
 use tribunal_engine::{
-    decisions::answer::{ChoiceKey, DecisionAnswer},
+    answer::{ChoiceKey, DecisionAnswer},
     effect::PostOutcome,
     ids::{DecisionId, Hash, RunId},
     text::escape_active_chars,

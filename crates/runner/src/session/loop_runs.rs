@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tribunal_engine::{
-    decisions::answer::{ChoiceKey, DecisionAnswer},
+    answer::{ChoiceKey, DecisionAnswer},
     ids::{DecisionId, RunId},
     timestamp::Timestamp,
 };

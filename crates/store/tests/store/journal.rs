@@ -4,9 +4,10 @@
 use std::{path::Path, sync::mpsc::channel};
 
 use tribunal_engine::{
-    decisions::{answer::DecisionAnswer, user_remark::UserRemark},
+    answer::DecisionAnswer,
     ids::{DecisionId, Hash, RunId},
     timestamp::Timestamp,
+    user_remark::UserRemark,
 };
 use tribunal_store::{EntryBatch, JOURNAL_FORMAT, NewEntry, RequestStatus, Store, StoreError};
 use tribunal_workflows::runs::{

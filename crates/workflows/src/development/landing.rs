@@ -19,7 +19,8 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices},
+    answer::ChoiceKey,
+    decision::build_choices,
     host::ParkedRun,
     ids::{CommitId, Key},
     reason::{RunEnding, RunReason},

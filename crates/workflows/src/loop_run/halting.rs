@@ -23,7 +23,9 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
+    answer::ChoiceKey,
+    decision::build_choices,
+    dialog::user_dialog,
     host::ParkedRun,
     ids::Key,
     limits::RemainingLimits,
@@ -95,7 +97,7 @@ pub(super) async fn wait_for_user(
     state: &mut LoopState,
     ending: RunEnding,
 ) -> Result<Option<RunEnding>, ParkedRun> {
-    let requests = dialog::wait_for_user(host.host, ending.clone()).await?;
+    let requests = user_dialog::wait_for_user(host.host, ending.clone()).await?;
     let is_resumed = requests.contains(&UserRequest::Resume);
     let open_count = state.dialog.open_decisions().count();
     if let Some(ending) = apply_requests(host, state, requests) {

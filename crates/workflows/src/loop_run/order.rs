@@ -199,6 +199,14 @@ impl RunKind for LoopOrder {
         (self.place == DevelopmentPlace::InPlace).then(|| String::from("the checkout"))
     }
 
+    fn repeats_one_agent(&self) -> bool {
+        true
+    }
+
+    fn works_in_place(&self) -> bool {
+        self.place == DevelopmentPlace::InPlace
+    }
+
     fn needed_jobs(&self) -> Vec<JobKind> {
         match self.review.mode {
             ReviewMode::Off => vec![JobKind::Loop],

@@ -14,7 +14,7 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
-    decisions::dialog,
+    dialog::user_dialog,
     host::{ParkedRun, cross_boundary},
     ids::Key,
     limits::check_limits,
@@ -75,7 +75,7 @@ async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
         LoopStage::Open => preparation::open_workspace(host, state, stage_key).await,
         LoopStage::Baseline => preparation::check_baseline(host, state, stage_key).await,
         LoopStage::Iterate => {
-            let requests = dialog::read_inbox(host.host, stage_key).await?;
+            let requests = user_dialog::read_inbox(host.host, stage_key).await?;
             if let Some(ending) = halting::apply_requests(host, state, requests) {
                 halting::close_ended(host, state, stage_key).await?;
                 return Ok(StageEnd::Ended(ending));

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices},
+    answer::ChoiceKey,
+    decision::build_choices,
     files::Patch,
     ids::{DecisionId, FindingId, Hash, Key},
 };

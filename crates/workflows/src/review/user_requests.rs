@@ -19,15 +19,13 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{
-        answer::{ChoiceKey, DecisionAnswer},
-        dialog,
-        user_remark::UserRemark,
-    },
+    answer::{ChoiceKey, DecisionAnswer},
+    dialog::user_dialog,
     host::ParkedRun,
     ids::{DecisionId, FindingId, Key},
     reason::{RunEnding, RunOutcome, RunReason},
     text::truncate_chars,
+    user_remark::UserRemark,
 };
 
 /// The name of the effect that records what the user dismissed.
@@ -70,7 +68,7 @@ pub(super) async fn read_inbox(
     state: &mut ReviewState,
     parent_key: &Key,
 ) -> Result<(), ParkedRun> {
-    let requests = dialog::read_inbox(host.run_host(), parent_key).await?;
+    let requests = user_dialog::read_inbox(host.run_host(), parent_key).await?;
     apply_requests(host, state, requests, parent_key.child_key(DISMISSALS_NAME)).await
 }
 
@@ -81,7 +79,7 @@ pub(super) async fn wait_for_user(
     ending: RunEnding,
 ) -> Result<(), ParkedRun> {
     let is_environment_failure = ending.reason == RunReason::Environment;
-    let requests = dialog::wait_for_user(host.run_host(), ending).await?;
+    let requests = user_dialog::wait_for_user(host.run_host(), ending).await?;
     if is_environment_failure {
         // If the user continues after an environment failure, it counts as fixed: every agent gets another chance.
         state.spent.failing.clear();

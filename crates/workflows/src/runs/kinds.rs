@@ -11,7 +11,6 @@ use alloc::{format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
-    development::workspace::DevelopmentPlace,
     runs::run_kind::{KindEvent, RunDriver, RunKind},
     tasks::client::JobKind,
 };
@@ -91,6 +90,14 @@ macro_rules! run_kinds {
 
             pub fn needed_jobs(&self) -> Vec<JobKind> {
                 match self { $($(#[$attribute])* RunOrder::$kind(order) => order.needed_jobs(),)* }
+            }
+
+            pub fn repeats_one_agent(&self) -> bool {
+                match self { $($(#[$attribute])* RunOrder::$kind(order) => order.repeats_one_agent(),)* }
+            }
+
+            pub fn works_in_place(&self) -> bool {
+                match self { $($(#[$attribute])* RunOrder::$kind(order) => order.works_in_place(),)* }
             }
 
             pub fn trusts_answer_files(&self) -> bool {
@@ -216,21 +223,6 @@ macro_rules! run_kinds {
 }
 
 impl RunOrder {
-    /// Whether the run starts one agent after the other, so that each start should be quick.
-    pub fn repeats_one_agent(&self) -> bool {
-        matches!(self, RunOrder::Loop(_) | RunOrder::Story(_))
-    }
-
-    /// Whether agents work in the user's checkout itself.
-    pub fn works_in_place(&self) -> bool {
-        match self {
-            RunOrder::Loop(order) => order.place == DevelopmentPlace::InPlace,
-            RunOrder::Story(order) => order.place == DevelopmentPlace::InPlace,
-            RunOrder::Sprint(order) => order.story.place == DevelopmentPlace::InPlace,
-            _ => false,
-        }
-    }
-
     /// The order of a review; `None` if the run is of another kind.
     pub fn as_review(&self) -> Option<&crate::review::order::ReviewOrder> {
         match self {

@@ -41,6 +41,16 @@ pub trait RunKind {
         Vec::new()
     }
 
+    /// Whether the run starts one agent after the other, so that each start should be quick.
+    fn repeats_one_agent(&self) -> bool {
+        false
+    }
+
+    /// Whether agents work in the user's checkout itself.
+    fn works_in_place(&self) -> bool {
+        false
+    }
+
     /// The jobs for which such a run needs an agent that works.
     fn needed_jobs(&self) -> Vec<JobKind>;
 

@@ -50,10 +50,10 @@ pub type WriteRecords = tribunal_engine::effect::WriteRecords<Kinds>;
 pub type RecordList = tribunal_engine::effect::RecordList<Kinds>;
 pub type StoredRecord = tribunal_engine::records::StoredRecord<Kinds>;
 pub type RecordChange = tribunal_engine::records::RecordChange<Kinds>;
-pub type Decision = tribunal_engine::decisions::decision::Decision<Kinds>;
-pub type DecisionTopic = tribunal_engine::decisions::decision::DecisionTopic<Kinds>;
-pub type UserDialog = tribunal_engine::decisions::dialog::UserDialog<Kinds>;
-pub type CountedAnswer = tribunal_engine::decisions::dialog::CountedAnswer<Kinds>;
+pub type Decision = tribunal_engine::decision::Decision<Kinds>;
+pub type DecisionTopic = tribunal_engine::decision::DecisionTopic<Kinds>;
+pub type UserDialog = tribunal_engine::dialog::user_dialog::UserDialog<Kinds>;
+pub type CountedAnswer = tribunal_engine::dialog::user_dialog::CountedAnswer<Kinds>;
 
 /// Returns the event of one kind of run, if that is what it is.
 pub fn find_event<E: EventOfKind>(event: &RunEvent) -> Option<&E> {

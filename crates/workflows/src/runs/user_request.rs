@@ -9,12 +9,10 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::findings::finding::{Finding, Severity};
 use tribunal_engine::{
-    decisions::{
-        answer::DecisionAnswer,
-        user_remark::{DialogRequest, UserRemark},
-    },
+    answer::DecisionAnswer,
     ids::{DecisionId, FindingId, RunId},
     run_types::KindOfRequest,
+    user_remark::{DialogRequest, UserRemark},
 };
 
 /// What the user requests from a run.

@@ -23,7 +23,7 @@ use crate::{
     story::view::StoryView,
 };
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     effect::{AwaitReset, WaitCause},
     event::ParentRun,
     ids::{AgentName, CommitId, DecisionId, FindingId, RunId},

@@ -9,10 +9,7 @@ use crate::{
     },
     session::order::SessionTopic,
 };
-use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices},
-    ids::DecisionId,
-};
+use tribunal_engine::{answer::ChoiceKey, decision::build_choices, ids::DecisionId};
 
 pub fn ask_about_loop(decision_id: DecisionId, question: String) -> Decision {
     let offered = build_choices(&[

@@ -16,7 +16,9 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
+    answer::ChoiceKey,
+    decision::build_choices,
+    dialog::user_dialog,
     host::ParkedRun,
     ids::Key,
     limits::RemainingLimits,
@@ -84,7 +86,7 @@ pub(super) async fn wait_for_user(
     state: &mut SprintState,
     ending: RunEnding,
 ) -> Result<Option<RunEnding>, ParkedRun> {
-    let requests = dialog::wait_for_user(host.host, ending.clone()).await?;
+    let requests = user_dialog::wait_for_user(host.host, ending.clone()).await?;
     let is_resumed = requests.contains(&UserRequest::Resume);
     let is_child_answered = requests.iter().any(|request| matches!(request, UserRequest::ContinueChild { .. }));
     let open_count = state.dialog.open_decisions().count();

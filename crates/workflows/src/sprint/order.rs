@@ -88,6 +88,10 @@ impl RunKind for SprintOrder {
         Some(String::from("the sprint"))
     }
 
+    fn works_in_place(&self) -> bool {
+        self.story.place == DevelopmentPlace::InPlace
+    }
+
     fn needed_jobs(&self) -> Vec<JobKind> {
         self.story.needed_jobs()
     }

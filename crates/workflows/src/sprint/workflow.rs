@@ -26,7 +26,7 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
-    decisions::dialog,
+    dialog::user_dialog,
     fault::FaultKind,
     host::{ParkedRun, cross_boundary},
     ids::{Key, RunId},
@@ -67,7 +67,7 @@ async fn run_sprint(host: SprintHost<'_>, mut state: SprintState) -> Result<RunE
 }
 
 async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    let requests = dialog::read_inbox(host.host, stage_key).await?;
+    let requests = user_dialog::read_inbox(host.host, stage_key).await?;
     if let Some(ending) = halting::apply_requests(host, state, requests) {
         return Ok(StageEnd::Ended(ending));
     }

@@ -24,7 +24,8 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices},
+    answer::ChoiceKey,
+    decision::build_choices,
     fault::Fault,
     host::ParkedRun,
     ids::{CommitId, Key},

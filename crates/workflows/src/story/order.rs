@@ -261,6 +261,14 @@ impl RunKind for StoryOrder {
         })
     }
 
+    fn repeats_one_agent(&self) -> bool {
+        true
+    }
+
+    fn works_in_place(&self) -> bool {
+        self.place == DevelopmentPlace::InPlace
+    }
+
     fn needed_jobs(&self) -> Vec<JobKind> {
         let mut jobs = vec![JobKind::Develop];
         if self.goal == StoryGoal::Done && self.review.mode.has_panel() {

@@ -23,7 +23,8 @@ use crate::{
     },
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices},
+    answer::ChoiceKey,
+    decision::build_choices,
     host::ParkedRun,
     ids::Key,
     reason::{RunEnding, RunReason},

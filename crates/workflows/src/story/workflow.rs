@@ -15,7 +15,7 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
-    decisions::dialog,
+    dialog::user_dialog,
     host::{ParkedRun, cross_boundary},
     ids::Key,
     limits::{RunUsage, check_limits, remaining_share},
@@ -103,7 +103,7 @@ async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         StoryStep::Baseline => return preparation::check_baseline(host, state, stage_key).await,
         _ => {}
     }
-    let requests = dialog::read_inbox(host.host, stage_key).await?;
+    let requests = user_dialog::read_inbox(host.host, stage_key).await?;
     let step_before = state.step;
     if let Some(ending) = halting::apply_requests(host, state, requests) {
         halting::close_ended(host, state, stage_key).await?;

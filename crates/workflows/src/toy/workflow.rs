@@ -26,7 +26,9 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
-    decisions::{answer::ChoiceKey, decision::build_choices, dialog},
+    answer::ChoiceKey,
+    decision::build_choices,
+    dialog::user_dialog,
     effect::Sleep,
     host::{ParkedRun, cross_boundary},
     ids::Key,
@@ -48,7 +50,7 @@ impl Workflow for ToyOrder {
 async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> Result<RunEnding, ParkedRun> {
     loop {
         if let Some(ending) = state.waiting.take() {
-            let requests = dialog::wait_for_user(host, ending).await?;
+            let requests = user_dialog::wait_for_user(host, ending).await?;
             let has_question = state.dialog.open_decisions().next().is_some();
             apply_requests(host, &mut state, &requests);
             let is_answered = has_question && state.dialog.open_decisions().next().is_none();
@@ -60,7 +62,7 @@ async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> R
             continue;
         }
         let step_key = Key::new(format!("step-{}", state.step + 1));
-        let requests = dialog::read_inbox(host, &step_key).await?;
+        let requests = user_dialog::read_inbox(host, &step_key).await?;
         apply_requests(host, &mut state, &requests);
         continue_children(host, order, &mut state, &requests).await?;
         let awake_ms = host.last_timestamp().awake_ms;

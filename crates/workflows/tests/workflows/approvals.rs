@@ -2,7 +2,7 @@
 //! conflicts.
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     effect::{Restore, RestoreOutcome},
     files::{Hunk, PathState, StrayEdit},
     ids::{DecisionId, FindingId, Hash},

@@ -1,7 +1,7 @@
 //! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     fault::FaultKind,
     files::Hunk,
     ids::{AgentName, DecisionId, FindingId},

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     ids::{DecisionId, FindingId, RunId},
     reason::{RunEnding, RunReason},
 };

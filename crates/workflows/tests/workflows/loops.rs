@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_engine::{
-    decisions::answer::ChoiceKey,
+    answer::ChoiceKey,
     ids::CommitId,
     reason::{RunEnding, RunOutcome, RunReason},
 };

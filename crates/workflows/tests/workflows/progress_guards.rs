@@ -2,7 +2,7 @@
 //! of the next attempt.
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     fault::FaultKind,
     files::{Hunk, PatchRefusal},
     ids::{AgentName, DecisionId, FindingId, Hash},

@@ -209,8 +209,7 @@ fn a_blocked_finding_waits_for_the_user_and_the_others_go_on() {
     let decision_ids: Vec<&str> = view.open_decisions().map(|decision| decision.id.as_str()).collect();
     assert_eq!(decision_ids, ["D1"]);
 
-    let answer =
-        tribunal_engine::decisions::answer::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
+    let answer = tribunal_engine::answer::DecisionAnswer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::GoalMet);
@@ -338,7 +337,7 @@ fn a_retry_withdraws_an_acceptance() {
     assert_eq!(end_reason(&life), RunReason::FixIterations);
     let answer_with = |decision: &str, choice: &str| UserRequest::Answer {
         decision: DecisionId::new(decision),
-        answer: tribunal_engine::decisions::answer::DecisionAnswer { choice: choice.into(), note: String::new() },
+        answer: tribunal_engine::answer::DecisionAnswer { choice: choice.into(), note: String::new() },
     };
     let requests = vec![answer_with("D2", "accept"), answer_with("D1", "retry")];
     trial.world = std::mem::take(&mut trial.world)
@@ -515,7 +514,7 @@ fn an_exhausted_budget_halts_the_run_until_the_user_answers() {
     let (life, view, mut trial) = run_review(plan, world_that_gets_resolved());
     assert_eq!(end_reason(&life), RunReason::Tokens);
     assert_eq!(view.open_decisions().count(), 1);
-    let answer = tribunal_engine::decisions::answer::DecisionAnswer { choice: "accept".into(), note: String::new() };
+    let answer = tribunal_engine::answer::DecisionAnswer { choice: "accept".into(), note: String::new() };
     let request = UserRequest::Answer { decision: DecisionId::new("D1"), answer };
     trial.world = std::mem::take(&mut trial.world).reply_on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(end_reason(&trial.run_workflow(workflow, None)), RunReason::Accepted);

@@ -1,7 +1,7 @@
 //! Reviews whose findings a session repairs in the user's own files.
 
 use tribunal_engine::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     files::{FrozenFile, PatchRefusal},
     ids::{DecisionId, FindingId},
     reason::RunReason,

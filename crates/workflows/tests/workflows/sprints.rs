@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_engine::{
-    decisions::answer::ChoiceKey,
+    answer::ChoiceKey,
     limits::RunLimits,
     reason::{RunEnding, RunReason},
     tier::ProcessTier,

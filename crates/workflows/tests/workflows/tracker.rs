@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 use tribunal_engine::{
-    decisions::user_remark::UserRemark,
     files::Hunk,
     ids::{FindingId, RunId},
     timestamp::Timestamp,
+    user_remark::UserRemark,
 };
 use tribunal_testkit::{
     ScriptedWorld, samples,

@@ -6,7 +6,7 @@
 use std::io::{Write, stderr};
 
 use tribunal_engine::{
-    decisions::answer::{ChoiceKey, DecisionAnswer},
+    answer::{ChoiceKey, DecisionAnswer},
     ids::{DecisionId, RunId},
     reason::{RunOutcome, RunReason},
 };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::json;
-use tribunal_engine::{decisions::answer::DecisionAnswer, ids::RunId};
+use tribunal_engine::{answer::DecisionAnswer, ids::RunId};
 use tribunal_report::{escape_line, tables};
 use tribunal_runner::{Project, Runner, landing::landings::diff_stray_edit};
 use tribunal_store::Store;

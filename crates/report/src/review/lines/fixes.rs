@@ -2,7 +2,7 @@
 //!
 //! The findings of a refused patch become open again; they are named once, with the patch.
 
-use tribunal_engine::{decisions::answer::ChoiceKey, files::PatchRefusal, ids::FindingId};
+use tribunal_engine::{answer::ChoiceKey, files::PatchRefusal, ids::FindingId};
 use tribunal_workflows::{
     findings::finding::{FindingStatus, StatusTransition, TransitionCause},
     review::{event::ReviewEvent, review_keys::ReviewKeys},

@@ -25,9 +25,9 @@ use crate::{
     runs::user_request::{FindingChange, FindingSnapshot, UserRequest},
 };
 use tribunal_engine::{
-    decisions::user_remark::UserRemark,
     ids::{FindingId, Hash},
     text::{sanitize_to_line, truncate_chars},
+    user_remark::UserRemark,
 };
 
 /// The edits that were understood, and those that were not.

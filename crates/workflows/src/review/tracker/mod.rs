@@ -17,10 +17,10 @@ use crate::{
     review::{challenge_rules, order::ReviewOrder, state::ReviewState},
 };
 use tribunal_engine::{
-    decisions::user_remark::UserRemark,
     ids::{Hash, RunId},
     text::{keep_last_chars, sanitize_to_line},
     timestamp::Timestamp,
+    user_remark::UserRemark,
 };
 
 /// Renders the whole file without its last line. `revision` grows with every version.

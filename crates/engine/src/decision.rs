@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::answer::{ChoiceKey, DecisionAnswer},
+    answer::{ChoiceKey, DecisionAnswer},
     files::StrayEdit,
     ids::DecisionId,
     run_types::RunTypes,

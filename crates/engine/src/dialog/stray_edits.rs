@@ -9,10 +9,8 @@ use alloc::{format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::{
-        decision::{Decision, DecisionTopic},
-        dialog::UserDialog,
-    },
+    decision::{Decision, DecisionTopic},
+    dialog::user_dialog::UserDialog,
     effect::{Restore, RestoreOutcome},
     effect_set::EffectSet,
     event::RunEvent,

@@ -6,7 +6,7 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::answer::DecisionAnswer,
+    answer::DecisionAnswer,
     ids::{DecisionId, FindingId},
 };
 

@@ -6,12 +6,9 @@ use alloc::{format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    decisions::{
-        answer::{ChoiceKey, DecisionAnswer},
-        decision::{Decision, DecisionTopic},
-        stray_edits::StrayEdits,
-        user_remark::{DialogRequest, UserRemark},
-    },
+    answer::{ChoiceKey, DecisionAnswer},
+    decision::{Decision, DecisionTopic},
+    dialog::stray_edits::StrayEdits,
     effect::{PostDecision, PostOutcome, ReadInbox, WaitForUser},
     effect_set::EffectSet,
     event::RunEvent,
@@ -20,6 +17,7 @@ use crate::{
     reason::RunEnding,
     run_types::{KindOfRequest, RunTypes},
     text::truncate_chars,
+    user_remark::{DialogRequest, UserRemark},
 };
 
 /// The most characters that the remarks of the user take in a brief.
