@@ -14,8 +14,9 @@ use crate::{
     tier::ProcessTier,
 };
 
-/// How deep runs may be nested: a root, its children, theirs and those of these.
-pub const MAX_DEPTH: u32 = 3;
+/// How deep runs may be nested below a root. A run that started itself again and again would otherwise use up the disk before any
+/// limit of its own.
+pub const MAX_DEPTH: u32 = 6;
 
 /// Runs another run as a child of this one, or continues it, until it ends or waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

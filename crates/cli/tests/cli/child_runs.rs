@@ -192,26 +192,26 @@ fn runs_and_status_draw_the_tree() {
 }
 
 #[test]
-fn runs_are_nested_three_levels_deep_at_most() {
+fn runs_are_nested_six_levels_deep_at_most() {
     let sandbox = toy_sandbox();
     let nest = |name: &str, inner: RunOrder| {
         let inner_child = vec![child(name, inner)];
         toy_order(name, vec![ToyStep::Children { children: inner_child }])
     };
-    let deepest = toy_order("leaf", Vec::new());
-    let steps =
-        vec![ToyStep::Children { children: vec![child("one", nest("two", nest("three", nest("four", deepest))))] }];
+    let names = ["two", "three", "four", "five", "six", "seven"];
+    let nested = names.iter().rev().fold(toy_order("leaf", Vec::new()), |inner, name| nest(name, inner));
+    let steps = vec![ToyStep::Children { children: vec![child("one", nested)] }];
     record_start(&sandbox, steps);
     let output = sandbox.run_tribunal(&["resume", ROOT]);
     assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
     let runs = sandbox.run_json(&["runs"]);
     let names: Vec<&str> =
         runs["runs"].as_array().unwrap().iter().filter_map(|row| row["parent"]["name"].as_str()).collect();
-    assert_eq!(names.len(), 3, "{names:?}");
-    assert!(output.stderr.contains("nested 4 levels deep, but at most 3 are allowed"), "{}", output.stderr);
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(output.stderr.contains("nested 7 levels deep, but at most 6 are allowed"), "{}", output.stderr);
     let status = sandbox.run_tribunal(&["status", ROOT]).stdout;
     assert!(status.contains("      child run three: "), "{status}");
-    assert!(status.contains("        child run four: "), "{status}");
+    assert!(status.contains(&format!("{}child run seven: ", "  ".repeat(7))), "{status}");
     assert!(status.contains("could not run: ") && !status.contains("running"), "{status}");
 }
 
