@@ -38,17 +38,16 @@ use std::{
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::LaunchEnv;
 use tribunal_engine::{
-    effect::{Elapsed, RecordsWritten},
+    effect::Elapsed,
     fault::{Fault, FaultKind},
-    ids::{Hash, RunId},
+    ids::{Hash, Key, RunId},
     progress::AgentProgress,
 };
 use tribunal_supervise::{Deadlines, KeeperSetup, MARK_VARIABLE, OutputLimits, ProcessCommand, SandboxSupport};
 use tribunal_workflows::runs::{
-    effect::{Effect, Land, Reply, TakeIn, WriteFile},
+    effect::{Land, Reply, TakeIn, WorldEffect, WriteFile},
     kinds::RunOrder,
     settings::Settings,
-    types::{PendingEffect, RecordList, Requests},
 };
 
 use crate::{
@@ -260,80 +259,76 @@ impl<T> PerformedEffect<T> {
 /// an agent that was asked then was paid for reading the prompt all the same.
 pub(crate) async fn perform_effect(
     context: Arc<EffectContext>,
-    pending_effect: PendingEffect,
+    effect_key: Key,
+    effect: WorldEffect,
     segment_number: u32,
     unfinished_attempts: u32,
 ) -> Option<PerformedEffect> {
-    let PendingEffect { effect_key, effect, .. } = pending_effect;
     let reply = match effect {
-        Effect::Ask(ask_request) => {
+        WorldEffect::Ask(ask_request) => {
             let asked = ask::ask_agent(context, effect_key, ask_request, unfinished_attempts).await;
             return asked.map(|performed| performed.map_reply(Reply::Ask));
         }
-        Effect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
+        WorldEffect::Land(Land { by: task_key, patch, allowed, size_limit, checks, preview, without }) => {
             let checkpoint_key = CheckpointKey { segment: segment_number, task_key };
             let (is_preview, limits) = (preview, land::LandingLimits { allowed, size_limit, checks });
             let request = land::LandingRequest { checkpoint_key, patch, limits, is_preview, without };
             Reply::Land(land::land_patch(context, request).await?)
         }
-        Effect::TakeIn(TakeIn { before: frozen_files, checks }) => {
+        WorldEffect::TakeIn(TakeIn { before: frozen_files, checks }) => {
             Reply::TakeIn(take_in::take_in_edits(context, effect_key, frozen_files, checks).await?)
         }
-        Effect::Freeze(freeze) => {
+        WorldEffect::Freeze(freeze) => {
             Reply::Freeze(run_file_effect(move || freeze::freeze_subject(&context, &effect_key, &freeze.subject)).await)
         }
-        Effect::Write(WriteFile { file: own_file, text: file_text }) => {
+        WorldEffect::Write(WriteFile { file: own_file, text: file_text }) => {
             Reply::Write(run_file_effect(move || own_files::write_own_file(&context, &own_file, &file_text)).await)
         }
-        Effect::Post(post_request) => {
+        WorldEffect::Post(post_request) => {
             Reply::Post(run_file_effect(move || decision_files::post_decision(&context, &post_request.decision)).await)
         }
-        Effect::Restore(restore_request) => {
+        WorldEffect::Restore(restore_request) => {
             Reply::Restore(run_file_effect(move || stray_edits::restore_stray(&context, &restore_request.stray)).await)
         }
-        Effect::Sleep(sleep) => {
+        WorldEffect::Sleep(sleep) => {
             context.sleep_unless_stopped(sleep.ms).await?;
             Reply::Sleep(Elapsed {})
         }
-        Effect::AwaitReset(wait) => {
+        WorldEffect::AwaitReset(wait) => {
             if !ask::call_booking::is_wait_over(&context, &wait).await {
                 context.wait_until(wait.until_ms).await?;
             }
             Reply::AwaitReset(Elapsed {})
         }
-        // The host answers these itself: they concern the run and not the outside world.
-        Effect::Inbox(_) => Reply::Inbox(Requests::default()),
-        Effect::Wait(_) => Reply::Wait(Requests::default()),
-        Effect::ReadRecords(_) => Reply::ReadRecords(RecordList::default()),
-        Effect::WriteRecords(_) => Reply::WriteRecords(RecordsWritten {}),
-        Effect::RunChild(_) => Reply::RunChild(environment_fault("the host drives child runs itself").into()),
-        Effect::OpenWorkspace(request) => {
+        WorldEffect::OpenWorkspace(request) => {
             return Some(development::open_workspace(context, request).await?.map_reply(Reply::OpenWorkspace));
         }
-        Effect::CloseWorkspace(request) => Reply::CloseWorkspace(development::close_workspace(context, request).await),
-        Effect::Checks(request) => {
+        WorldEffect::CloseWorkspace(request) => {
+            Reply::CloseWorkspace(development::close_workspace(context, request).await)
+        }
+        WorldEffect::Checks(request) => {
             return Some(checks::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
         }
-        Effect::ReadChange(read_change) => {
+        WorldEffect::ReadChange(read_change) => {
             Reply::ReadChange(run_file_effect(move || change_listing::list_change(&context, &read_change)).await)
         }
-        Effect::Commit(request) => {
+        WorldEffect::Commit(request) => {
             // A key is unique only within its part of the run.
             let request_id = format!("{segment_number} {effect_key}");
             return Some(development::commit_work(context, request, request_id).await?.map_reply(Reply::Commit));
         }
-        Effect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
-        Effect::ParkWork(request) => Reply::ParkWork(development::park_work(context, request).await),
-        Effect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
-        Effect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
-        Effect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
-        Effect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
-        Effect::ReadSprint(request) => Reply::ReadSprint(sprints::read_sprint(context, request).await),
-        Effect::PlanStory(request) => Reply::PlanStory(sprints::plan_story(context, request).await),
-        Effect::FinishRetrospective(request) => {
+        WorldEffect::Rebase(request) => Reply::Rebase(development::rebase_work(context, request).await),
+        WorldEffect::ParkWork(request) => Reply::ParkWork(development::park_work(context, request).await),
+        WorldEffect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
+        WorldEffect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
+        WorldEffect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
+        WorldEffect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
+        WorldEffect::ReadSprint(request) => Reply::ReadSprint(sprints::read_sprint(context, request).await),
+        WorldEffect::PlanStory(request) => Reply::PlanStory(sprints::plan_story(context, request).await),
+        WorldEffect::FinishRetrospective(request) => {
             Reply::FinishRetrospective(retrospectives::finish_retrospective(context, request).await)
         }
-        Effect::RestoreBoard(request) => Reply::RestoreBoard(stories::restore_board(context, request).await),
+        WorldEffect::RestoreBoard(request) => Reply::RestoreBoard(stories::restore_board(context, request).await),
     };
     Some(reply.into())
 }

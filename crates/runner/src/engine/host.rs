@@ -22,7 +22,7 @@ use tribunal_engine::{
 use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 use tribunal_workflows::{
     runs::{
-        effect::{Effect, EffectKind, Reply},
+        effect::{AddressedEffect, Effect, EffectKind, HostEffect, Reply},
         plan::RunPlan,
         types::{EntryDraft, JournalEntry, PendingEffect, RecordList, ReplayHistory, Replayer, RunEvent, WorkflowPoll},
     },
@@ -334,50 +334,57 @@ impl WorkflowHost<'_, '_> {
 
     /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
     async fn start_effect(&mut self, replayer: &Replayer, pending_effect: PendingEffect) -> Result<(), HostError> {
-        match &pending_effect.effect {
-            Effect::Inbox(_) => {
-                let reading = RequestReading::PollInbox;
-                self.answer_requests(replayer, &pending_effect.effect_key, reading, Vec::new()).await
+        let PendingEffect { effect_key, effect, resumed } = pending_effect;
+        let effect_kind = effect.kind();
+        let world_effect = match effect.into_addressed() {
+            AddressedEffect::Host(host_effect) => {
+                return self.answer_effect(replayer, effect_key, host_effect, resumed).await;
             }
-            Effect::Wait(wait) => {
-                let reading =
-                    RequestReading::AwaitUser { ending: wait.ending.clone(), resumed: pending_effect.resumed };
-                self.answer_requests(replayer, &pending_effect.effect_key, reading, Vec::new()).await
+            AddressedEffect::World(world_effect) => world_effect,
+        };
+        // The count applies only to an effect that an earlier process had asked for.
+        let unfinished_attempts = self.unfinished_attempts_by_key.remove(&effect_key).filter(|_| resumed).unwrap_or(0);
+        let task_handle = self.running_tasks.spawn(perform_effect(
+            self.context.clone(),
+            effect_key.clone(),
+            world_effect,
+            replayer.current_segment(),
+            unfinished_attempts,
+        ));
+        self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
+        Ok(())
+    }
+
+    async fn answer_effect(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: Key,
+        host_effect: HostEffect,
+        resumed: bool,
+    ) -> Result<(), HostError> {
+        match host_effect {
+            HostEffect::Inbox(_) => {
+                self.answer_requests(replayer, &effect_key, RequestReading::PollInbox, Vec::new()).await
             }
-            Effect::ReadRecords(request) => {
-                let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(request)? });
-                let draft = finished_draft(&pending_effect.effect_key, replayer.current_segment(), reply);
+            HostEffect::Wait(wait) => {
+                let reading = RequestReading::AwaitUser { ending: wait.ending, resumed };
+                self.answer_requests(replayer, &effect_key, reading, Vec::new()).await
+            }
+            HostEffect::ReadRecords(request) => {
+                let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(&request)? });
+                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
                 let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
                 let recorded = self.journal.record_reply(vec![draft], batch).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+                self.deliver_at_once(replayer, &effect_key, recorded)
             }
-            Effect::WriteRecords(request) => {
+            HostEffect::WriteRecords(request) => {
                 let reply = Reply::WriteRecords(RecordsWritten {});
-                let draft = finished_draft(&pending_effect.effect_key, replayer.current_segment(), reply);
+                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
                 let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
-                self.deliver_at_once(replayer, &pending_effect.effect_key, recorded)
+                self.deliver_at_once(replayer, &effect_key, recorded)
             }
-            Effect::RunChild(run_child) => {
-                let child_request = ChildRequest {
-                    key: pending_effect.effect_key.clone(),
-                    run_child: run_child.clone(),
-                    resumed: pending_effect.resumed,
-                };
-                self.start_child(child_request).await
-            }
-            _ => {
-                let (effect_key, effect_kind) = (pending_effect.effect_key.clone(), pending_effect.effect.kind());
-                // The count applies only to an effect that an earlier process had asked for.
-                let unfinished_attempts =
-                    self.unfinished_attempts_by_key.remove(&effect_key).filter(|_| pending_effect.resumed).unwrap_or(0);
-                let task_handle = self.running_tasks.spawn(perform_effect(
-                    self.context.clone(),
-                    pending_effect,
-                    replayer.current_segment(),
-                    unfinished_attempts,
-                ));
-                self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
-                Ok(())
+            HostEffect::RunChild(run_child) => {
+                self.start_child(ChildRequest { key: effect_key, run_child, resumed }).await
             }
         }
     }

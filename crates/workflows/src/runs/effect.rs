@@ -7,7 +7,7 @@
 //!
 //! The store moves entries of more than 64 KB to blobs; workflows do not notice.
 //!
-//! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
+//! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`, or an arm in its host.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -44,14 +44,46 @@ use tribunal_engine::{
     run_types::{KindOfEffect, KindOfReply},
 };
 
-/// The table of effects: name in the journal, struct, outcome.
+/// The table of effects: name in the journal, struct, outcome. Those of the host concern the run itself; the others are performed in
+/// the world outside.
 macro_rules! effects {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
+    (
+        host { $($host_kind:ident = $host_name:literal: $host_effect:ident -> $host_outcome:ident;)* }
+        world { $($world_kind:ident = $world_name:literal: $world_effect:ident -> $world_outcome:ident;)* }
+    ) => {
+        effects! {
+            $($host_kind = $host_name: $host_effect -> $host_outcome;)*
+            $($world_kind = $world_name: $world_effect -> $world_outcome;)*
+        }
+
+        /// An effect that the host answers itself.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum HostEffect {
+            $($host_kind($host_effect),)*
+        }
+
+        /// An effect that is performed beside the workflow.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum WorldEffect {
+            $($world_kind($world_effect),)*
+        }
+
+        impl Effect {
+            /// Tells who has to do with the effect.
+            pub fn into_addressed(self) -> AddressedEffect {
+                match self {
+                    $(Effect::$host_kind(effect) => AddressedEffect::Host(HostEffect::$host_kind(effect)),)*
+                    $(Effect::$world_kind(effect) => AddressedEffect::World(WorldEffect::$world_kind(effect)),)*
+                }
+            }
+        }
+    };
+    ($($kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
         /// What a workflow can request.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "effect", rename_all = "snake_case")]
         pub enum Effect {
-            $($(#[$doc])* $kind($effect),)*
+            $($kind($effect),)*
         }
 
         /// The result of an effect as the journal records it. Workflows see the outcome inside.
@@ -111,36 +143,48 @@ macro_rules! effects {
     };
 }
 
+/// An effect by who has to do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum AddressedEffect {
+    Host(HostEffect),
+    World(WorldEffect),
+}
+
 effects! {
-    Freeze = "freeze": Freeze -> FreezeOutcome;
-    Ask = "ask": AskAgent -> AskOutcome;
-    Land = "land": Land -> LandOutcome;
-    TakeIn = "take_in": TakeIn -> LandOutcome;
-    Restore = "restore": Restore -> RestoreOutcome;
-    Write = "write": WriteFile -> WriteOutcome;
-    Post = "post": PostDecision -> PostOutcome;
-    Inbox = "inbox": ReadInbox -> Requests;
-    Wait = "wait": WaitForUser -> Requests;
-    Sleep = "sleep": Sleep -> Elapsed;
-    AwaitReset = "await_reset": AwaitReset -> Elapsed;
-    RunChild = "run_child": RunChild -> ChildOutcome;
-    ReadRecords = "read_records": ReadRecords -> RecordList;
-    WriteRecords = "write_records": WriteRecords -> RecordsWritten;
-    OpenWorkspace = "open_workspace": OpenWorkspace -> OpenOutcome;
-    CloseWorkspace = "close_workspace": CloseWorkspace -> CloseOutcome;
-    Checks = "checks": RunChecks -> ChecksOutcome;
-    Commit = "commit": CommitWork -> CommitOutcome;
-    Rebase = "rebase": RebaseWork -> RebaseOutcome;
-    ParkWork = "park_work": ParkWork -> ParkOutcome;
-    Integrate = "integrate": Integrate -> IntegrateOutcome;
-    ReadChange = "read_change": ReadChange -> ChangeOutcome;
-    Notify = "notify": NotifyUser -> NotifyOutcome;
-    ReadStory = "read_story": ReadStory -> StoryReading;
-    WriteStory = "write_story": WriteStory -> StoryWriting;
-    RestoreBoard = "restore_board": RestoreBoard -> StoryWriting;
-    ReadSprint = "read_sprint": ReadSprint -> SprintReading;
-    PlanStory = "plan_story": PlanStory -> StoryPlanning;
-    FinishRetrospective = "finish_retrospective": FinishRetrospective -> RetrospectiveOutcome;
+    host {
+        Inbox = "inbox": ReadInbox -> Requests;
+        Wait = "wait": WaitForUser -> Requests;
+        RunChild = "run_child": RunChild -> ChildOutcome;
+        ReadRecords = "read_records": ReadRecords -> RecordList;
+        WriteRecords = "write_records": WriteRecords -> RecordsWritten;
+    }
+    world {
+        Freeze = "freeze": Freeze -> FreezeOutcome;
+        Ask = "ask": AskAgent -> AskOutcome;
+        Land = "land": Land -> LandOutcome;
+        TakeIn = "take_in": TakeIn -> LandOutcome;
+        Restore = "restore": Restore -> RestoreOutcome;
+        Write = "write": WriteFile -> WriteOutcome;
+        Post = "post": PostDecision -> PostOutcome;
+        Sleep = "sleep": Sleep -> Elapsed;
+        AwaitReset = "await_reset": AwaitReset -> Elapsed;
+        OpenWorkspace = "open_workspace": OpenWorkspace -> OpenOutcome;
+        CloseWorkspace = "close_workspace": CloseWorkspace -> CloseOutcome;
+        Checks = "checks": RunChecks -> ChecksOutcome;
+        Commit = "commit": CommitWork -> CommitOutcome;
+        Rebase = "rebase": RebaseWork -> RebaseOutcome;
+        ParkWork = "park_work": ParkWork -> ParkOutcome;
+        Integrate = "integrate": Integrate -> IntegrateOutcome;
+        ReadChange = "read_change": ReadChange -> ChangeOutcome;
+        Notify = "notify": NotifyUser -> NotifyOutcome;
+        ReadStory = "read_story": ReadStory -> StoryReading;
+        WriteStory = "write_story": WriteStory -> StoryWriting;
+        RestoreBoard = "restore_board": RestoreBoard -> StoryWriting;
+        ReadSprint = "read_sprint": ReadSprint -> SprintReading;
+        PlanStory = "plan_story": PlanStory -> StoryPlanning;
+        FinishRetrospective = "finish_retrospective": FinishRetrospective -> RetrospectiveOutcome;
+    }
 }
 
 /// Makes one frozen copy of the subject and what it needs. Each reviewer of a round gets a copy of that.

@@ -7,9 +7,8 @@ use tribunal_testkit::samples;
 use tribunal_workflows::{
     development::workspace::TargetBranch,
     runs::{
-        effect::{AskAgent, AskOutcome, Effect, Reply},
+        effect::{AddressedEffect, AskAgent, AskOutcome, Effect, Reply},
         settings::DriverSpec,
-        types::PendingEffect,
     },
     tasks::{
         brief::{AgentTask, WorkspaceKind},
@@ -60,8 +59,8 @@ impl DevelopmentScene {
         self.effect_count.set(self.effect_count.get() + 1);
         let effect_key = Key::new(format!("effect-{}", self.effect_count.get()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let pending = PendingEffect { effect_key, effect, resumed: false };
-        runtime.block_on(perform_effect(self.context.clone(), pending, 1, 0)).unwrap()
+        let AddressedEffect::World(effect) = effect.into_addressed() else { panic!("only the host answers it") };
+        runtime.block_on(perform_effect(self.context.clone(), effect_key, effect, 1, 0)).unwrap()
     }
 
     fn try_open(&self) -> OpenOutcome {
