@@ -12,7 +12,6 @@ use tokio::{
     task::{self, JoinError, JoinSet},
 };
 use tribunal_engine::{
-    effect::RecordsWritten,
     host::ParkedRun,
     ids::Key,
     progress::AgentProgress,
@@ -22,9 +21,9 @@ use tribunal_engine::{
 use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 use tribunal_workflows::{
     runs::{
-        effect::{AddressedEffect, Effect, EffectKind, HostEffect, Reply},
+        effect::{AddressedEffect, Effect, EffectKind, Reply},
         plan::RunPlan,
-        types::{EntryDraft, JournalEntry, PendingEffect, RecordList, ReplayHistory, Replayer, RunEvent, WorkflowPoll},
+        types::{EntryDraft, JournalEntry, PendingEffect, ReplayHistory, Replayer, RunEvent, WorkflowPoll},
     },
     workflows::start_workflow,
 };
@@ -67,7 +66,7 @@ pub(crate) struct RunningEffect {
     kind: EffectKind,
 }
 
-use children::{ChildFuture, ChildRequest};
+use children::ChildFuture;
 use requests::RequestReading;
 
 pub(crate) use children::{ChildDriver, ChildPlan};
@@ -353,40 +352,6 @@ impl WorkflowHost<'_, '_> {
         ));
         self.task_effects.insert(task_handle.id(), RunningEffect { key: effect_key, kind: effect_kind });
         Ok(())
-    }
-
-    async fn answer_effect(
-        &mut self,
-        replayer: &Replayer,
-        effect_key: Key,
-        host_effect: HostEffect,
-        resumed: bool,
-    ) -> Result<(), HostError> {
-        match host_effect {
-            HostEffect::Inbox(_) => {
-                self.answer_requests(replayer, &effect_key, RequestReading::PollInbox, Vec::new()).await
-            }
-            HostEffect::Wait(wait) => {
-                let reading = RequestReading::AwaitUser { ending: wait.ending, resumed };
-                self.answer_requests(replayer, &effect_key, reading, Vec::new()).await
-            }
-            HostEffect::ReadRecords(request) => {
-                let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(&request)? });
-                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
-                let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
-                let recorded = self.journal.record_reply(vec![draft], batch).await?;
-                self.deliver_at_once(replayer, &effect_key, recorded)
-            }
-            HostEffect::WriteRecords(request) => {
-                let reply = Reply::WriteRecords(RecordsWritten {});
-                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
-                let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
-                self.deliver_at_once(replayer, &effect_key, recorded)
-            }
-            HostEffect::RunChild(run_child) => {
-                self.start_child(ChildRequest { key: effect_key, run_child, resumed }).await
-            }
-        }
     }
 
     /// Delivers a reply that the host itself gave and recorded.

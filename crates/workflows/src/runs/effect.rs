@@ -58,6 +58,7 @@ macro_rules! effects {
 
         /// An effect that the host answers itself.
         #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
         pub enum HostEffect {
             $($host_kind($host_effect),)*
         }
@@ -145,7 +146,6 @@ macro_rules! effects {
 
 /// An effect by who has to do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum AddressedEffect {
     Host(HostEffect),
     World(WorldEffect),

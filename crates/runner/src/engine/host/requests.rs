@@ -1,19 +1,20 @@
 //! Reads what the user sent to a run, and records it as the reply to an effect.
 
 use tribunal_engine::{
+    effect::RecordsWritten,
     ids::{Key, RunId},
     reason::RunEnding,
     replayer::finished_draft,
 };
 use tribunal_store::{EntryBatch, NewEntry, SyncMode};
 use tribunal_workflows::runs::{
-    effect::Reply,
-    types::{EntryDraft, Replayer, Requests},
+    effect::{HostEffect, Reply},
+    types::{EntryDraft, RecordList, Replayer, Requests},
     user_request::UserRequest,
     view::RunView,
 };
 
-use super::{HostError, WorkflowHost};
+use super::{HostError, WorkflowHost, children::ChildRequest};
 use crate::{
     effects::{read_tracker_edits, read_trusted_answers, remove_decision_page},
     engine::journal::{recorded_reply, split_requests},
@@ -31,6 +32,41 @@ pub(super) enum RequestReading {
 }
 
 impl WorkflowHost<'_, '_> {
+    /// Answers an effect that concerns the run itself.
+    pub(super) async fn answer_effect(
+        &mut self,
+        replayer: &Replayer,
+        effect_key: Key,
+        host_effect: HostEffect,
+        resumed: bool,
+    ) -> Result<(), HostError> {
+        match host_effect {
+            HostEffect::Inbox(_) => {
+                self.answer_requests(replayer, &effect_key, RequestReading::PollInbox, Vec::new()).await
+            }
+            HostEffect::Wait(wait) => {
+                let reading = RequestReading::AwaitUser { ending: wait.ending, resumed };
+                self.answer_requests(replayer, &effect_key, reading, Vec::new()).await
+            }
+            HostEffect::ReadRecords(request) => {
+                let reply = Reply::ReadRecords(RecordList { records: self.journal.read_records(&request)? });
+                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
+                let batch = EntryBatch { sync: SyncMode::WithNext, ..EntryBatch::default() };
+                let recorded = self.journal.record_reply(vec![draft], batch).await?;
+                self.deliver_at_once(replayer, &effect_key, recorded)
+            }
+            HostEffect::WriteRecords(request) => {
+                let reply = Reply::WriteRecords(RecordsWritten {});
+                let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
+                let recorded = self.journal.record_record_changes(draft, &request.changes).await?;
+                self.deliver_at_once(replayer, &effect_key, recorded)
+            }
+            HostEffect::RunChild(run_child) => {
+                self.start_child(ChildRequest { key: effect_key, run_child, resumed }).await
+            }
+        }
+    }
+
     /// Returns the view of another run; `None` if there is no such run or its journal cannot be read.
     fn view_of(&self, run_id: &RunId) -> Option<RunView> {
         let entries = self.journal.entries_of(run_id).ok().filter(|entries| !entries.is_empty())?;
