@@ -174,6 +174,9 @@ fn prepare_resume(
         _ => None,
     };
     require_run_trust(context, project, &run_view, reloaded.as_ref())?;
+    if let Some(reloaded) = &reloaded {
+        trust::trust_typed_items(context, project.root(), &reloaded.plan.settings);
+    }
     let reloaded_plan = reloaded.map(|reloaded| Box::new(reloaded.plan));
     // The store is closed here, before the run opens it for writing.
     Ok(PreparedResume { run_id, run_view, reloaded_plan })
@@ -257,18 +260,18 @@ fn require_run_trust(
     let trust_items = match (reloaded, &run_view.settings) {
         (Some(reloaded), _) => reloaded.items.clone(),
         // Pinned settings may come from a cloned journal, so they need trust like the project's files.
-        (None, Some(pinned_settings)) => find_foreign_items(pinned_settings)?,
+        (None, Some(pinned_settings)) => find_foreign_items(pinned_settings, &SettingSources::from_environment())?,
         (None, None) => Vec::new(),
     };
     trust::require_trust(context, project.root(), &trust_items)
 }
 
-/// Finds the items of a run's pinned settings that may have come with a clone. Only what the user has set outside any
-/// project surely comes from the user.
-fn find_foreign_items(pinned_settings: &Settings) -> Result<Vec<TrustItem>, UserError> {
+/// Finds the items of a run's settings that may have come with a clone. Only what the user has set outside any project, or types
+/// now, surely comes from the user.
+fn find_foreign_items(pinned_settings: &Settings, sources: &SettingSources) -> Result<Vec<TrustItem>, UserError> {
     let mut trust_items = TrustItem::from_settings(pinned_settings);
     if !trust_items.is_empty() {
-        let user_items = user_item_hashes(&gather_user_settings(&SettingSources::from_environment())?);
+        let user_items = user_item_hashes(&gather_user_settings(sources)?);
         trust_items.retain(|trust_item| !user_items.contains(&trust_item.content_hash()));
     }
     Ok(trust_items)
@@ -292,10 +295,11 @@ fn resolve_reloaded(
     let run_inputs = RunInputs::from_environment(context)
         .with_flag("--agent", "agents.use", arguments.agent.clone())
         .with_set_flags(&arguments.set)?;
+    let typed_sources = run_inputs.sources.clone();
     let ReloadedRun { plan, notes, warnings } = reload_run(project_root, run_view, pinned_plan, run_inputs)?;
     print_notes(notes.iter(), context)?;
     print_warnings(warnings.iter(), context)?;
-    let items = find_foreign_items(&plan.settings)?;
+    let items = find_foreign_items(&plan.settings, &typed_sources)?;
     Ok(ReloadedPlan { plan, items })
 }
 

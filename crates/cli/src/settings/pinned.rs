@@ -70,7 +70,7 @@ impl PinnedRun {
             let kept_value = (field.read)(&self.typed_settings);
             (kept_value.as_ref() != Some(set_value)).then(|| match &kept_value {
                 Some(kept_value) => format!("`{}` is {kept_value} and not {set_value}", setting_row.path),
-                None => format!("`{}` is not {set_value}", setting_row.path),
+                None => format!("`{}` is not set and does not become {set_value}", setting_row.path),
             })
         };
         let pinned_rows = table::all_rows().filter(|row| row.pinned_in.contains(&self.kind_name));

@@ -52,6 +52,16 @@ pub(crate) fn reload_run(
         RunOrder::Sprint(order) => reload_sprint(project_root, order, run_view, &inputs)?,
         other_order => resolve_run_settings(project_root, &inputs)?.reload_onto(other_order),
     };
+    let dropped_checks: Vec<String> = pinned_settings
+        .checks
+        .iter()
+        .filter(|check| !reloaded.plan.settings.checks.contains(check))
+        .map(|check| format!("`{}`", check.command))
+        .collect();
+    if !dropped_checks.is_empty() {
+        let checks = dropped_checks.join(", ");
+        reloaded.warnings.push(format!("not checked any more, since `checks` or `verify` is set without it: {checks}"));
+    }
     // The tracker and the open questions have to stay where they are, and the share of a child is its parent's to give.
     reloaded.plan.settings.reviews = pinned_settings.reviews;
     reloaded.plan.settings.limits.share = pinned_settings.limits.share;

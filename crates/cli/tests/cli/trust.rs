@@ -305,6 +305,20 @@ fn a_check_that_the_user_typed_needs_no_trust_on_resume() {
 }
 
 #[test]
+fn a_check_that_the_user_types_on_resume_needs_no_trust() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{exit: 41}]}]\n").without_trust();
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(5));
+    let output = sandbox.run_tribunal(&["resume", "--reload", "--set", "verify=[\"test -d .\"]"]);
+    assert_eq!(output.exit_code, Some(5), "{}", output.stderr);
+    // The run is pinned to the check now, and nothing is asked again.
+    sandbox.write_file("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let output = sandbox.run_tribunal(&["resume"]);
+    assert_eq!(output.exit_code, Some(0), "{}", output.stderr);
+    let events = sandbox.run_events(&["log"]);
+    assert!(events.iter().any(|event| event["settings"]["checks"][0]["command"] == "test -d ."), "{events:?}");
+}
+
+#[test]
 fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     let sandbox = Sandbox::new().without_trust();
     sandbox.write_file("tribunal.yaml", "tier: 0\n");

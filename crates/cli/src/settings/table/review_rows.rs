@@ -240,7 +240,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         "Ignored files and directories that agents and checks need in their workspaces, relative to the project")
         .with_aliases(&[same_kind("copies.seed")]),
     field_row("workspace.root", ValueKind::Text, field!(Maybe<Plain>, run.workspace.root),
-        "Directory for the clones in which software is developed; by default, one in your cache directory"),
+        "Directory for the clones in which software is developed; by default, one in your cache directory")
+        .pinned(&["loop", "story", "sprint"]),
     field_row("workspace.setup", ValueKind::Commands, field!(Plain, run.workspace.setup),
         "Commands that prepare a new clone, once: a string for `sh -c`, or a list of words"),
 

@@ -43,7 +43,7 @@ fn reload(project_root: &Path, plan: &RunPlan, inputs: &RunInputs) -> ReloadedRu
 
 /// Rows that say where the files of a run are, which stay there, and those that are read whenever a run starts or goes on.
 fn is_no_part_of_runs(setting_row: &SettingRow) -> bool {
-    matches!(setting_row.path, "output_folder" | "reviews_folder" | "review_loop.enabled" | "workspace.root")
+    matches!(setting_row.path, "output_folder" | "reviews_folder" | "review_loop.enabled")
 }
 
 /// A value other than the default. Of the two thresholds one must not be above the other.
@@ -134,4 +134,17 @@ fn a_changed_pinned_setting_is_named_with_both_values() {
     let RunOrder::Loop(order) = reloaded.plan.order else { panic!("{:?}", reloaded.plan.order) };
     assert_eq!((order.pacing.max_iterations, order.completion.promise.as_str()), (7, "COMPLETE"));
     assert_eq!(reloaded.plan.settings.limits.cost, RunLimits::for_development().cost);
+}
+
+#[test]
+fn checks_that_are_dropped_are_named() {
+    let directory = project_with_files(&[(SETTINGS_FILE, AGENTS)]);
+    let set = |texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        RunInputs::default().with_set_flags(&texts).unwrap()
+    };
+    let plan = start_runs(directory.path(), &set(&["verify=[make test]", "checks=[make lint]"])).remove(0);
+    let reloaded = reload(directory.path(), &plan, &set(&["verify=[make test]"]));
+    assert_eq!(reloaded.warnings, ["not checked any more, since `checks` or `verify` is set without it: `make lint`"]);
+    assert_eq!(reload(directory.path(), &plan, &RunInputs::default()).warnings, Vec::<String>::new());
 }
