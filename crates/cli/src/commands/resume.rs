@@ -174,9 +174,6 @@ fn prepare_resume(
         _ => None,
     };
     require_run_trust(context, project, &run_view, reloaded.as_ref())?;
-    if let Some(reloaded) = &reloaded {
-        trust::trust_typed_items(context, project.root(), &reloaded.plan.settings);
-    }
     let reloaded_plan = reloaded.map(|reloaded| Box::new(reloaded.plan));
     // The store is closed here, before the run opens it for writing.
     Ok(PreparedResume { run_id, run_view, reloaded_plan })
@@ -246,7 +243,7 @@ fn find_root(run_id: RunId, run_view: RunView, context: &CommandContext) -> Resu
     }
 }
 
-/// Requires trust in everything that the resumed run would start.
+/// Requires trust in everything that the resumed run would start, and keeps it for what the user has typed.
 fn require_run_trust(
     context: &CommandContext,
     project: &Project,
@@ -263,7 +260,12 @@ fn require_run_trust(
         (None, Some(pinned_settings)) => find_foreign_items(pinned_settings, &SettingSources::from_environment())?,
         (None, None) => Vec::new(),
     };
-    trust::require_trust(context, project.root(), &trust_items)
+    trust::require_trust(context, project.root(), &trust_items)?;
+    // All that the user has not typed is trusted by now.
+    if let Some(reloaded) = reloaded {
+        trust::trust_typed_items(context, project.root(), &reloaded.plan.settings);
+    }
+    Ok(())
 }
 
 /// Finds the items of a run's settings that may have come with a clone. Only what the user has set outside any project, or types

@@ -319,6 +319,18 @@ fn a_check_that_the_user_types_on_resume_needs_no_trust() {
 }
 
 #[test]
+fn a_finished_run_that_is_resumed_grants_no_trust() {
+    let sandbox = Sandbox::with_script("tasks: [{task: '*', steps: [{findings: []}]}]\n").without_trust();
+    assert_eq!(sandbox.run_tribunal(&["review", "plan.md"]).exit_code, Some(0));
+    // The check came with the project, for instance by `git pull`.
+    sandbox.append_setting("verify: [\"test -d .\"]");
+    sandbox.run_tribunal(&["resume", &sandbox.last_run_id(), "--reload"]);
+    let output = sandbox.run_tribunal(&["review", "plan.md"]);
+    assert_eq!(output.exit_code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("check: test -d ."), "{}", output.stderr);
+}
+
+#[test]
 fn hooks_of_a_step_are_trusted_by_the_name_of_their_file() {
     let sandbox = Sandbox::new().without_trust();
     sandbox.write_file("tribunal.yaml", "tier: 0\n");
