@@ -1,7 +1,7 @@
 //! Classifies what clients report as errors.
 //!
 //! Only error messages of clients come in here, never the answers of models: a finding may be about a rate limit, or
-//! quote "401". What follows from a fault is decided by a table in `core`.
+//! quote "401". What follows from a fault is decided by a table in `engine`.
 
 use tribunal_engine::fault::FaultKind;
 

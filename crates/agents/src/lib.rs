@@ -6,7 +6,7 @@
 //! [`replay`] plays scripts in place of a real agent.
 //!
 //! This crate starts no process: a launch is data that `runner` hands to `supervise`. It knows nothing of BMAD files
-//! or journals, and it does not judge what an answer is worth; that is decided in `core`.
+//! or journals, and it does not judge what an answer is worth; that is decided in `workflows`.
 
 pub mod analysis;
 pub mod answer;

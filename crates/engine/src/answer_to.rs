@@ -4,9 +4,6 @@
 pub trait AnswerTo<E>: Sized {
     type Outcome;
 
-    /// Wraps an outcome as the journal records it.
-    fn from_outcome(outcome: Self::Outcome) -> Self;
-
     /// Extracts the outcome from a reply; `None` if the reply belongs to another kind of effect.
     fn into_outcome(self) -> Option<Self::Outcome>;
 }

@@ -10,7 +10,7 @@ use crate::{
     ids::{Key, RunId},
     limits::{Cost, LimitShare, UsageTotals, WaitTotal},
     reason::{RunOutcome, RunReason},
-    run_types::{KindOfEffect, RunTypes},
+    run_types::{AnyEffect, RunTypes},
     tier::ProcessTier,
 };
 

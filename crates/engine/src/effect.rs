@@ -15,7 +15,7 @@ use crate::{
     ids::AgentName,
     reason::RunEnding,
     records::{RecordChange, StoredRecord},
-    run_types::{KindOfRecord, RunTypes},
+    run_types::{AnyRecord, RunTypes},
 };
 
 /// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
@@ -74,7 +74,7 @@ pub enum WaitCause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(bound = "")]
 pub struct ReadRecords<T: RunTypes> {
-    pub kind: <T::Record as KindOfRecord>::Kind,
+    pub kind: <T::Record as AnyRecord>::Kind,
     pub key_prefix: String,
 }
 

@@ -16,7 +16,7 @@ use crate::{
     ids::{BatchId, DecisionId, Hash, Key, RunId},
     limits::{Cost, RemainingLimits},
     reason::{RunOutcome, RunReason},
-    run_types::{KindOfEvent, KindOfOrder, RunTypes},
+    run_types::{AnyEvent, AnyOrder, RunTypes},
     timestamp::Timestamp,
 };
 

@@ -7,7 +7,7 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     ids::{RecordKey, RunId},
-    run_types::{KindOfRecord, RunTypes},
+    run_types::{AnyRecord, RunTypes},
 };
 
 /// A record as the store has it. The store adds which run wrote it, and when.
@@ -33,5 +33,5 @@ pub enum RecordChange<T: RunTypes> {
         record: T::Record,
     },
     /// Removes a record; does nothing if there is none.
-    Remove { kind: <T::Record as KindOfRecord>::Kind, key: RecordKey },
+    Remove { kind: <T::Record as AnyRecord>::Kind, key: RecordKey },
 }

@@ -28,7 +28,7 @@ use crate::{
     host::{Host, HostFuture, ParkedRun},
     ids::{Hash, Key},
     reason::RunEnding,
-    run_types::{KindOfEffect, KindOfEvent, KindOfReply, RunTypes},
+    run_types::{AnyEffect, AnyEvent, AnyReply, RunTypes},
     timestamp::Timestamp,
 };
 

@@ -23,9 +23,9 @@ pub trait RunTypes: Copy + Debug + Default + PartialEq + Eq + 'static {
     /// What a run is pinned to.
     type Settings: Recorded;
     /// What a run was asked to do.
-    type Order: KindOfOrder;
+    type Order: AnyOrder;
     /// What a workflow notes as it proceeds.
-    type Event: KindOfEvent;
+    type Event: AnyEvent;
     /// What only one kind of run has to say at its end.
     type Summary: Recorded;
     /// What a child reports to its parent besides how it ended.
@@ -33,23 +33,23 @@ pub trait RunTypes: Copy + Debug + Default + PartialEq + Eq + 'static {
     /// What a question is about, if only one kind of run asks it.
     type Topic: Recorded;
     /// What the user can request from a run.
-    type Request: KindOfRequest;
+    type Request: AnyRequest;
     /// What outlives a run.
-    type Record: KindOfRecord;
+    type Record: AnyRecord;
     /// What a workflow can request: the effects of the engine, and those of the workflows.
-    type Effect: KindOfEffect;
+    type Effect: AnyEffect;
     /// The results of effects.
-    type Reply: KindOfReply;
+    type Reply: AnyReply;
 }
 
-/// An order: it says which kind of run it is for.
-pub trait KindOfOrder: Recorded {
+/// The orders of all kinds of runs.
+pub trait AnyOrder: Recorded {
     /// The names of all kinds that this build has.
     fn kind_names() -> Vec<&'static str>;
 }
 
 /// The events of all kinds of runs.
-pub trait KindOfEvent: Recorded {
+pub trait AnyEvent: Recorded {
     /// The `kind` as JSON has it.
     fn kind_name(&self) -> &'static str;
 
@@ -69,8 +69,8 @@ pub trait KindOfEvent: Recorded {
     fn has_kind_name(kind_name: &str) -> bool;
 }
 
-/// An effect.
-pub trait KindOfEffect: Recorded {
+/// The effects that workflows can request.
+pub trait AnyEffect: Recorded {
     /// The name in the journal.
     fn effect_name(&self) -> &'static str;
 
@@ -86,19 +86,19 @@ pub trait KindOfEffect: Recorded {
     }
 }
 
-/// The result of an effect.
-pub trait KindOfReply: Recorded {
+/// The results of effects.
+pub trait AnyReply: Recorded {
     /// The name of the effect in the journal.
     fn effect_name(&self) -> &'static str;
 }
 
-/// What the user requests.
-pub trait KindOfRequest: Recorded {
+/// What users can request from runs.
+pub trait AnyRequest: Recorded {
     /// Takes the request as a part of the dialog that every run has with its user; `Err` gives back all others.
     fn into_dialog(self) -> Result<DialogRequest, Self>;
 }
 
-/// A project record.
-pub trait KindOfRecord: Recorded {
+/// The project records of all kinds.
+pub trait AnyRecord: Recorded {
     type Kind: Recorded + Copy + Ord + Display;
 }

@@ -1,8 +1,8 @@
 //! Renders runs as readable lines, JSON events and tables. Everything is drawn from journal entries, so a live run and a
 //! recorded one look the same.
 //!
-//! Of Tribunal's crates this one uses `core` alone: it opens no file, asks no terminal for its size and knows no client.
-//! The caller passes in where to write, how wide the screen is and whether to use colour.
+//! Of Tribunal's crates this one uses `engine`, `workflows` and the JSON crate alone: it opens no file, asks no terminal for
+//! its size and knows no client. The caller passes in where to write, how wide the screen is and whether to use colour.
 //!
 //! What every kind of run has is drawn by common code. What only one kind has is in its own directory (`review`, `session`)
 //! and is found through the table in `kind_table`.

@@ -1,9 +1,9 @@
 //! Hosts workflows on this machine: records before and after every effect, performs effects in parallel, and recovers.
 //!
-//! [`run`] starts and resumes runs, [`host`] is the embedded host around the replayer of `core`, `effects` holds one module per
+//! [`run`] starts and resumes runs, [`host`] is the embedded host around the replayer of `engine`, `effects` holds one module per
 //! kind of effect, and [`journal`] is a run's only way into its journal (and so to every screen): it masks all text.
 //!
-//! This crate decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor the
+//! This crate decides nothing (that is `workflows`), shows nothing (that is `report`) and reads neither the environment nor the
 //! arguments (the binary passes them in).
 
 mod blocking_work;

@@ -1,7 +1,7 @@
 //! Building blocks for tests: hosts that perform no real effects, worlds that answer by script or at random, a simulated court,
 //! a scripted agent that is a real process (`scripted-agent`), and a scripted model server for real agents ([`model`]).
 //!
-//! [`trial`] drives any workflow over `core`'s own replayer with a journal in memory, and can kill it at every single write.
+//! [`trial`] drives any workflow over `engine`'s own replayer with a journal in memory, and can kill it at every single write.
 //! The product does not depend on this crate.
 
 mod append_line;

@@ -244,7 +244,7 @@ fn contains_words(line: &str, phrase: &str) -> bool {
 }
 
 /// Whether a type alias such as `type Replayer = engine::Replayer<Kinds>;` is the type of the same name with its parameters.
-fn renames_nothing<'t>(name: &str, definition: impl Iterator<Item = &'t TokenTree>) -> bool {
+fn is_same_type<'t>(name: &str, definition: impl Iterator<Item = &'t TokenTree>) -> bool {
     let path = definition
         .skip_while(|token_tree| !is_punct(token_tree, '='))
         .take_while(|token_tree| !is_punct(token_tree, '<') && !is_punct(token_tree, ';'));
@@ -279,7 +279,7 @@ fn find_public_items(source: &SourceFile) -> Vec<PublicItem<'_>> {
         }
         if let (Some(TokenTree::Ident(keyword)), Some(name @ TokenTree::Ident(_))) = (keyword, name)
             && ["fn", "struct", "enum", "trait", "type", "union"].contains(&keyword.to_string().as_str())
-            && !(keyword == "type" && renames_nothing(&name.to_string(), words))
+            && !(keyword == "type" && is_same_type(&name.to_string(), words))
         {
             let line_number = line_number(name);
             items.push(PublicItem {

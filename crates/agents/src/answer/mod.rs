@@ -3,7 +3,7 @@
 //! The parser is lenient on purpose: it accepts YAML or JSON, fenced, bare or in prose, broken or cut off, with the
 //! names that other tools' prompts use. Everything that can be understood becomes a value, and everything that had to
 //! be skipped becomes a remark. An answer is unreadable only if it has no list, or if no item of its lists can be used.
-//! What an answer is worth is not decided here but in `core`.
+//! What an answer is worth is not decided here but in `workflows`.
 //!
 //! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
 //! [`items`] reads the items in them, by the names in [`vocabulary`]. [`free_answer`] reads answers without lists.

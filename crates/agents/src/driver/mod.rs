@@ -3,7 +3,7 @@
 //! An agent is any command line ([`command_line`]), a script ([`crate::replay`]) or a coding client, which is defined
 //! in its own directory under [`crate::clients`]. A driver starts nothing and looks nothing up: everything it needs
 //! comes in, and what is to be done goes out as data. It reports what an agent's output *says*; what follows from
-//! that is decided in `core`.
+//! that is decided in `workflows`.
 
 mod command_line;
 pub(crate) mod launch_request;

@@ -1,7 +1,7 @@
 //! Hooks: what a client tells a program that it starts at certain events of a session, and what may be answered.
 //!
 //! [`HookInput`] is what came on standard input, from any client; [`HookAnswer`] is what is answered, in the form of
-//! that client. `core` decides what the answer is, and the caller reads the files.
+//! that client. `workflows` decides what the answer is, and the caller reads the files.
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 //! A transcript of a gigabyte costs as much as one of a few pages: lines are read backwards, and reading ends where
 //! the model last got input. Clients write while they call the hook, so the last lines may be missing or incomplete.
 //! What a client passes to the hook is therefore more reliable than what is read here. The caller opens the files, and
-//! what an answer means is decided in `core`. The transcripts of Gemini and Copilot are not understood.
+//! what an answer means is decided in `workflows`. The transcripts of Gemini and Copilot are not understood.
 //!
 //! [`backward_lines`] finds the lines, [`line`] classifies one.
 

@@ -28,9 +28,9 @@ pub(crate) const EXIT_ENVIRONMENT: u8 = 5;
 pub(crate) const EXIT_INTERNAL: u8 = 1;
 /// Exit code for a run that waits for the user, and for a check with a negative result.
 pub(crate) const EXIT_NEGATIVE: u8 = 3;
-/// Exit code for a run that reached a limit. Runs take it from the table of reasons in `core`.
+/// Exit code for a run that reached a limit. Runs take it from the table of reasons in `engine`.
 pub(crate) const EXIT_HALTED: u8 = 4;
-/// Exit code for a run that was interrupted. Runs take it from the table of reasons in `core`.
+/// Exit code for a run that was interrupted. Runs take it from the table of reasons in `engine`.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// How this program is started where no project was named.
@@ -425,9 +425,9 @@ impl From<RunError> for UserError {
                 UserError::usage(message).with_step("finish the run with the version of Tribunal that started it")
             }
             RunError::SettingsDoNotFit { run: run_id, .. } => UserError::usage(message)
-                .with_reason("The run keeps its current settings. Nothing was changed.")
+                .with_reason("A task that is not finished depends on them. The run keeps its settings.")
                 .with_step(format!("resume it with its current settings: `tribunal resume {run_id}`"))
-                .with_step("or start a new run with the changed settings: `tribunal review FILE`"),
+                .with_step("or start a new run with the changed settings"),
             RunError::SecretInSettings { .. } => UserError::usage(message)
                 .with_reason(
                     "Settings are recorded with the run, and secrets must not be recorded. Nothing was started.",

@@ -1,7 +1,7 @@
 //! Every setting that has one value for a whole command, as a typed field with its default.
 //!
 //! The default of a setting is the `Default` of its field and is written nowhere else. Fields that a run is pinned to belong
-//! to `core`, the others are here. The rows of [`super::table`] say which setting fills which field, and [`super::codec`]
+//! to `workflows`, the others are here. The rows of [`super::table`] say which setting fills which field, and [`super::codec`]
 //! converts between the two. Settings with a name in their path (`agents.NAME.model`) have no field here: there is one value
 //! for each name, none of them has a default, and the code that builds the agents reads them by their paths.
 

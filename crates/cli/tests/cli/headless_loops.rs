@@ -583,6 +583,27 @@ fn an_agent_that_cannot_even_start_is_a_fault_of_the_environment() {
 }
 
 #[test]
+fn settings_that_an_unfinished_turn_depends_on_are_refused_and_nothing_is_lost() {
+    let sandbox = loop_sandbox(TWO_STEPS);
+    let mut start = sandbox.tribunal_command(&["loop", "run", "-p", "Write two lines."]);
+    let killed = start.env("TRIBUNAL_FAULT", "after:2:started:iteration-1/turn").output().unwrap();
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    let run_id = sandbox.last_run_id();
+    // The prompt of the turn says how many iterations there are.
+    let output = sandbox.run_tribunal(&["resume", &run_id, "--reload", "--set", "loop.max_iterations=9"]);
+    assert_exit(&output, 2);
+    insta::assert_snapshot!(output.stderr.replace(&run_id, "RUN"), @r"
+    error: the changed settings conflict with work that run RUN has already started
+      A task that is not finished depends on them. The run keeps its settings.
+      1. resume it with its current settings: `tribunal resume RUN`
+      2. or start a new run with the changed settings
+    ");
+    let events = sandbox.run_events(&["log", &run_id]);
+    assert!(!events.iter().any(|event| event["kind"] == "settings_changed"), "{events:?}");
+    assert_exit(&sandbox.run_tribunal(&["resume", &run_id]), 0);
+}
+
+#[test]
 fn settings_that_are_read_again_change_only_what_is_set() {
     let sandbox = loop_sandbox(TWO_STEPS);
     let output = run_loop(&sandbox, &["--max-iterations", "1"]);

@@ -1,4 +1,4 @@
-//! Records the journals that `core`'s tests replay. Run it only when the format of journals changes, and say in the commit what
+//! Records the journals that `workflows`'s tests replay. Run it only when the format of journals changes, and say in the commit what
 //! became different: `cargo test -p tribunal --test cli -- --ignored record_journals`.
 
 use std::{fs, path::Path};

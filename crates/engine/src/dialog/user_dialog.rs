@@ -15,7 +15,7 @@ use crate::{
     host::{Host, ParkedRun},
     ids::{DecisionId, Key},
     reason::RunEnding,
-    run_types::{KindOfRequest, RunTypes},
+    run_types::{AnyRequest, RunTypes},
     text::truncate_chars,
     user_remark::{DialogRequest, UserRemark},
 };

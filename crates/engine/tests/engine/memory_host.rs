@@ -77,6 +77,11 @@ impl MemoryRun {
         own_facts.chain(child_facts).collect()
     }
 
+    /// Counts the replies that were recorded: what the run has cost, however often it lived.
+    fn count_answers(&self) -> u64 {
+        self.journal.iter().filter(|entry| matches!(entry.event, RunEvent::EffectFinished { .. })).count() as u64
+    }
+
     /// Counts the entries of the whole tree.
     pub fn count_entries(&self) -> usize {
         self.journal.len() + self.children.values().map(MemoryRun::count_entries).sum::<usize>()
@@ -229,7 +234,7 @@ impl MemoryRun {
             }
             _ => run.drive(budget)?,
         };
-        let used = UsageTotals { cost: Cost(run.performed.len() as u64), ..UsageTotals::default() };
+        let used = UsageTotals { cost: Cost(run.count_answers()), ..UsageTotals::default() };
         let (ending, is_over) = match end {
             Ok(ending) => (ending, true),
             Err(ParkedRun { ending }) => (ending, false),
@@ -239,7 +244,7 @@ impl MemoryRun {
             outcome: ending.reason.outcome(),
             reason: ending.reason,
             detail: ending.detail,
-            used: UsageTotals { cost: Cost(used.cost.0.min(1)), ..used },
+            used,
             worked_ms: 0,
             result: ToySummary {},
         };
@@ -293,6 +298,6 @@ impl MemoryRun {
 fn waiting_ending(effect: &ToyEffect) -> RunEnding {
     match effect {
         ToyEffect::Wait(wait) => wait.ending.clone(),
-        other => panic!("{other:?} waits for nobody"),
+        other => panic!("{other:?} has no ending to wait with"),
     }
 }

@@ -12,7 +12,7 @@ use tribunal_engine::{
     },
     effect_set::EffectSet,
     ids::DecisionId,
-    run_types::{KindOfEffect, KindOfEvent, KindOfOrder, KindOfRecord, KindOfReply, KindOfRequest, RunTypes},
+    run_types::{AnyEffect, AnyEvent, AnyOrder, AnyRecord, AnyReply, AnyRequest, RunTypes},
     user_remark::{DialogRequest, UserRemark},
 };
 use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
@@ -93,7 +93,7 @@ impl fmt::Display for ToyRecordKind {
     }
 }
 
-impl KindOfRecord for ToyRecord {
+impl AnyRecord for ToyRecord {
     type Kind = ToyRecordKind;
 }
 
@@ -111,7 +111,7 @@ macro_rules! toy_effects {
             $($kind($outcome),)*
         }
 
-        impl KindOfEffect for ToyEffect {
+        impl AnyEffect for ToyEffect {
             fn effect_name(&self) -> &'static str {
                 match self { $(ToyEffect::$kind(_) => $name,)* }
             }
@@ -125,7 +125,7 @@ macro_rules! toy_effects {
             }
         }
 
-        impl KindOfReply for ToyReply {
+        impl AnyReply for ToyReply {
             fn effect_name(&self) -> &'static str {
                 match self { $(ToyReply::$kind(_) => $name,)* }
             }
@@ -140,10 +140,6 @@ macro_rules! toy_effects {
 
             impl AnswerTo<$effect> for ToyReply {
                 type Outcome = $outcome;
-
-                fn from_outcome(outcome: $outcome) -> ToyReply {
-                    ToyReply::$kind(outcome)
-                }
 
                 fn into_outcome(self) -> Option<$outcome> {
                     match self {
@@ -183,13 +179,13 @@ impl RunTypes for Toy {
 
 impl EffectSet for Toy {}
 
-impl KindOfOrder for ToyOrder {
+impl AnyOrder for ToyOrder {
     fn kind_names() -> Vec<&'static str> {
         vec!["toy"]
     }
 }
 
-impl KindOfEvent for ToyEvent {
+impl AnyEvent for ToyEvent {
     fn kind_name(&self) -> &'static str {
         match self {
             ToyEvent::StepDone { .. } => "step_done",
@@ -221,7 +217,7 @@ impl KindOfEvent for ToyEvent {
     }
 }
 
-impl KindOfRequest for ToyRequest {
+impl AnyRequest for ToyRequest {
     fn into_dialog(self) -> Result<DialogRequest, ToyRequest> {
         match self {
             ToyRequest::Answer { decision, answer } => Ok(DialogRequest::Answer { decision, answer }),

@@ -5,7 +5,7 @@ use tribunal_engine::{
     effect::{AwaitReset, Elapsed, WaitCause},
     ids::{AgentName, Key},
     limits::{AgentUsage, Cost},
-    run_types::KindOfEffect,
+    run_types::AnyEffect,
     timestamp::Timestamp,
 };
 use tribunal_report::{

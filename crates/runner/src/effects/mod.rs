@@ -1,6 +1,6 @@
 //! Performs effects, with one module per kind. An effect that fails is a reply, not an error.
 //!
-//! A new effect needs a row in the table of effects in `core`, a module here, and an arm in [`perform_effect`].
+//! A new effect needs a row in the table of effects in `workflows`, a module here, and an arm in [`perform_effect`].
 
 mod ask;
 mod base_checks;

@@ -21,7 +21,7 @@ use tribunal_engine::{
 use tribunal_store::{EntryBatch, NewEntry, StoreError, SyncMode};
 use tribunal_workflows::{
     runs::{
-        effect::{AddressedEffect, Effect, EffectKind, Reply},
+        effect::{Effect, EffectKind, Reply, RoutedEffect},
         plan::RunPlan,
         types::{EntryDraft, JournalEntry, PendingEffect, ReplayHistory, Replayer, RunEvent, WorkflowPoll},
     },
@@ -335,11 +335,11 @@ impl WorkflowHost<'_, '_> {
     async fn start_effect(&mut self, replayer: &Replayer, pending_effect: PendingEffect) -> Result<(), HostError> {
         let PendingEffect { effect_key, effect, resumed } = pending_effect;
         let effect_kind = effect.kind();
-        let world_effect = match effect.into_addressed() {
-            AddressedEffect::Host(host_effect) => {
+        let world_effect = match effect.into_routed() {
+            RoutedEffect::Host(host_effect) => {
                 return self.answer_effect(replayer, effect_key, host_effect, resumed).await;
             }
-            AddressedEffect::World(world_effect) => world_effect,
+            RoutedEffect::World(world_effect) => world_effect,
         };
         // The count applies only to an effect that an earlier process had asked for.
         let unfinished_attempts = self.unfinished_attempts_by_key.remove(&effect_key).filter(|_| resumed).unwrap_or(0);

@@ -41,7 +41,7 @@ use tribunal_engine::{
     files::{FilePart, FileSizeLimit, FrozenFile, Hunk, LandedFile, PatchRefusal, StrayEdit},
     ids::{Hash, Key},
     limits::AgentUsage,
-    run_types::{KindOfEffect, KindOfReply},
+    run_types::{AnyEffect, AnyReply},
 };
 
 /// The table of effects: name in the journal, struct, outcome. Those of the host concern the run itself; the others are performed in
@@ -70,11 +70,11 @@ macro_rules! effects {
         }
 
         impl Effect {
-            /// Tells who has to do with the effect.
-            pub fn into_addressed(self) -> AddressedEffect {
+            /// Tells effects that the host answers from those that are performed outside.
+            pub fn into_routed(self) -> RoutedEffect {
                 match self {
-                    $(Effect::$host_kind(effect) => AddressedEffect::Host(HostEffect::$host_kind(effect)),)*
-                    $(Effect::$world_kind(effect) => AddressedEffect::World(WorldEffect::$world_kind(effect)),)*
+                    $(Effect::$host_kind(effect) => RoutedEffect::Host(HostEffect::$host_kind(effect)),)*
+                    $(Effect::$world_kind(effect) => RoutedEffect::World(WorldEffect::$world_kind(effect)),)*
                 }
             }
         }
@@ -129,10 +129,6 @@ macro_rules! effects {
             impl AnswerTo<$effect> for Reply {
                 type Outcome = $outcome;
 
-                fn from_outcome(outcome: $outcome) -> Reply {
-                    Reply::$kind(outcome)
-                }
-
                 fn into_outcome(self) -> Option<$outcome> {
                     match self {
                         Reply::$kind(outcome) => Some(outcome),
@@ -144,9 +140,9 @@ macro_rules! effects {
     };
 }
 
-/// An effect by who has to do with it.
+/// An effect, with what performs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AddressedEffect {
+pub enum RoutedEffect {
     Host(HostEffect),
     World(WorldEffect),
 }
@@ -370,7 +366,7 @@ pub enum WriteOutcome {
     },
 }
 
-impl KindOfEffect for Effect {
+impl AnyEffect for Effect {
     fn effect_name(&self) -> &'static str {
         self.kind().as_str()
     }
@@ -397,7 +393,7 @@ impl KindOfEffect for Effect {
     }
 }
 
-impl KindOfReply for Reply {
+impl AnyReply for Reply {
     fn effect_name(&self) -> &'static str {
         self.kind().as_str()
     }

@@ -4,7 +4,7 @@
 //! ([`crate::workflows::Workflow`]). What holds for every kind is written once, over the enums that the table makes: no other
 //! code lists the kinds.
 //!
-//! To add a kind: its directory in `core`, with [`RunKind`] implemented for its order; a row here; its reporter in `report`.
+//! To add a kind: its directory in `workflows`, with [`RunKind`] implemented for its order; a row here; its reporter in `report`.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,7 +14,7 @@ use crate::{
     runs::run_kind::{KindEvent, RunDriver, RunKind},
     tasks::client::JobKind,
 };
-use tribunal_engine::run_types::{KindOfEvent, KindOfOrder};
+use tribunal_engine::run_types::{AnyEvent, AnyOrder};
 
 /// The events of one kind of run.
 pub trait EventOfKind: Sized {
@@ -145,13 +145,13 @@ macro_rules! run_kinds {
             }
         )*
 
-        impl KindOfOrder for RunOrder {
+        impl AnyOrder for RunOrder {
             fn kind_names() -> Vec<&'static str> {
                 [$($(#[$attribute])* <$order as RunKind>::NAME,)*].to_vec()
             }
         }
 
-        impl KindOfEvent for WorkflowEvent {
+        impl AnyEvent for WorkflowEvent {
             fn kind_name(&self) -> &'static str {
                 match self { $($(#[$attribute])* WorkflowEvent::$kind(event) => event.kind_name(),)* }
             }

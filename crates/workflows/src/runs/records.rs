@@ -12,7 +12,7 @@ use crate::{
     loop_run::breaker::CircuitBreaker,
     review::{dismissed_finding::DismissedFinding, review_record::ReviewRecord},
 };
-use tribunal_engine::{run_types::KindOfRecord, text::word_table::words};
+use tribunal_engine::{run_types::AnyRecord, text::word_table::words};
 
 /// The kinds of project records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -50,6 +50,6 @@ impl ProjectRecord {
     }
 }
 
-impl KindOfRecord for ProjectRecord {
+impl AnyRecord for ProjectRecord {
     type Kind = RecordKind;
 }

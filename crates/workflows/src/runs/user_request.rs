@@ -11,7 +11,7 @@ use crate::findings::finding::{Finding, Severity};
 use tribunal_engine::{
     answer::DecisionAnswer,
     ids::{DecisionId, FindingId, RunId},
-    run_types::KindOfRequest,
+    run_types::AnyRequest,
     user_remark::{DialogRequest, UserRemark},
 };
 
@@ -86,7 +86,7 @@ pub fn reason_note(given_reason: &str) -> String {
     if given_reason.is_empty() { String::from("no reason given") } else { format!("the user said: {given_reason}") }
 }
 
-impl KindOfRequest for UserRequest {
+impl AnyRequest for UserRequest {
     fn into_dialog(self) -> Result<DialogRequest, UserRequest> {
         match self {
             UserRequest::Say(remark) => Ok(DialogRequest::Say(remark)),

@@ -10,7 +10,7 @@ use tribunal_engine::{
     host::{Host, HostFuture},
     ids::{AgentName, Key},
     limits::{AgentUsage, Cost, RunUsage},
-    run_types::KindOfEffect,
+    run_types::AnyEffect,
     timestamp::Timestamp,
 };
 use tribunal_testkit::samples;

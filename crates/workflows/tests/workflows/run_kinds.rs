@@ -12,7 +12,7 @@ use tribunal_engine::{
     ids::{AgentName, FindingId, Key, RunId},
     limits::AgentUsage,
     reason::RunReason,
-    run_types::KindOfOrder,
+    run_types::AnyOrder,
     timestamp::Timestamp,
 };
 use tribunal_json::schemars::{JsonSchema, schema_for};

@@ -1,4 +1,4 @@
-//! Handles a session that wants to stop. The decision is made in `core`; this module collects the facts and carries
+//! Handles a session that wants to stop. The decision is made in `workflows`; this module collects the facts and carries
 //! it out.
 
 use std::{

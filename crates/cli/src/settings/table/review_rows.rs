@@ -15,7 +15,7 @@ const LEVEL_KIND: ValueKind = ValueKind::Words(&["minimal", "dual", "full"]);
 const ROLES_KIND: ValueKind = ValueKind::ListOf(&["party", "spec", "quality", "adversarial", "elicitation"]);
 const TIER_KIND: ValueKind = ValueKind::Whole { minimum: 0, maximum: 4 };
 const TIMEOUT_KIND: ValueKind = ValueKind::Seconds { minimum: 1 };
-/// A plan never has more than this; see `core::findings::seat_plan`.
+/// A plan never has more than this; see `findings::seat_plan` in `workflows`.
 const AT_LEAST_KIND: ValueKind = ValueKind::Whole { minimum: 1, maximum: MAX_PICKS as u64 };
 
 /// The reviews of stories are arranged when a story, or the sprint that it belongs to, begins.

@@ -7,7 +7,7 @@ use tribunal_testkit::samples;
 use tribunal_workflows::{
     development::workspace::TargetBranch,
     runs::{
-        effect::{AddressedEffect, AskAgent, AskOutcome, Effect, Reply},
+        effect::{AskAgent, AskOutcome, Effect, Reply, RoutedEffect},
         settings::DriverSpec,
     },
     tasks::{
@@ -59,7 +59,7 @@ impl DevelopmentScene {
         self.effect_count.set(self.effect_count.get() + 1);
         let effect_key = Key::new(format!("effect-{}", self.effect_count.get()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let AddressedEffect::World(effect) = effect.into_addressed() else { panic!("only the host answers it") };
+        let RoutedEffect::World(effect) = effect.into_routed() else { panic!("only the host answers it") };
         runtime.block_on(perform_effect(self.context.clone(), effect_key, effect, 1, 0)).unwrap()
     }
 
