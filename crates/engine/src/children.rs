@@ -5,11 +5,12 @@ use alloc::{collections::BTreeMap, string::String};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
+    child_outcome::{ChildOutcome, ReturnedChild},
+    effect::Requests,
     event::{JournalEntry, RunEvent},
-    fault::Fault,
     ids::{Key, RunId},
     limits::{Cost, LimitShare, UsageTotals, WaitTotal},
-    reason::{RunOutcome, RunReason},
+    reason::RunReason,
     run_types::{AnyEffect, RunTypes},
     tier::ProcessTier,
 };
@@ -18,7 +19,7 @@ use crate::{
 /// limit of its own.
 pub const MAX_DEPTH: u32 = 6;
 
-/// Runs another run as a child of this one, or continues it, until it ends or waits.
+/// Runs another run as a child of this one, or continues it, until it ends or waits: the start and the wait in one, within a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(bound = "", rename = "RunChild")]
 pub struct RunChild<T: RunTypes> {
@@ -35,72 +36,35 @@ pub struct RunChild<T: RunTypes> {
     pub tier: Option<ProcessTier>,
 }
 
+/// Starts another run as a child of this one, or continues it, and does not wait for it: it works on beside this run, also when this
+/// run crosses a boundary. [`AwaitChild`] tells when it comes back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "child", rename_all = "snake_case")]
-#[schemars(bound = "", rename = "ChildOutcome")]
-pub enum ChildOutcome<T: RunTypes> {
-    /// The child has finished.
-    Ended(ChildReport<T>),
-    /// The child is parked: it waits for the user, a limit or the environment, or it was stopped. It can be continued.
-    Waiting(ChildReport<T>),
-    /// The child could not be started or continued.
-    Failed(FailedChild),
-}
-
-/// A child run that could not be started, or broke off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FailedChild {
-    /// `None` if the child has no id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
+#[schemars(bound = "", rename = "StartChild")]
+pub struct StartChild<T: RunTypes> {
     #[serde(flatten)]
-    pub fault: Fault,
-    /// What it had used in its whole life: it counts, although nothing came of it.
-    #[serde(default)]
-    pub used: UsageTotals,
+    pub child: RunChild<T>,
 }
 
-impl<T: RunTypes> From<Fault> for ChildOutcome<T> {
-    fn from(fault: Fault) -> ChildOutcome<T> {
-        ChildOutcome::Failed(FailedChild { run: None, fault, used: UsageTotals::default() })
-    }
-}
-
-impl<T: RunTypes> ChildOutcome<T> {
-    /// The run; `None` if the child never got an id.
-    pub fn child_run(&self) -> Option<&RunId> {
-        match self {
-            ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => Some(&report.run),
-            ChildOutcome::Failed(failed) => failed.run.as_ref(),
-        }
-    }
-
-    /// What the child has used in its whole life.
-    pub fn used_totals(&self) -> UsageTotals {
-        match self {
-            ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => report.used,
-            ChildOutcome::Failed(failed) => failed.used,
-        }
-    }
-}
-
-/// How a child run ended or was parked.
+/// The outcome of starting a child: it has an id, and it will come back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(bound = "", rename = "ChildReport")]
-pub struct ChildReport<T: RunTypes> {
+pub struct StartedChild {
+    pub name: String,
     pub run: RunId,
-    /// `None` if the child was stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<RunOutcome>,
-    pub reason: RunReason,
-    pub detail: String,
-    /// What the child and its own children have used in their whole lives.
-    pub used: UsageTotals,
-    /// How long the child has worked in its whole life, without the waits until an agent could be asked again.
-    pub worked_ms: u64,
-    /// What only workflows understand.
-    #[serde(flatten)]
-    pub result: T::ChildResult,
+}
+
+/// Waits until a child that was started comes back, or until the user sends something. Children are awaited in the order in which they
+/// came back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AwaitChild {}
+
+/// What a run that waits for its children is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "news", rename_all = "snake_case")]
+#[schemars(bound = "", rename = "ChildNews")]
+pub enum ChildNews<T: RunTypes> {
+    Returned(ReturnedChild<T>),
+    /// The user has sent something to this run, or to a child that waits.
+    Word(Requests<T>),
 }
 
 /// A child run as the journal of its parent shows it.
@@ -115,6 +79,11 @@ pub struct ChildStanding<T: RunTypes> {
 impl<T: RunTypes> ChildStanding<T> {
     pub fn new(run: RunId) -> ChildStanding<T> {
         ChildStanding { run, usage: UsageTotals::default(), outcome: None }
+    }
+
+    /// Applies what a child has used that still works.
+    pub fn apply_usage(&mut self, used: UsageTotals) {
+        self.usage = self.usage.max_of(&used);
     }
 
     /// Applies the outcome, if it is that of this child.

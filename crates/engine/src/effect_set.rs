@@ -2,7 +2,8 @@
 
 use crate::{
     answer_to::AnswerTo,
-    children::{ChildOutcome, RunChild},
+    child_outcome::ChildOutcome,
+    children::{AwaitChild, ChildNews, RunChild, StartChild, StartedChild},
     effect::{
         AwaitReset, Elapsed, PostDecision, PostOutcome, ReadInbox, ReadRecords, RecordList, RecordsWritten, Requests,
         Restore, RestoreOutcome, Sleep, WaitForUser, WriteRecords,
@@ -21,7 +22,9 @@ pub trait EffectSet:
                     + From<PostDecision<Self>>
                     + From<ReadRecords<Self>>
                     + From<WriteRecords<Self>>
-                    + From<RunChild<Self>>,
+                    + From<RunChild<Self>>
+                    + From<StartChild<Self>>
+                    + From<AwaitChild>,
         Reply: AnswerTo<Sleep, Outcome = Elapsed>
                    + AnswerTo<AwaitReset, Outcome = Elapsed>
                    + AnswerTo<ReadInbox, Outcome = Requests<Self>>
@@ -30,7 +33,9 @@ pub trait EffectSet:
                    + AnswerTo<PostDecision<Self>, Outcome = PostOutcome>
                    + AnswerTo<ReadRecords<Self>, Outcome = RecordList<Self>>
                    + AnswerTo<WriteRecords<Self>, Outcome = RecordsWritten>
-                   + AnswerTo<RunChild<Self>, Outcome = ChildOutcome<Self>>,
+                   + AnswerTo<RunChild<Self>, Outcome = ChildOutcome<Self>>
+                   + AnswerTo<StartChild<Self>, Outcome = StartedChild>
+                   + AnswerTo<AwaitChild, Outcome = ChildNews<Self>>,
     >
 {
 }

@@ -11,10 +11,11 @@ use tribunal_json::{Deserialize, FromJson, JsonError, Serialize, schemars};
 
 use crate::{
     answer::DecisionAnswer,
+    child_outcome::ReturnedChild,
     decision::Decision,
     failure_cause::FailureCause,
     ids::{BatchId, DecisionId, Hash, Key, RunId},
-    limits::{Cost, RemainingLimits},
+    limits::{Cost, RemainingLimits, UsageTotals},
     reason::{RunOutcome, RunReason},
     run_types::{AnyEvent, AnyOrder, RunTypes},
     timestamp::Timestamp,
@@ -124,6 +125,13 @@ run_events! {
             name: String,
             child: RunId,
         },
+        /// A child that was started, and that the run did not wait for, has come back. The host records it at any time.
+        ChildReturned(ReturnedChild<T>),
+        /// What a child has used that still works. The host records it at a boundary, and when the run stops.
+        ChildUsage {
+            name: String,
+            used: UsageTotals,
+        },
         DecisionPosted {
             decision: Decision<T>,
         },
@@ -187,7 +195,7 @@ pub struct UnknownEvent {
 }
 
 /// The `kind` of every event that does not depend on the kind of run.
-const COMMON_KIND_NAMES: [&str; 14] = [
+const COMMON_KIND_NAMES: [&str; 16] = [
     "run_started",
     "run_resumed",
     "settings_changed",
@@ -198,6 +206,8 @@ const COMMON_KIND_NAMES: [&str; 14] = [
     "run_parked",
     "run_finished",
     "child_started",
+    "child_returned",
+    "child_usage",
     "decision_posted",
     "decision_answered",
     "warned",
@@ -222,6 +232,7 @@ impl<T: RunTypes> RunEvent<T> {
             | RunEvent::EffectFinished { key, .. }
             | RunEvent::Boundary { key, .. }
             | RunEvent::ChildStarted { key, .. } => key.to_string(),
+            RunEvent::ChildReturned(ReturnedChild { name, .. }) | RunEvent::ChildUsage { name, .. } => name.clone(),
             // A build may mark several changes at one point.
             RunEvent::Patched { change } => change.clone(),
             RunEvent::DecisionPosted { decision } => decision.id.to_string(),
@@ -246,6 +257,8 @@ impl<T: RunTypes> RunEvent<T> {
             RunEvent::RunParked(_) => "run_parked",
             RunEvent::RunFinished(_) => "run_finished",
             RunEvent::ChildStarted { .. } => "child_started",
+            RunEvent::ChildReturned(_) => "child_returned",
+            RunEvent::ChildUsage { .. } => "child_usage",
             RunEvent::DecisionPosted { .. } => "decision_posted",
             RunEvent::DecisionAnswered { .. } => "decision_answered",
             RunEvent::Warned { .. } => "warned",

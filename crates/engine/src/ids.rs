@@ -148,3 +148,8 @@ impl FromJson for FindingId {
 }
 
 tribunal_json::serde_by_json!(FindingId);
+
+/// The id of the entry with the request of an effect.
+pub(crate) fn started_entry_id(segment: u32, effect_key: &Key) -> String {
+    format!("{segment}:started:{effect_key}")
+}

@@ -11,6 +11,8 @@ extern crate alloc;
 
 pub mod answer;
 pub mod answer_to;
+pub mod child_outcome;
+pub mod child_queue;
 pub mod children;
 mod cost;
 pub mod decision;

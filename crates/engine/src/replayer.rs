@@ -24,9 +24,10 @@ use core::{
 };
 
 use crate::{
+    child_queue::AWAIT_CHILD,
     event::{EntryDraft, JournalEntry, RunEvent},
     host::{Host, HostFuture, ParkedRun},
-    ids::{Hash, Key},
+    ids::{Hash, Key, started_entry_id},
     reason::RunEnding,
     run_types::{AnyEffect, AnyEvent, AnyReply, RunTypes},
     timestamp::Timestamp,
@@ -48,6 +49,8 @@ pub enum ReplayDivergence {
     ReplyWithoutRequest { key: Key },
     #[error("`{key}` requested `{asked}`, but the journal has a reply to `{replied}`")]
     WrongReplyKind { key: Key, asked: &'static str, replied: &'static str },
+    #[error("a boundary was requested while `{key}` waits for a child")]
+    AwaitsChildAtBoundary { key: Key },
     #[error("`{key}` was requested twice in one stage")]
     DuplicateKey { key: Key },
     #[error("could not serialize `{key}`: {cause}")]
@@ -89,6 +92,8 @@ impl<T: RunTypes> ReplayHistory<T> {
                 | RunEvent::RunFinished(_)
                 // The host records these, not the workflow.
                 | RunEvent::ChildStarted { .. }
+                | RunEvent::ChildReturned(_)
+                | RunEvent::ChildUsage { .. }
                 | RunEvent::WordIgnored { .. } => {}
                 RunEvent::Workflow(event) if event.is_from_outside() => {}
                 RunEvent::Boundary { state, segment, .. } => {
@@ -313,6 +318,12 @@ impl<T: RunTypes> ReplayerState<T> {
         Some(ReplayDivergence::NotRequestedAgain { recorded })
     }
 
+    /// Returns the key of a wait for a child that was not answered.
+    fn find_child_wait(&self) -> Option<Key> {
+        let is_child_wait = |slot: &EffectSlot<T>| slot.reply.is_none() && slot.name == AWAIT_CHILD;
+        self.slots.iter().find(|(_, slot)| is_child_wait(slot)).map(|(effect_key, _)| effect_key.clone())
+    }
+
     fn take_pending_effects(&mut self) -> Vec<PendingEffect<T>> {
         let unanswered = self.slots.iter_mut().filter(|(_, slot)| slot.reply.is_none());
         unanswered
@@ -347,7 +358,7 @@ impl<T: RunTypes> ReplayerState<T> {
             fingerprint,
             effect: effect.clone(),
         };
-        let was_recorded = self.emit_draft(EntryDraft { id: format!("{}:started:{effect_key}", self.segment), event });
+        let was_recorded = self.emit_draft(EntryDraft { id: started_entry_id(self.segment, effect_key), event });
         let name = effect.effect_name();
         self.slots.insert(
             effect_key.clone(),
@@ -381,6 +392,10 @@ impl<T: RunTypes> Host<T> for Replayer<T> {
     fn record_boundary(&self, key: Key, state: serde_json::Value) -> HostFuture<'_, ()> {
         let mut replayer_state = self.state.borrow_mut();
         if replayer_state.parked.is_none() {
+            // The wait would be lost: what a child brings back after the boundary belongs to the next segment.
+            if let Some(key) = replayer_state.find_child_wait() {
+                replayer_state.diverged.get_or_insert(ReplayDivergence::AwaitsChildAtBoundary { key });
+            }
             let segment = replayer_state.segment;
             let draft_id = format!("{segment}:boundary:{key}");
             replayer_state.emit_draft(EntryDraft { id: draft_id, event: RunEvent::Boundary { key, segment, state } });

@@ -66,6 +66,7 @@ impl ActiveWork {
             Effect::TakeIn(_) => Some(own_work("checking what the session changed".into())),
             Effect::Restore(Restore { stray }) => Some(own_work(format!("restoring {}", stray.path))),
             Effect::Sleep(_) => Some(own_work("pausing before a task is retried".into())),
+            // A child that was started works until it comes back, not until the effect is over.
             Effect::RunChild(RunChild { name, order, .. }) => {
                 Some(own_work(format!("child run {name} ({})", describe_run(order))))
             }
@@ -94,6 +95,8 @@ impl ActiveWork {
             | Effect::Post(_)
             | Effect::Inbox(_)
             | Effect::Wait(_)
+            | Effect::StartChild(_)
+            | Effect::AwaitChild(_)
             | Effect::ReadRecords(_)
             | Effect::WriteRecords(_) => None,
         }

@@ -3,7 +3,12 @@
 //! Drawing cannot fail and writing can, so the two are apart: the reporters of all kinds of runs draw into this buffer, and
 //! [`crate::LineReporter`] writes it out after every entry.
 
-use crate::style::{LineMark, Screen, TextStyle};
+use tribunal_workflows::runs::types::ChildOutcome;
+
+use crate::{
+    child_runs::ChildResult,
+    style::{LineMark, Screen, TextStyle},
+};
 
 /// Collects lines that fit the screen.
 #[derive(Debug)]
@@ -55,6 +60,12 @@ impl LineBuffer {
         // The text is wrapped before its first word is painted, because colour codes have no width.
         let painted_text = wrapped_text.replacen(symbol, &self.screen.paint(style, symbol), 1);
         self.write_line(0, &painted_text);
+    }
+
+    /// Draws how a child run came back.
+    pub(crate) fn write_child_end(&mut self, child_name: &str, outcome: &ChildOutcome) {
+        let ChildResult { mark, text } = ChildResult::from_outcome(outcome);
+        self.write_marked(2, mark, &format!("child run {child_name} {text}"));
     }
 
     /// Draws a blank line, unless it would be the first line of the output.

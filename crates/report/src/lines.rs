@@ -20,7 +20,7 @@ use tribunal_workflows::{
         kinds::{RunOrder, WorkflowEvent},
         run_kind::RunDriver,
         settings::{AgentSpec, Settings},
-        types::{ChildOutcome, JournalEntry, RunEvent, RunSummary},
+        types::{JournalEntry, RunEvent, RunSummary, StartChild},
         user_request::UserRequest,
         view::RunView,
     },
@@ -28,9 +28,7 @@ use tribunal_workflows::{
 };
 
 use crate::{
-    DisplayMode, Reporter,
-    child_runs::ChildResult,
-    clean_line,
+    DisplayMode, Reporter, clean_line,
     kind_table::{self, RunLines},
     line_buffer::LineBuffer,
     multi_run::describe_outcome,
@@ -92,8 +90,10 @@ impl<W: Write> LineReporter<W> {
         self.run_view.apply_entry(journal_entry);
         self.run_lines.track_event(run_event, &self.run_view);
         match run_event {
-            RunEvent::EffectStarted { key: effect_key, effect: Effect::RunChild(run_child), .. } => {
-                self.child_names.insert(effect_key.clone(), run_child.name.clone());
+            RunEvent::EffectStarted { key: effect_key, effect, .. } => {
+                if let Some(run_child) = effect.child_request() {
+                    self.child_names.insert(effect_key.clone(), run_child.name.clone());
+                }
             }
             RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => {
                 if let Some(fault) = effect_reply.fault() {
@@ -116,11 +116,15 @@ impl<W: Write> LineReporter<W> {
                 self.draw_started_effect(journal_entry, effect_key, effect);
             }
             RunEvent::EffectFinished { key: effect_key, reply: effect_reply, .. } => match effect_reply {
-                Reply::Inbox(inbox) | Reply::Wait(inbox) => self.draw_requests(&inbox.requests),
-                Reply::RunChild(outcome) => self.draw_ended_child(effect_key, outcome),
-                _ => {}
+                Reply::RunChild(outcome) => {
+                    // The start of the effect is always before its end; the key is a fallback for a part of a journal.
+                    let child_name = self.child_names.get(effect_key).map_or(effect_key.as_str(), String::as_str);
+                    self.lines.write_child_end(child_name, outcome);
+                }
+                reply => self.draw_requests(reply.user_requests()),
             },
             RunEvent::ChildStarted { name, child, .. } => self.draw_started_child(name, child),
+            RunEvent::ChildReturned(returned) => self.lines.write_child_end(&returned.name, &returned.outcome),
             RunEvent::DecisionPosted { decision } => {
                 self.run_lines.write_decision(decision, &self.run_view, &mut self.lines);
             }
@@ -133,7 +137,10 @@ impl<W: Write> LineReporter<W> {
                 self.draw_session_event(session_event)
             }
             RunEvent::Workflow(event) => self.run_lines.write_event(event, &self.run_view, &mut self.lines),
-            RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Unknown(_) => {}
+            RunEvent::ChildUsage { .. }
+            | RunEvent::Boundary { .. }
+            | RunEvent::Patched { .. }
+            | RunEvent::Unknown(_) => {}
         }
     }
 
@@ -234,7 +241,7 @@ impl<W: Write> LineReporter<W> {
             Effect::AwaitReset(wait) => self.draw_wait(&phrases::describe_wait(wait, journal_entry.at.wall_ms)),
             Effect::Ask(ask_agent) => self.draw_retry(effect_key, ask_agent),
             // A child that begins has no id yet; `child_started` follows with it.
-            Effect::RunChild(run_child) => {
+            Effect::RunChild(run_child) | Effect::StartChild(StartChild { child: run_child }) => {
                 if let Some(standing) = self.run_view.children.get(&run_child.name) {
                     let line_text = format!("child run {} continues: {}", run_child.name, standing.run);
                     self.lines.write_marked(2, LineMark::STARTED, &line_text);
@@ -267,14 +274,6 @@ impl<W: Write> LineReporter<W> {
 
     fn draw_started_child(&mut self, child_name: &str, child: &RunId) {
         self.lines.write_marked(2, LineMark::STARTED, &format!("child run {child_name}: {child}"));
-    }
-
-    /// Draws how a child run ended, or what it waits for.
-    fn draw_ended_child(&mut self, effect_key: &Key, outcome: &ChildOutcome) {
-        // The start of the effect is always before its end; the key is a fallback for a part of a journal.
-        let child_name = self.child_names.get(effect_key).map_or(effect_key.as_str(), String::as_str);
-        let ChildResult { mark, text } = ChildResult::from_outcome(outcome);
-        self.lines.write_marked(2, mark, &format!("child run {child_name} {text}"));
     }
 
     /// Draws how a decision was answered, or that it is withdrawn.

@@ -19,20 +19,18 @@ pub fn list_unheard_messages<'a>(entries: impl IntoIterator<Item = &'a JournalEn
     let mut unheard_messages: Vec<UserRemark> = Vec::new();
     for journal_entry in entries {
         match &journal_entry.event {
-            RunEvent::EffectFinished { reply: Reply::Inbox(inbox) | Reply::Wait(inbox), .. } => {
-                unheard_messages.extend(find_messages(&inbox.requests));
-            }
             RunEvent::EffectFinished { reply: Reply::Write(WriteOutcome::Edited { requests }), .. } => {
                 unheard_messages.extend(find_messages(requests));
             }
-            // A request to a sprint was carried out; other messages go into the prompts of its stories.
-            RunEvent::EffectStarted { effect: Effect::RunChild(run_child), .. } => {
-                if let RunOrder::Story(order) = &run_child.order {
-                    unheard_messages.retain(|message| !order.texts.said.contains(&message.to_string()));
-                }
-            }
+            RunEvent::EffectFinished { reply, .. } => unheard_messages.extend(find_messages(reply.user_requests())),
             RunEvent::Workflow(WorkflowEvent::Sprint(SprintEvent::SprintRequested { command })) => {
                 unheard_messages.retain(|message| SprintCommand::read_remark(&message.text).as_ref() != Some(command));
+            }
+            // A request to a sprint was carried out; other messages go into the prompts of its stories.
+            RunEvent::EffectStarted { effect, .. } if effect.child_request().is_some() => {
+                if let Some(RunOrder::Story(order)) = effect.child_request().map(|run_child| &run_child.order) {
+                    unheard_messages.retain(|message| !order.texts.said.contains(&message.to_string()));
+                }
             }
             // Prompts carry all messages that were read before.
             RunEvent::EffectStarted { effect: Effect::Ask(AskAgent { task, .. }), .. } => {

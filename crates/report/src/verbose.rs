@@ -20,7 +20,7 @@ use tribunal_workflows::{
             WriteFile, WriteOutcome,
         },
         kinds::WorkflowEvent,
-        types::{JournalEntry, PostDecision, ReadRecords, RunChild, RunEvent, WriteRecords},
+        types::{ChildNews, JournalEntry, PostDecision, ReadRecords, RunChild, RunEvent, StartChild, WriteRecords},
     },
     session::SessionRecord,
     tasks::brief::{AgentReply, AnswerContent},
@@ -137,6 +137,8 @@ fn describe_event(run_event: &RunEvent) -> String {
             format!("{outcome_word}, {} · {}", describe_ending(summary), describe_spending(summary))
         }
         RunEvent::ChildStarted { name, child, .. } => format!("{name}, run {child}"),
+        RunEvent::ChildReturned(returned) => ChildResult::from_outcome(&returned.outcome).text,
+        RunEvent::ChildUsage { used, .. } => phrases::describe_usage(used.tokens, used.cost, used.notional),
         RunEvent::DecisionPosted { decision } => format!("{} ({})", decision.question, decision.owner),
         RunEvent::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
         RunEvent::Warned { text: warning_text } | RunEvent::WordIgnored { text: warning_text } => warning_text.clone(),
@@ -182,6 +184,10 @@ fn describe_effect(effect: &Effect) -> String {
             format!("change {}", phrases::format_count(changes.len() as u32, "project record"))
         }
         Effect::RunChild(RunChild { name, order, .. }) => format!("run child {name}: {}", describe_run(order)),
+        Effect::StartChild(StartChild { child: RunChild { name, order, .. } }) => {
+            format!("start child {name}: {}", describe_run(order))
+        }
+        Effect::AwaitChild(_) => "wait for a child".into(),
         _ => development_text::describe_request(effect).unwrap_or_default(),
     }
 }
@@ -236,11 +242,15 @@ fn describe_success(effect_reply: &Reply) -> String {
             format!("edited by the user, {}", phrases::format_count(requests.len() as u32, "request"))
         }
         Reply::Post(PostOutcome::Posted) => "posted".into(),
-        Reply::Inbox(inbox) | Reply::Wait(inbox) => phrases::format_count(inbox.requests.len() as u32, "request"),
+        Reply::Inbox(inbox) | Reply::Wait(inbox) | Reply::AwaitChild(ChildNews::Word(inbox)) => {
+            phrases::format_count(inbox.requests.len() as u32, "request")
+        }
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
         Reply::ReadRecords(list) => phrases::format_count(list.records.len() as u32, "record"),
         Reply::WriteRecords(_) => "written".into(),
         Reply::RunChild(outcome) => ChildResult::from_outcome(outcome).text,
+        Reply::StartChild(started) => format!("run {}", started.run),
+        Reply::AwaitChild(ChildNews::Returned(returned)) => format!("{} is back", returned.name),
         // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })
         | Reply::Ask(AskOutcome::Failed(_))

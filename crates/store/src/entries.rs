@@ -182,6 +182,11 @@ impl Store {
         self.select_last(run_id, &condition, kinds)
     }
 
+    /// Reads the entry of a run with an id.
+    pub fn find_entry(&self, run_id: &RunId, entry_id: &str) -> Result<Option<JournalEntry>, StoreError> {
+        self.select_last(run_id, "AND e.id = ?2", &[entry_id])
+    }
+
     /// When the last entry of a run was recorded.
     pub fn last_timestamp(&self, run_id: &RunId) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.select_last(run_id, "", &[])?.map(|entry| entry.at))

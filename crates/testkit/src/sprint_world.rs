@@ -8,7 +8,7 @@ use std::{
 };
 
 use tribunal_engine::{
-    children::FailedChild,
+    child_outcome::FailedChild,
     effect::PostOutcome,
     fault::{Fault, FaultKind},
     ids::{Key, RunId},

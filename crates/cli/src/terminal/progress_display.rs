@@ -20,7 +20,10 @@ use tribunal_report::{
     live::{LiveScreen, ViewControls},
 };
 use tribunal_runner::{RunUpdate, StopLevel};
-use tribunal_workflows::runs::{effect::Reply, types::RunEvent};
+use tribunal_workflows::runs::{
+    child_events::find_child_outcome,
+    types::{ChildOutcome, RunEvent},
+};
 
 use crate::{
     context::CommandContext,
@@ -190,8 +193,7 @@ impl ProgressView {
     /// Drops what draws a child run that has come back to its parent: a sprint has hundreds of them.
     fn forget_returned_child(&self, run_update: &RunUpdate<'_>) {
         if let RunUpdate::ReplayedEntry(journal_entry) | RunUpdate::NewEntry(journal_entry) = run_update
-            && let RunEvent::EffectFinished { reply: Reply::RunChild(outcome), .. } = &journal_entry.event
-            && let Some(child_id) = outcome.child_run()
+            && let Some(child_id) = find_child_outcome(&journal_entry.event).and_then(ChildOutcome::child_run)
         {
             self.child_reporters.borrow_mut().remove(child_id);
         }

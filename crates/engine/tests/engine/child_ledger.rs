@@ -1,7 +1,8 @@
 //! Who was lent which share of the limits of a run.
 
 use tribunal_engine::{
-    children::{ChildLedger, ChildOutcome, ChildReport, FailedChild},
+    child_outcome::{ChildOutcome, ChildReport, FailedChild},
+    children::ChildLedger,
     fault::{Fault, FaultKind},
     ids::RunId,
     limits::{Cost, LimitShare, UsageTotals},

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use tribunal_engine::{
     answer::{ChoiceKey, DecisionAnswer},
-    children::{ChildOutcome, ChildReport, RunChild},
+    child_outcome::{ChildOutcome, ChildReport, ReturnedChild},
+    child_queue::ChildQueue,
+    children::{ChildNews, RunChild, StartedChild},
     effect::{Elapsed, PostOutcome, RecordList, RecordsWritten, Requests, RestoreOutcome},
     event::{EntryDraft, JournalEntry, RunEvent, RunSummary},
     host::ParkedRun,
@@ -30,6 +32,8 @@ pub struct MemoryRun {
     pub performed: Vec<String>,
     /// A number that decides which of several effects is performed first.
     pub seed: u64,
+    /// The children that it does not wait for, as its journal tells.
+    queue: ChildQueue<Toy>,
     clock_ms: u64,
 }
 
@@ -48,6 +52,37 @@ pub struct EntryBudget(pub Option<usize>);
 /// The process is gone.
 #[derive(Debug)]
 struct Killed;
+
+/// What is under way in a process.
+#[derive(Debug, Default)]
+struct UnderWay {
+    effects: Vec<PendingEffect<Toy>>,
+    /// The children that the run does not wait for, each with whether an earlier process had asked for it.
+    children: Vec<(RunChild<Toy>, bool)>,
+    /// The keys of those who wait for a child.
+    waits: Vec<Key>,
+    /// The workflow waits until it is recorded.
+    boundary: Option<EntryDraft<Toy>>,
+}
+
+impl UnderWay {
+    fn add_effects(&mut self, effects: Vec<PendingEffect<Toy>>) {
+        for pending in effects {
+            match pending.effect {
+                ToyEffect::AwaitChild(_) => self.waits.push(pending.effect_key),
+                _ => self.effects.push(pending),
+            }
+        }
+    }
+}
+
+/// What happens next in a process.
+enum Turn {
+    Perform(usize),
+    Drive(usize),
+    Await(Key),
+    Cross,
+}
 
 impl EntryBudget {
     fn take_one(&mut self) -> Result<(), Killed> {
@@ -121,7 +156,8 @@ impl MemoryRun {
         let recorded_state = history.state.clone();
         let replayer = Replayer::new(ToySettings {}, history);
         let mut workflow = start_toy(&replayer, &order, recorded_state);
-        let mut under_way: Vec<PendingEffect<Toy>> = Vec::new();
+        self.queue = ChildQueue::from_entries(&self.journal);
+        let mut under_way = UnderWay { children: self.children_to_continue(), ..UnderWay::default() };
         loop {
             match replayer.poll_workflow(&mut workflow) {
                 WorkflowPoll::Diverged(divergence) => panic!("{}: {divergence}", self.order.name),
@@ -131,34 +167,79 @@ impl MemoryRun {
                     return Ok(value);
                 }
                 WorkflowPoll::Waiting { mut drafts, effects } => {
-                    under_way.extend(effects);
                     let boundary = drafts.pop_if(|draft| matches!(draft.event, RunEvent::Boundary { .. }));
+                    under_way.boundary = boundary.or(under_way.boundary);
                     self.record_all(budget, drafts)?;
-                    if !under_way.is_empty() {
-                        let index = self.choose_first(&under_way);
-                        let effect = under_way.remove(index);
-                        match self.perform(budget, &effect)? {
-                            Some(reply) => self.finish(budget, &replayer, &effect.effect_key, reply)?,
-                            None => replayer.park_run(waiting_ending(&effect.effect)),
+                    under_way.add_effects(effects);
+                    match self.choose_next(&under_way) {
+                        Some(Turn::Await(effect_key)) => {
+                            under_way.waits.retain(|wait| *wait != effect_key);
+                            let returned = self.queue.first_returned().cloned().unwrap();
+                            let reply = ToyReply::AwaitChild(ChildNews::Returned(returned));
+                            self.finish(budget, &replayer, &effect_key, reply)?;
                         }
-                    } else if let Some(boundary) = boundary {
-                        let RunEvent::Boundary { state, .. } = boundary.event.clone() else { unreachable!() };
-                        let boundary_time = self.record(budget, boundary)?;
-                        replayer.begin_next_segment(boundary_time);
-                        workflow = start_toy(&replayer, &order, Some(state));
-                    } else {
-                        panic!("{} waits for nothing", self.order.name);
+                        Some(Turn::Perform(index)) => {
+                            let effect = under_way.effects.remove(index);
+                            if let ToyEffect::StartChild(start) = &effect.effect {
+                                let (name, run) = (start.child.name.clone(), RunId::new(start.child.name.clone()));
+                                let reply = ToyReply::StartChild(StartedChild { name, run });
+                                self.finish(budget, &replayer, &effect.effect_key, reply)?;
+                                under_way.children.push((start.child.clone(), effect.resumed));
+                                continue;
+                            }
+                            match self.perform(budget, &effect)? {
+                                Some(reply) => self.finish(budget, &replayer, &effect.effect_key, reply)?,
+                                None => replayer.park_run(waiting_ending(&effect.effect)),
+                            }
+                        }
+                        Some(Turn::Drive(index)) => {
+                            let (child, resumed) = under_way.children.remove(index);
+                            let outcome = self.run_child(budget, &child, resumed)?;
+                            let returned = ReturnedChild { name: child.name, outcome };
+                            let draft = self.queue.returned_draft(returned).unwrap();
+                            self.record(budget, draft)?;
+                        }
+                        Some(Turn::Cross) => {
+                            let boundary = under_way.boundary.take().unwrap();
+                            let RunEvent::Boundary { state, .. } = boundary.event.clone() else { unreachable!() };
+                            let boundary_time = self.record(budget, boundary)?;
+                            replayer.begin_next_segment(boundary_time);
+                            workflow = start_toy(&replayer, &order, Some(state));
+                        }
+                        None => panic!("{} waits for nothing", self.order.name),
                     }
                 }
             }
         }
     }
 
-    /// Chooses which of the effects under way comes to its end first. It is the same one in every life of the run.
-    fn choose_first(&self, under_way: &[PendingEffect<Toy>]) -> usize {
-        let rank =
-            |effect: &PendingEffect<Toy>| Hash::digest_of(format!("{}{}", self.seed, effect.effect_key).as_bytes());
-        (0..under_way.len()).min_by_key(|index| rank(&under_way[*index]).to_string()).unwrap_or_default()
+    /// Returns the children that an earlier process had started and that have not come back.
+    fn children_to_continue(&self) -> Vec<(RunChild<Toy>, bool)> {
+        let request_of = |entry_id: String| {
+            let entry = self.journal.iter().find(|entry| entry.id == entry_id).unwrap();
+            match &entry.event {
+                RunEvent::EffectStarted { effect: ToyEffect::StartChild(start), .. } => (start.child.clone(), true),
+                other => panic!("{other:?} starts no child"),
+            }
+        };
+        self.queue.under_way().values().map(|child| request_of(child.start_entry_id())).collect()
+    }
+
+    /// Chooses what happens next. It is the same in every life of the run.
+    fn choose_next(&self, under_way: &UnderWay) -> Option<Turn> {
+        if let (Some(wait), Some(_)) = (under_way.waits.first(), self.queue.first_returned()) {
+            return Some(Turn::Await(wait.clone()));
+        }
+        let rank = |name: &str| Hash::digest_of(format!("{}{name}", self.seed).as_bytes()).to_string();
+        let effects = under_way.effects.iter().enumerate();
+        let effects = effects.map(|(index, effect)| (rank(effect.effect_key.as_str()), Turn::Perform(index)));
+        let children = under_way.children.iter().enumerate();
+        let children = children.map(|(index, (child, _))| (rank(&child.name), Turn::Drive(index)));
+        // A boundary waits for effects, and for no child.
+        let boundary = under_way.boundary.iter().filter(|_| under_way.effects.is_empty());
+        let boundary = boundary.map(|draft| (rank(&draft.id), Turn::Cross));
+        let turns = effects.chain(children).chain(boundary);
+        turns.min_by_key(|(rank, _)| rank.clone()).map(|(_, turn)| turn)
     }
 
     fn finish(
@@ -192,6 +273,7 @@ impl MemoryRun {
             ToyEffect::ReadRecords(_) => ToyReply::ReadRecords(RecordList::default()),
             ToyEffect::WriteRecords(_) => ToyReply::WriteRecords(RecordsWritten {}),
             ToyEffect::RunChild(child) => ToyReply::RunChild(self.run_child(budget, child, pending.resumed)?),
+            ToyEffect::StartChild(_) | ToyEffect::AwaitChild(_) => unreachable!("it is answered from the queue"),
         }))
     }
 
@@ -217,8 +299,8 @@ impl MemoryRun {
     ) -> Result<ChildOutcome<Toy>, Killed> {
         let seed = self.seed;
         let is_known_park = |entry: &&JournalEntry<Toy>| {
-            let RunEvent::EffectFinished { reply: ToyReply::RunChild(ChildOutcome::Waiting(report)), .. } =
-                &entry.event
+            let (RunEvent::EffectFinished { reply: ToyReply::RunChild(ChildOutcome::Waiting(report)), .. }
+            | RunEvent::ChildReturned(ReturnedChild { outcome: ChildOutcome::Waiting(report), .. })) = &entry.event
             else {
                 return false;
             };
@@ -290,6 +372,7 @@ impl MemoryRun {
         let line = serde_json::to_string(&entry).unwrap();
         let entry: JournalEntry<Toy> = serde_json::from_str(&line).unwrap();
         assert!(self.journal.iter().all(|known| known.id != entry.id), "{} is recorded twice", entry.id);
+        self.queue.apply_event(&entry.event);
         self.journal.push(entry);
         Ok(at)
     }

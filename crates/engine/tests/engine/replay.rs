@@ -1,7 +1,11 @@
 //! A journal that does not fit the workflow is refused, never guessed at.
 
+use std::pin::Pin;
+
 use tribunal_engine::{
+    children::AwaitChild,
     event::{JournalEntry, RunEvent},
+    host::Host,
     ids::Key,
     replayer::{ReplayDivergence, ReplayHistory, Replayer, WorkflowPoll},
 };
@@ -84,4 +88,17 @@ fn an_event_that_the_workflow_does_not_note_any_more_is_refused() {
     let entry = JournalEntry { id: String::from("0:step_done:9#1"), event: step_done, ..journal[1].clone() };
     journal.push(entry);
     assert!(matches!(replay(&order, journal), Some(ReplayDivergence::UnexpectedEvent { .. })));
+}
+
+#[test]
+fn a_boundary_while_a_wait_for_a_child_is_open_is_refused() {
+    let replayer = Replayer::<Toy>::new(ToySettings {}, ReplayHistory::default());
+    let host: &dyn Host<Toy> = &replayer;
+    let mut workflow: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
+        let wait = host.perform(Key::new("await"), AwaitChild {});
+        let boundary = host.record_boundary(Key::new("boundary"), serde_json::Value::Null).await;
+        drop((wait, boundary));
+    });
+    let WorkflowPoll::Diverged(divergence) = replayer.poll_workflow(&mut workflow) else { panic!("it was accepted") };
+    assert_eq!(divergence, ReplayDivergence::AwaitsChildAtBoundary { key: Key::new("await") });
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use tribunal_engine::{
     answer::DecisionAnswer,
     answer_to::AnswerTo,
-    children::{ChildOutcome, RunChild},
+    child_outcome::ChildOutcome,
+    children::{AwaitChild, ChildNews, RunChild, StartChild, StartedChild},
     effect::{
         AwaitReset, Elapsed, PostDecision, PostOutcome, ReadInbox, ReadRecords, RecordList, RecordsWritten, Requests,
         Restore, RestoreOutcome, Sleep, WaitForUser, WriteRecords,
@@ -43,6 +44,11 @@ pub enum ToyStep {
     /// Run these side by side, and ask for each again as long as it waits.
     Children {
         orders: Vec<ToyOrder>,
+    },
+    /// Run these, at most so many at once, with a boundary after each that starts or comes back.
+    Pool {
+        orders: Vec<ToyOrder>,
+        at_once: u32,
     },
 }
 
@@ -162,6 +168,8 @@ toy_effects! {
     ReadRecords = "read_records": ReadRecords<Toy> => RecordList<Toy>;
     WriteRecords = "write_records": WriteRecords<Toy> => RecordsWritten;
     RunChild = "run_child": RunChild<Toy> => ChildOutcome<Toy>;
+    StartChild = "start_child": StartChild<Toy> => StartedChild;
+    AwaitChild = "await_child": AwaitChild => ChildNews<Toy>;
 }
 
 impl RunTypes for Toy {

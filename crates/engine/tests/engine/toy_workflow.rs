@@ -4,7 +4,8 @@ use std::pin::Pin;
 
 use tribunal_engine::{
     answer::ChoiceKey,
-    children::{ChildLedger, ChildOutcome, RunChild},
+    child_outcome::ChildOutcome,
+    children::{AwaitChild, ChildLedger, ChildNews, RunChild, StartChild},
     decision::{Decision, DecisionTopic, build_choices},
     dialog::user_dialog::{self, UserDialog},
     effect::Sleep,
@@ -26,6 +27,17 @@ pub struct ToyState {
     pub ledger: ChildLedger,
     /// How many children have ended, in all steps.
     pub ended: u32,
+    pub pool: ToyPool,
+}
+
+/// The children of a step that starts and awaits them one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToyPool {
+    /// How many were started, and how many of them have not ended.
+    pub started: u32,
+    pub running: u32,
+    pub turns: u32,
+    pub details: Vec<String>,
 }
 
 pub type ToyFuture<'a> = Pin<Box<dyn Future<Output = Result<RunEnding, ParkedRun>> + 'a>>;
@@ -53,6 +65,13 @@ async fn run_toy(host: &dyn Host<Toy>, order: &ToyOrder, mut state: ToyState) ->
             }
             ToyStep::Question { text } => ask_user(host, &mut state, &step_key, text).await?,
             ToyStep::Children { orders } => run_children(host, &mut state, &step_key, orders).await?,
+            ToyStep::Pool { orders, at_once } => {
+                if turn_pool(host, &mut state, &step_key, (orders, *at_once)).await? {
+                    cross_boundary(host, step_key, &state).await?;
+                    continue;
+                }
+                std::mem::take(&mut state.pool).details.join("; ")
+            }
         };
         state.step += 1;
         host.note_event(RunEvent::from_workflow(ToyEvent::StepDone { step: state.step, text }));
@@ -107,4 +126,56 @@ async fn run_children(
         }
     }
     Ok(details.join("; "))
+}
+
+/// Starts a child of the pool, or waits for one. Returns whether some are left.
+async fn turn_pool(
+    host: &dyn Host<Toy>,
+    state: &mut ToyState,
+    step_key: &Key,
+    (orders, at_once): (&[ToyOrder], u32),
+) -> Result<bool, ParkedRun> {
+    state.pool.turns += 1;
+    let turn_key = step_key.child_key(&format!("turn-{}", state.pool.turns));
+    if let Some(order) = orders.get(state.pool.started as usize).filter(|_| state.pool.running < at_once) {
+        start_child(host, state, turn_key, order).await?;
+        state.pool.started += 1;
+        state.pool.running += 1;
+        return Ok(true);
+    }
+    if state.pool.running == 0 {
+        return Ok(false);
+    }
+    match host.perform(turn_key.child_key("await"), AwaitChild {}).await? {
+        ChildNews::Word(requests) => {
+            requests.requests.into_iter().for_each(|request| drop(state.dialog.take_request(host, request)));
+        }
+        ChildNews::Returned(returned) => {
+            state.ledger.settle_account(&returned.name, &returned.outcome);
+            match (returned.outcome, orders.iter().find(|order| order.name == returned.name)) {
+                (ChildOutcome::Waiting(_), Some(order)) => start_child(host, state, turn_key, order).await?,
+                (ChildOutcome::Ended(report), _) => {
+                    state.ended += 1;
+                    state.pool.running -= 1;
+                    state.pool.details.push(format!("{}: {}", report.run, report.detail));
+                }
+                unexpected => panic!("{unexpected:?}"),
+            }
+        }
+    }
+    Ok(true)
+}
+
+async fn start_child(
+    host: &dyn Host<Toy>,
+    state: &mut ToyState,
+    turn_key: Key,
+    order: &ToyOrder,
+) -> Result<(), ParkedRun> {
+    let whole = LimitShare { runtime_ms: 1_000, cost: Cost(1_000), tokens: 1_000 };
+    let share = state.ledger.lend_share(&order.name, whole, 1);
+    let child = RunChild { name: order.name.clone(), order: order.clone(), share, workspace: None, tier: None };
+    let started = host.perform(turn_key.child_key("start"), StartChild { child }).await?;
+    assert_eq!(started.name, order.name);
+    Ok(())
 }

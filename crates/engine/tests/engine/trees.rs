@@ -19,13 +19,17 @@ fn random_steps(depth: u32) -> BoxedStrategy<Vec<ToyStep>> {
     let children = prop::collection::vec(random_steps(depth - 1), 1..4).prop_map(|children| ToyStep::Children {
         orders: children.into_iter().map(|steps| order("", steps)).collect(),
     });
-    prop::collection::vec(prop_oneof![2 => simple, 1 => children], 0..3).prop_map(name_children).boxed()
+    let pool = (prop::collection::vec(random_steps(depth - 1), 1..5), 1u32..4).prop_map(|(children, at_once)| {
+        ToyStep::Pool { orders: children.into_iter().map(|steps| order("", steps)).collect(), at_once }
+    });
+    let steps = prop_oneof![2 => simple, 1 => children, 1 => pool];
+    prop::collection::vec(steps, 0..3).prop_map(name_children).boxed()
 }
 
 /// A name is one child for the whole life of its parent, so no two steps may use the same one.
 fn name_children(mut steps: Vec<ToyStep>) -> Vec<ToyStep> {
     for (step_index, step) in steps.iter_mut().enumerate() {
-        let ToyStep::Children { orders } = step else { continue };
+        let (ToyStep::Children { orders } | ToyStep::Pool { orders, .. }) = step else { continue };
         for (index, order) in orders.iter_mut().enumerate() {
             order.name = format!("step{step_index}-child{index}");
         }
@@ -35,7 +39,7 @@ fn name_children(mut steps: Vec<ToyStep>) -> Vec<ToyStep> {
 
 fn count_steps(order: &ToyOrder) -> usize {
     let children_of = |step: &ToyStep| match step {
-        ToyStep::Children { orders } => orders.iter().map(count_steps).sum(),
+        ToyStep::Children { orders } | ToyStep::Pool { orders, .. } => orders.iter().map(count_steps).sum(),
         _ => 0,
     };
     order.steps.len() + order.steps.iter().map(children_of).sum::<usize>()

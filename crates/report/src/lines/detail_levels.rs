@@ -38,9 +38,13 @@ impl<W: Write> LineReporter<W> {
         match &journal_entry.event {
             RunEvent::RunStarted { order, .. } => self.draw_title(&journal_entry.run, order, None),
             // These end no stage, but they are rare and concern the user.
-            RunEvent::EffectStarted { effect: Effect::AwaitReset(_) | Effect::RunChild(_), .. }
+            RunEvent::EffectStarted {
+                effect: Effect::AwaitReset(_) | Effect::RunChild(_) | Effect::StartChild(_),
+                ..
+            }
             | RunEvent::EffectFinished { reply: Reply::RunChild(_), .. }
             | RunEvent::ChildStarted { .. }
+            | RunEvent::ChildReturned(_)
             | RunEvent::RunResumed { .. }
             | RunEvent::SettingsChanged { .. }
             | RunEvent::DecisionAnswered { .. }

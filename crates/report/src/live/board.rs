@@ -15,7 +15,7 @@ use tribunal_engine::{
 use tribunal_workflows::{
     runs::{
         effect::{AskAgent, AskOutcome, Effect, Reply},
-        types::{DecisionTopic, JournalEntry, RunEvent},
+        types::{DecisionTopic, JournalEntry, RunEvent, StartChild},
         view::{RunPhase, RunView},
     },
     tasks::brief::AgentTask,
@@ -55,6 +55,8 @@ pub struct LiveBoard {
     pub(super) workers: WorkerList,
     /// What the tool itself is doing, and since when.
     pub(super) own_operation: Option<(&'static str, u64)>,
+    /// The children that work on across boundaries: by their names, the keys of their workers.
+    started_children: BTreeMap<String, Key>,
     /// Checks, commits and the like that are under way, in the order of their starts.
     pub(super) project_work: Vec<ProjectWork>,
     /// The boards of the child runs, and of theirs. Only the board of the run that the user started has some.
@@ -120,6 +122,16 @@ impl LiveBoard {
             RunEvent::Boundary { .. } => {
                 self.project_work.clear();
                 self.run_live.end_stage(&mut self.workers);
+                // Their parent goes on to its next stage without them.
+                for (child_name, effect_key) in self.started_children.clone() {
+                    self.show_child(&effect_key, &child_name);
+                }
+            }
+            RunEvent::ChildReturned(returned) => {
+                let effect_key = self.started_children.remove(&returned.name);
+                if let Some(worker) = effect_key.and_then(|effect_key| self.workers.find_worker(&effect_key)) {
+                    worker.mark_child_result(&ChildResult::from_outcome(&returned.outcome));
+                }
             }
             RunEvent::Workflow(event) => self.run_live.track_event(event, &mut self.workers),
             _ => {}
@@ -142,6 +154,10 @@ impl LiveBoard {
         match effect {
             Effect::Ask(AskAgent { task, .. }) => self.run_live.track_task(effect_key, task, &mut self.workers),
             Effect::RunChild(run_child) => self.show_child(effect_key, &run_child.name),
+            Effect::StartChild(StartChild { child }) => {
+                self.started_children.insert(child.name.clone(), effect_key.clone());
+                self.show_child(effect_key, &child.name);
+            }
             _ => {}
         }
         let Some(worker) = self.workers.find_worker(effect_key) else { return };

@@ -5,8 +5,8 @@
 
 use tribunal_engine::{children::MAX_DEPTH, ids::RunId, limits::RunUsage, progress::AgentProgress};
 use tribunal_workflows::runs::{
-    effect::Reply,
-    types::{JournalEntry, RunEvent},
+    child_events::find_child_outcome,
+    types::{ChildOutcome, JournalEntry, RunEvent},
 };
 
 use super::board::LiveBoard;
@@ -32,9 +32,7 @@ impl LiveBoard {
 
     /// Removes the board of a child run that has come back to its parent.
     pub(super) fn forget_returned_child(&mut self, run_event: &RunEvent) {
-        if let RunEvent::EffectFinished { reply: Reply::RunChild(outcome), .. } = run_event
-            && let Some(child_id) = outcome.child_run()
-        {
+        if let Some(child_id) = find_child_outcome(run_event).and_then(ChildOutcome::child_run) {
             self.child_boards.remove(child_id);
         }
     }

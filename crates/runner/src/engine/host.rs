@@ -2,6 +2,7 @@
 
 mod children;
 mod requests;
+mod started_children;
 mod user_words;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -52,6 +53,10 @@ pub enum HostError {
     UnreadableState(serde_json::Error),
     #[error("the workflow is stuck: it has nothing to wait for")]
     WaitsForNothing,
+    #[error("the workflow started child run {name} again while it is at work. This is a bug")]
+    ChildUnderWay { name: String },
+    #[error("the journal has lost the request with which child run {name} was started")]
+    LostRequest { name: String },
     #[error("`{key}` failed unexpectedly: {cause}")]
     EffectPanicked { key: Key, cause: String },
 }
@@ -70,6 +75,7 @@ use children::ChildFuture;
 use requests::RequestReading;
 
 pub(crate) use children::{ChildDriver, ChildPlan};
+pub(crate) use started_children::StartedChildren;
 
 /// What the host was woken up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +95,10 @@ pub(crate) struct WorkflowHost<'h, 'a> {
     /// Tells running processes to end.
     pub end_processes: watch::Sender<bool>,
     pub running_tasks: JoinSet<Option<PerformedEffect>>,
-    /// Child runs that are driven on this thread, beside this workflow.
+    /// Child runs that the workflow waits for. They are driven on this thread, beside it.
     pub running_children: FuturesUnordered<ChildFuture<'a>>,
+    /// Child runs that the workflow goes on beside.
+    pub started_children: StartedChildren<'a>,
     /// The effect that each task performs.
     pub task_effects: HashMap<task::Id, RunningEffect>,
     /// How often earlier processes started an effect that they never finished.
@@ -149,6 +157,7 @@ impl WorkflowHost<'_, '_> {
 
     async fn poll_workflow(&mut self, entries: Vec<JournalEntry>) -> Result<RunEnding, HostError> {
         self.unfinished_attempts_by_key = count_unfinished_effects(&entries);
+        self.continue_children(&entries)?;
         let history = ReplayHistory::from_entries(entries);
         let recorded_state = history.state.clone();
         let context = self.context.clone();
@@ -228,6 +237,7 @@ impl WorkflowHost<'_, '_> {
             self.end_if_requested();
             self.wait_for_activity(replayer, true).await?;
         }
+        self.note_child_usage(&replayer.current_segment().to_string())?;
         // The recorded state counts, not the one in memory: masking may have changed it.
         // A crash that loses it loses nothing else: all replies before it are safe, and lead to the same state again.
         let last_entry = self.journal.defer_drafts(drafts)?.pop();
@@ -266,8 +276,8 @@ impl WorkflowHost<'_, '_> {
                 self.park_workflow(replayer);
                 return Ok(());
             }
-            // Without a running effect nothing can ever wake the workflow again.
-            if !self.has_running_effects() {
+            // Without a running effect, or a child that it waits for, nothing can ever wake the workflow again.
+            if !self.has_running_effects() && !self.started_children.is_awaited() {
                 return Err(HostError::WaitsForNothing);
             }
             if self.wait_for_activity(replayer, true).await? == HostActivity::EffectFinished {
@@ -290,6 +300,14 @@ impl WorkflowHost<'_, '_> {
             Some(child_end) = self.running_children.next() => {
                 self.finish_child(replayer, child_end, deliver).await?;
                 Ok(HostActivity::EffectFinished)
+            }
+            Some(child_end) = self.started_children.running.next() => {
+                self.finish_started_child(replayer, child_end).await?;
+                Ok(HostActivity::EffectFinished)
+            }
+            () = started_children::wait_to_listen(self.started_children.listen_at) => {
+                let is_answered = self.listen_to_user(replayer).await?;
+                Ok(if is_answered { HostActivity::EffectFinished } else { HostActivity::Other })
             }
             Some(progress) = self.progress.recv() => {
                 self.send_update(RunUpdate::Progress(&progress));
@@ -439,10 +457,13 @@ impl WorkflowHost<'_, '_> {
         replayer: &Replayer,
         workflow_result: Result<RunEnding, ParkedRun>,
     ) -> Result<RunEnding, HostError> {
-        while self.has_running_effects() {
+        self.started_children.stop_all(workflow_result.is_ok());
+        while self.has_running_effects() || !self.started_children.running.is_empty() {
             self.end_if_requested();
             self.wait_for_activity(replayer, false).await?;
         }
+        self.note_child_usage(&format!("life-{}", self.journal.run_view().life_count))?;
+        self.record_deferred().await?;
         let (ending, entry_id, is_finished) = match workflow_result {
             Ok(ending) => (ending, "run_finished".to_string(), true),
             Err(ParkedRun { ending }) => (ending, format!("run_parked:{}", self.journal.run_view().life_count), false),

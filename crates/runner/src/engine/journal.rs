@@ -122,6 +122,11 @@ impl RunJournal {
         written.map_err(|closed_channel| StoreError::WriterStopped(closed_channel.to_string()))?.map(drop)
     }
 
+    /// Reads the entry of this run with an id.
+    pub(crate) fn find_entry(&self, entry_id: &str) -> Result<Option<JournalEntry>, StoreError> {
+        self.store.find_entry(&self.run_id, entry_id)
+    }
+
     /// Reads what a view of another run is built from.
     pub(crate) fn entries_of(&self, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
         self.store.entries_for_resume(run_id)

@@ -38,7 +38,7 @@ use crate::{
     blocking_work::run_blocking,
     effects::{answers_in_files, clear_page_answer, unusable_answers},
     engine::{
-        host::{self, HostError, WorkflowHost},
+        host::{self, HostError, StartedChildren, WorkflowHost},
         journal::RunJournal,
         updates::{RunUpdate, UpdateSink},
     },
@@ -321,6 +321,7 @@ impl Runner {
             end_processes: ending_sender,
             running_tasks: JoinSet::new(),
             running_children: FuturesUnordered::new(),
+            started_children: StartedChildren::default(),
             task_effects: HashMap::new(),
             unfinished_attempts_by_key: HashMap::new(),
             answered_at_once: false,

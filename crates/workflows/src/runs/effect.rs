@@ -25,7 +25,10 @@ use crate::{
     findings::subject::Subject,
     review::own_file::OwnFile,
     runs::{
-        types::{ChildOutcome, PostDecision, ReadRecords, RecordList, Requests, RunChild, WriteRecords},
+        types::{
+            ChildNews, ChildOutcome, PostDecision, ReadRecords, RecordList, Requests, RunChild, StartChild,
+            WriteRecords,
+        },
         user_request::UserRequest,
     },
     sprint::facts::{FinishRetrospective, PlanStory, ReadSprint, RetrospectiveOutcome, SprintReading, StoryPlanning},
@@ -34,6 +37,7 @@ use crate::{
 };
 use tribunal_engine::{
     answer_to::AnswerTo,
+    children::{AwaitChild, StartedChild},
     effect::{
         AwaitReset, Elapsed, PostOutcome, ReadInbox, RecordsWritten, Restore, RestoreOutcome, Sleep, WaitForUser,
     },
@@ -152,6 +156,8 @@ effects! {
         Inbox = "inbox": ReadInbox -> Requests;
         Wait = "wait": WaitForUser -> Requests;
         RunChild = "run_child": RunChild -> ChildOutcome;
+        StartChild = "start_child": StartChild -> StartedChild;
+        AwaitChild = "await_child": AwaitChild -> ChildNews;
         ReadRecords = "read_records": ReadRecords -> RecordList;
         WriteRecords = "write_records": WriteRecords -> RecordsWritten;
     }
@@ -381,9 +387,11 @@ impl AnyEffect for Effect {
                 *own_task == AgentTask { timeout_ms, size, budget, session, ..recorded_task.clone() }
             }
             (Effect::Write(own_write), Effect::Write(recorded_write)) => own_write.file == recorded_write.file,
-            (Effect::RunChild(own_child), Effect::RunChild(recorded_child)) => {
-                own_child.name == recorded_child.name && own_child.order == recorded_child.order
-            }
+            (Effect::RunChild(own_child), Effect::RunChild(recorded_child))
+            | (
+                Effect::StartChild(StartChild { child: own_child }),
+                Effect::StartChild(StartChild { child: recorded_child }),
+            ) => own_child.name == recorded_child.name && own_child.order == recorded_child.order,
             (own_effect, recorded_effect) => own_effect == recorded_effect,
         }
     }

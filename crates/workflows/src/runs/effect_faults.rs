@@ -13,13 +13,13 @@ use crate::{
     },
     runs::{
         effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, LandOutcome, Reply, WriteOutcome},
-        types::ChildOutcome,
+        types::{ChildNews, ChildOutcome, ReturnedChild},
     },
     sprint::facts::{RetrospectiveOutcome, SprintReading, StoryPlanning},
     story::facts::{StoryReading, StoryWriting},
 };
 use tribunal_engine::{
-    children::FailedChild,
+    child_outcome::FailedChild,
     effect::{PostOutcome, RestoreOutcome},
     fault::Fault,
     limits::AgentUsage,
@@ -52,8 +52,11 @@ impl Reply {
             EffectKind::ReadSprint => Some(Reply::ReadSprint(fault.into())),
             EffectKind::PlanStory => Some(Reply::PlanStory(fault.into())),
             EffectKind::FinishRetrospective => Some(Reply::FinishRetrospective(fault.into())),
-            // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own.
-            EffectKind::Inbox
+            // Their outcomes have no failure. A host that cannot read the inbox or the records ends with an error of its own, and a
+            // child that cannot be started comes back with its fault.
+            EffectKind::StartChild
+            | EffectKind::AwaitChild
+            | EffectKind::Inbox
             | EffectKind::Wait
             | EffectKind::Sleep
             | EffectKind::AwaitReset
@@ -88,7 +91,11 @@ impl Reply {
             | Reply::ReadSprint(SprintReading::Failed { fault })
             | Reply::PlanStory(StoryPlanning::Failed { fault })
             | Reply::FinishRetrospective(RetrospectiveOutcome::Failed { fault })
-            | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. })) => Some(fault),
+            | Reply::RunChild(ChildOutcome::Failed(FailedChild { fault, .. }))
+            | Reply::AwaitChild(ChildNews::Returned(ReturnedChild {
+                outcome: ChildOutcome::Failed(FailedChild { fault, .. }),
+                ..
+            })) => Some(fault),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! What the kinds of runs make together: the enums over all of them, the settings and the view of a run.
 
+pub mod child_events;
 pub mod effect;
 mod effect_faults;
 pub mod failure_log;

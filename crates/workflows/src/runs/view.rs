@@ -12,7 +12,7 @@ use crate::{
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         plan::RunPlan,
         settings::Settings,
-        types::{ChildStanding, Decision, JournalEntry, RunEvent, RunSummary, find_topic},
+        types::{ChildOutcome, ChildStanding, Decision, JournalEntry, RunEvent, RunSummary, find_topic},
     },
     session::{
         ending::describe_session_question,
@@ -24,6 +24,7 @@ use crate::{
 };
 use tribunal_engine::{
     answer::DecisionAnswer,
+    children::StartedChild,
     effect::{AwaitReset, WaitCause},
     event::ParentRun,
     ids::{AgentName, CommitId, DecisionId, FindingId, RunId},
@@ -179,6 +180,12 @@ impl RunView {
             RunEvent::ChildStarted { name, child, .. } => {
                 self.children.entry(name.clone()).or_insert_with(|| ChildStanding::new(child.clone()));
             }
+            RunEvent::ChildReturned(returned) => self.apply_child_outcome(&returned.outcome),
+            RunEvent::ChildUsage { name, used } => {
+                if let Some(standing) = self.children.get_mut(name) {
+                    standing.apply_usage(*used);
+                }
+            }
             RunEvent::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             // Withdrawn decisions are answered, too, so they no longer count as open.
             RunEvent::DecisionAnswered { decision: decision_id, answer } => {
@@ -229,12 +236,20 @@ impl RunView {
                 let wall_ms = self.last_time.wall_ms;
                 self.usage.limited.retain(|_, until_ms| *until_ms > wall_ms);
             }
-            Reply::RunChild(outcome) => {
-                self.children.values_mut().for_each(|standing| standing.apply_outcome(outcome));
+            Reply::RunChild(outcome) => self.apply_child_outcome(outcome),
+            // The request itself may lie before a boundary, and is not read then.
+            Reply::StartChild(StartedChild { name, .. }) => {
+                if let Some(standing) = self.children.get_mut(name) {
+                    standing.outcome = None;
+                }
             }
             _ => {}
         }
         self.update_detail(|detail| detail.apply_reply(reply));
+    }
+
+    fn apply_child_outcome(&mut self, outcome: &ChildOutcome) {
+        self.children.values_mut().for_each(|standing| standing.apply_outcome(outcome));
     }
 
     /// Returns what the run and its children used together.

@@ -2,8 +2,10 @@
 
 use std::{future::Future, path::PathBuf, pin::Pin};
 
+use tokio::sync::watch;
 use tribunal_engine::{
-    children::{FailedChild, measure_waits},
+    child_outcome::FailedChild,
+    children::measure_waits,
     event::ParentRun,
     fault::Fault,
     ids::{Key, RunId},
@@ -59,6 +61,8 @@ pub(crate) struct ChildPlan {
     pub resumed: bool,
     /// The directory with the files that the child works on, if these are not the user's.
     pub tree: Option<PathBuf>,
+    /// Tells the child to stop because its parent ends or parks.
+    pub parent_end: watch::Receiver<StopLevel>,
 }
 
 /// What a workflow asks for.
@@ -71,50 +75,56 @@ pub(super) struct ChildRequest {
 
 /// How a child run came back.
 pub(crate) struct ChildEnd {
-    key: Key,
-    child_id: RunId,
+    pub(super) key: Key,
+    pub(super) name: String,
+    pub(super) child_id: RunId,
     result: Result<(), Fault>,
 }
 
-impl WorkflowHost<'_, '_> {
-    /// Starts or continues a child run.
-    pub(super) async fn start_child(&mut self, request: ChildRequest) -> Result<(), HostError> {
+impl<'a> WorkflowHost<'_, 'a> {
+    /// Starts or continues a child run that this run waits for.
+    pub(super) async fn run_child(&mut self, request: ChildRequest) -> Result<(), HostError> {
+        let (child_id, drafts) = self.name_child(&request)?;
+        self.record_drafts(drafts, SyncMode::Now).await?;
+        let drive = self.drive_child(child_id, request);
+        self.running_children.push(drive);
+        Ok(())
+    }
+
+    /// Returns the id of the child, with the entry for one that has none yet.
+    pub(super) fn name_child(&self, request: &ChildRequest) -> Result<(RunId, Vec<EntryDraft>), HostError> {
+        let ChildRequest { key, run_child, .. } = request;
+        if let Some(standing) = self.journal.run_view().children.get(&run_child.name) {
+            return Ok((standing.run.clone(), Vec::new()));
+        }
+        let child_id = self.new_child_id(run_child)?;
+        let event = RunEvent::ChildStarted { key: key.clone(), name: run_child.name.clone(), child: child_id.clone() };
+        Ok((child_id, vec![EntryDraft { id: format!("child_started:{}", run_child.name), event }]))
+    }
+
+    /// Drives a child until it comes back.
+    pub(super) fn drive_child(&self, child_id: RunId, request: ChildRequest) -> ChildFuture<'a> {
         let ChildRequest { key, run_child, resumed } = request;
         let own_view = self.journal.run_view();
-        let known_child = own_view.children.get(&run_child.name).map(|standing| standing.run.clone());
         let parent = ParentRun {
             run: self.context.run_id.clone(),
             root: own_view.parent.as_ref().map_or_else(|| self.context.run_id.clone(), |parent| parent.root.clone()),
             name: run_child.name.clone(),
             depth: own_view.parent.as_ref().map_or(0, |parent| parent.depth) + 1,
         };
-        let child_id = match known_child {
-            Some(child_id) => child_id,
-            None => {
-                let child_id = self.new_child_id(&run_child)?;
-                let event =
-                    RunEvent::ChildStarted { key: key.clone(), name: run_child.name.clone(), child: child_id.clone() };
-                let draft = EntryDraft { id: format!("child_started:{}", run_child.name), event };
-                self.record_drafts(vec![draft], SyncMode::Now).await?;
-                child_id
-            }
-        };
         let mut settings = self.context.settings.clone();
         settings.limits.share = Some(run_child.share);
         settings.tier = run_child.tier.unwrap_or(settings.tier);
         let plan = RunPlan { settings, order: run_child.order };
+        let name = run_child.name;
         let tree = match run_child.workspace.map(|workspace_name| self.open_tree(&workspace_name)).transpose() {
             Ok(tree) => tree,
-            Err(fault) => {
-                let failed = async move { ChildEnd { key, child_id, result: Err(fault) } };
-                self.running_children.push(Box::pin(failed));
-                return Ok(());
-            }
+            Err(fault) => return Box::pin(async move { ChildEnd { key, name, child_id, result: Err(fault) } }),
         };
-        let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed, tree };
+        let parent_end = self.started_children.parent_end();
+        let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed, tree, parent_end };
         let drive = self.child_driver.drive_child(child_plan, self.update_sink);
-        self.running_children.push(Box::pin(async move { ChildEnd { key, child_id, result: drive.await } }));
-        Ok(())
+        Box::pin(async move { ChildEnd { key, name, child_id, result: drive.await } })
     }
 
     /// Prepares the files of a workspace for a child that works on them. Returns where they are.
@@ -131,30 +141,44 @@ impl WorkflowHost<'_, '_> {
         Ok(run_names::new_run_name(&run_child.order.file_slug(), &taken_names))
     }
 
-    /// Records how a child came back. If this run itself is to stop, nothing is recorded: the next process asks for it again.
+    /// Records how a child came back that this run waited for. If this run itself is to stop, nothing is recorded: the next process
+    /// asks for it again.
     pub(super) async fn finish_child(
         &mut self,
         replayer: &Replayer,
         child_end: ChildEnd,
         deliver: bool,
     ) -> Result<(), HostError> {
-        let ChildEnd { key, child_id, result } = child_end;
         let is_stopping = *self.stop.borrow() > StopLevel::Continue;
-        let child_entries = self.journal.entries_of(&child_id)?;
-        let child_view = RunView::from_entries(&child_entries);
-        let used = self.measure_usage(&child_id, &child_entries, &child_view)?;
-        let fail_with = |fault: Fault| ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault, used });
-        let outcome = match result {
-            Ok(()) => report_child(&child_id, &child_view, used).unwrap_or_else(|| {
-                fail_with(environment_fault(format!("child run {child_id} has neither ended nor parked")))
-            }),
-            Err(fault) => fail_with(fault),
-        };
+        let key = child_end.key.clone();
+        let outcome = self.judge_child(child_end)?;
         // A child that was stopped together with this run has not come to an end of its own.
         if is_stopping && !matches!(outcome, ChildOutcome::Ended(_)) {
             return Ok(());
         }
         self.record_performed(replayer, &key, Reply::RunChild(outcome).into(), deliver).await
+    }
+
+    /// Returns how a child came back.
+    pub(super) fn judge_child(&self, child_end: ChildEnd) -> Result<ChildOutcome, HostError> {
+        let ChildEnd { child_id, result, .. } = child_end;
+        let child_entries = self.journal.entries_of(&child_id)?;
+        let child_view = RunView::from_entries(&child_entries);
+        let used = self.measure_usage(&child_id, &child_entries, &child_view)?;
+        let fail_with = |fault: Fault| ChildOutcome::Failed(FailedChild { run: Some(child_id.clone()), fault, used });
+        Ok(match result {
+            Ok(()) => report_child(&child_id, &child_view, used).unwrap_or_else(|| {
+                fail_with(environment_fault(format!("child run {child_id} has neither ended nor parked")))
+            }),
+            Err(fault) => fail_with(fault),
+        })
+    }
+
+    /// Returns what a child has used that still works; nothing if it has recorded nothing yet.
+    pub(super) fn usage_so_far(&self, child_id: &RunId) -> Result<UsageTotals, HostError> {
+        let child_entries = self.journal.entries_of(child_id)?;
+        let child_view = RunView::from_entries(&child_entries);
+        self.measure_usage(child_id, &child_entries, &child_view)
     }
 
     /// Returns what a child and its own children have used, with the time in which they only waited.

@@ -9,7 +9,7 @@ use tribunal_engine::{
 use tribunal_store::{EntryBatch, NewEntry, SyncMode};
 use tribunal_workflows::runs::{
     effect::{HostEffect, Reply},
-    types::{EntryDraft, RecordList, Replayer, Requests},
+    types::{ChildNews, EntryDraft, RecordList, Replayer, Requests, StartChild},
     user_request::UserRequest,
     view::RunView,
 };
@@ -23,6 +23,8 @@ use crate::{
 /// The reason why the user's requests are read.
 pub(super) enum RequestReading {
     PollInbox,
+    /// The run waits for its children, and is told at once what the user has sent.
+    AwaitChild,
     /// The run parks with this ending unless there is a request. A wait that an earlier process had begun (`resumed`) is answered
     /// by the very fact that the user resumed the run.
     AwaitUser {
@@ -62,8 +64,12 @@ impl WorkflowHost<'_, '_> {
                 self.deliver_at_once(replayer, &effect_key, recorded)
             }
             HostEffect::RunChild(run_child) => {
-                self.start_child(ChildRequest { key: effect_key, run_child, resumed }).await
+                self.run_child(ChildRequest { key: effect_key, run_child, resumed }).await
             }
+            HostEffect::StartChild(StartChild { child: run_child }) => {
+                self.start_child(replayer, ChildRequest { key: effect_key, run_child, resumed }).await
+            }
+            HostEffect::AwaitChild(_) => self.await_child(replayer, effect_key).await,
         }
     }
 
@@ -90,6 +96,8 @@ impl WorkflowHost<'_, '_> {
         requests.extend(self.answered_children()?);
         let reply = match reading {
             RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
+            RequestReading::AwaitChild if requests.is_empty() => return Ok(()),
+            RequestReading::AwaitChild => Reply::AwaitChild(ChildNews::Word(Requests { requests })),
             RequestReading::AwaitUser { ending, resumed } => {
                 // A wait that is being resumed never parks again at once: resuming the run is the user's answer to it.
                 if resumed {
@@ -105,7 +113,7 @@ impl WorkflowHost<'_, '_> {
             }
         };
         // Files with answers are removed below. Without any answer there is nothing that a crash could lose.
-        let has_requests = matches!(&reply, Reply::Inbox(user) | Reply::Wait(user) if !user.requests.is_empty());
+        let has_requests = !reply.user_requests().is_empty();
         let drafts = earlier_drafts.into_iter().chain([finished_draft(effect_key, replayer.current_segment(), reply)]);
         let drafts: Vec<EntryDraft> = drafts.collect();
         if !has_requests && request_ids.is_empty() {
@@ -114,11 +122,9 @@ impl WorkflowHost<'_, '_> {
         // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
         let batch = EntryBatch { taken_requests: request_ids, ..EntryBatch::default() };
         let recorded = self.journal.record_reply(drafts, batch).await?;
-        if let Reply::Inbox(user_requests) | Reply::Wait(user_requests) = &recorded.reply {
-            for request in &user_requests.requests {
-                if let UserRequest::Answer { decision: decision_id, .. } = request {
-                    remove_decision_page(&self.context, decision_id);
-                }
+        for request in recorded.reply.user_requests() {
+            if let UserRequest::Answer { decision: decision_id, .. } = request {
+                remove_decision_page(&self.context, decision_id);
             }
         }
         self.deliver_at_once(replayer, effect_key, recorded)

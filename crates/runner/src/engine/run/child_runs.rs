@@ -61,7 +61,7 @@ fn to_fault(child_id: &RunId, cause: &RunError) -> Fault {
 impl Runner {
     /// Drives the child until it ends or parks. It stops with its parent, or alone if the user asks for that.
     async fn run_child(mut self, child: ChildPlan, update_sink: &dyn UpdateSink) -> Result<(), RunError> {
-        let ChildPlan { child_id, parent, plan, resumed, tree } = child;
+        let ChildPlan { child_id, parent, plan, resumed, tree, parent_end } = child;
         let runner = &mut self;
         if let Some(tree) = tree {
             runner.project = runner.project.with_tree(tree);
@@ -108,7 +108,7 @@ impl Runner {
         };
         tokio::select! {
             ended = drive => ended,
-            never = forward_stops(&stop_watch, parent_stop, stop_requests, &stop_sender) => match never {},
+            never = forward_stops(&stop_watch, [parent_stop, parent_end], stop_requests, &stop_sender) => match never {},
         }
     }
 }
@@ -121,10 +121,11 @@ fn changed_plan(child_view: &RunView, settings: Settings) -> Option<RunPlan> {
     Some(RunPlan { settings, order })
 }
 
-/// Passes on the stops of the parent, and those that the user requested for this child alone.
+/// Passes on the stops of the parent, because it was stopped or because it ends, and those that the user requested for this child
+/// alone.
 async fn forward_stops(
     stop_watch: &StopWatch,
-    mut parent_stop: watch::Receiver<StopLevel>,
+    [mut parent_stop, mut parent_end]: [watch::Receiver<StopLevel>; 2],
     mut stop_requests: watch::Receiver<u64>,
     stop_sender: &watch::Sender<StopLevel>,
 ) -> std::convert::Infallible {
@@ -138,6 +139,7 @@ async fn forward_stops(
     loop {
         tokio::select! {
             Ok(()) = parent_stop.changed() => raise_to(*parent_stop.borrow_and_update()),
+            Ok(()) = parent_end.changed() => raise_to(*parent_end.borrow_and_update()),
             Ok(()) = stop_requests.changed() => raise_to(stop_watch.requested_stop()),
             // Both senders are gone only when the process ends.
             else => std::future::pending().await,
