@@ -6,6 +6,8 @@ use std::{collections::BTreeSet, future::Future, pin::Pin};
 use serde_json::Value;
 
 use tribunal_engine::{
+    child_queue::ChildUnderWay,
+    children::StartedChild,
     event::EVENT_VERSION,
     host::ParkedRun,
     ids::{Key, RunId},
@@ -19,7 +21,11 @@ use tribunal_workflows::{
         effect::{Effect, Reply},
         kinds::RunOrder,
         plan::RunPlan,
-        types::{EntryDraft, JournalEntry, PendingEffect, ReplayHistory, Replayer, RunEvent, RunHost, WorkflowPoll},
+        types::{
+            ChildNews, ChildQueue, EntryDraft, JournalEntry, PendingEffect, ReplayHistory, Replayer, Requests,
+            ReturnedChild, RunEvent, RunHost, StartChild, WorkflowPoll,
+        },
+        user_request::UserRequest,
         view::RunView,
     },
     workflows::{WorkflowFuture, start_workflow},
@@ -29,7 +35,13 @@ use crate::dice::Dice;
 
 /// Answers the effects of a workflow.
 pub trait SimulatedWorld {
+    /// A child that a workflow started is asked for like one that it waits for: as [`Effect::RunChild`].
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult;
+
+    /// What the user says to a run that waits for its children; most of the time nothing.
+    fn say_meanwhile(&mut self) -> Vec<UserRequest> {
+        Vec::new()
+    }
 }
 
 /// The result of performing an effect.
@@ -114,8 +126,18 @@ impl<W: SimulatedWorld> TrialRun<W> {
         let history = ReplayHistory::from_entries(self.journal.clone());
         let state = history.state.clone();
         let replayer = Replayer::new(settings, history);
-        let mut active_trial =
-            ActiveTrial { trial: self, replayer: &replayer, running_effects: Vec::new(), write_count: 0, kill_at };
+        let queue = ChildQueue::from_entries(&self.journal);
+        let children = queue.under_way().values().map(|child| self.find_request(child)).collect();
+        let mut active_trial = ActiveTrial {
+            trial: self,
+            replayer: &replayer,
+            running_effects: Vec::new(),
+            children,
+            queue,
+            waits: Vec::new(),
+            write_count: 0,
+            kill_at,
+        };
         let mut future = workflow(&replayer, &order, state);
         loop {
             match replayer.poll_workflow(&mut future) {
@@ -161,6 +183,17 @@ impl<W: SimulatedWorld> TrialRun<W> {
         Err(format!("it has not ended after {max_lives} lives"))
     }
 
+    /// Returns the request of a child that an earlier execution had started.
+    fn find_request(&self, child: &ChildUnderWay) -> PendingEffect {
+        let start_entry = self.journal.iter().find(|entry| entry.id == child.start_entry_id());
+        match start_entry.map(|entry| &entry.event) {
+            Some(RunEvent::EffectStarted { key, effect: Effect::StartChild(StartChild { child }), .. }) => {
+                PendingEffect { effect_key: key.clone(), effect: Effect::RunChild(child.clone()), resumed: true }
+            }
+            unexpected => panic!("{} is not started by {unexpected:?}", child.run),
+        }
+    }
+
     /// The number of writes of all executions so far.
     pub fn write_count(&self) -> usize {
         self.journal.len().saturating_sub(1)
@@ -196,6 +229,11 @@ struct ActiveTrial<'a, W> {
     trial: &'a mut TrialRun<W>,
     replayer: &'a Replayer,
     running_effects: Vec<PendingEffect>,
+    /// The children that the workflow goes on beside, each as the effect that asks the world for it.
+    children: Vec<PendingEffect>,
+    queue: ChildQueue,
+    /// The keys of the effects that wait for a child.
+    waits: Vec<Key>,
     write_count: usize,
     kill_at: Option<usize>,
 }
@@ -223,9 +261,13 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
         // All running effects end before a boundary is recorded, so a resume never finds an effect from before it.
         let boundary = drafts.pop_if(|last_draft| matches!(last_draft.event, RunEvent::Boundary { .. }));
         self.record_drafts(drafts)?;
-        self.running_effects.extend(asks);
+        let has_started = self.begin_effects(asks)?;
         if let Some(boundary) = boundary {
             self.finish_all_effects(true)?;
+            // A child may come back before the boundary, and be awaited after it.
+            if !self.children.is_empty() && self.trial.effect_order.roll_percent(30) {
+                self.finish_child()?;
+            }
             let (replayer, keeps_raw_entries) = (self.replayer, self.trial.keeps_raw_entries);
             let JournalEntry { at, event, .. } = self.record_draft(boundary)?;
             replayer.begin_next_segment(*at);
@@ -235,10 +277,90 @@ impl<W: SimulatedWorld> ActiveTrial<'_, W> {
                 _ => Err(EarlyEnd::Stuck),
             };
         }
-        if self.running_effects.is_empty() {
-            return Err(EarlyEnd::Stuck);
+        if !has_started && !self.answer_wait()? {
+            let child_count = self.children.len();
+            match self.running_effects.len() {
+                0 if child_count == 0 => return Err(EarlyEnd::Stuck),
+                effect_count if child_count > 0 => {
+                    match self.trial.effect_order.roll(child_count + effect_count) < child_count {
+                        true => self.finish_child()?,
+                        false => self.finish_one_effect(true)?,
+                    }
+                }
+                _ => self.finish_one_effect(true)?,
+            }
         }
-        self.finish_one_effect(true).map(|()| None)
+        Ok(None)
+    }
+
+    /// Begins effects, and starts children. Returns whether a child was started: the workflow goes on with that.
+    fn begin_effects(&mut self, asks: Vec<PendingEffect>) -> Result<bool, EarlyEnd> {
+        let mut has_started = false;
+        for ask in asks {
+            match ask.effect {
+                Effect::StartChild(StartChild { child }) => {
+                    let (name, run) = (child.name.clone(), RunId::new(child.name.clone()));
+                    assert!(!self.queue.under_way().contains_key(&name), "{name} is started twice");
+                    self.name_child(&ask.effect_key, &name)?;
+                    self.record_answer(&ask.effect_key, Reply::StartChild(StartedChild { name, run }))?;
+                    self.children.push(PendingEffect { effect: Effect::RunChild(child), ..ask });
+                    has_started = true;
+                }
+                Effect::AwaitChild(_) => self.waits.push(ask.effect_key),
+                _ => self.running_effects.push(ask),
+            }
+        }
+        Ok(has_started)
+    }
+
+    /// Answers the first effect that waits for a child, if one has come back or the user has said something. Returns whether.
+    fn answer_wait(&mut self) -> Result<bool, EarlyEnd> {
+        let Some(effect_key) = self.waits.first().cloned() else { return Ok(false) };
+        let news = match self.queue.first_returned() {
+            Some(returned) => ChildNews::Returned(returned.clone()),
+            None => match self.trial.world.say_meanwhile() {
+                requests if requests.is_empty() => return Ok(false),
+                requests => ChildNews::Word(Requests { requests }),
+            },
+        };
+        self.waits.remove(0);
+        self.record_answer(&effect_key, Reply::AwaitChild(news))?;
+        Ok(true)
+    }
+
+    /// Lets one of the children come back, chosen at random.
+    fn finish_child(&mut self) -> Result<(), EarlyEnd> {
+        let ask = self.children.remove(self.trial.effect_order.roll(self.children.len()));
+        let (Effect::RunChild(run_child), EffectResult::Reply(Reply::RunChild(outcome))) =
+            (&ask.effect, self.trial.world.perform(&ask))
+        else {
+            panic!("the world does not run {ask:?}");
+        };
+        let returned = ReturnedChild { name: run_child.name.clone(), outcome };
+        let draft = self.queue.returned_draft(returned).ok_or(EarlyEnd::Stuck)?;
+        let event = self.record_draft(draft)?.event.clone();
+        self.queue.apply_event(&event);
+        Ok(())
+    }
+
+    /// Records the reply that this host itself gives, and delivers it.
+    fn record_answer(&mut self, effect_key: &Key, reply: Reply) -> Result<(), EarlyEnd> {
+        let replayer = self.replayer;
+        let JournalEntry { at, event, .. } =
+            self.record_draft(finished_draft(effect_key, replayer.current_segment(), reply))?.clone();
+        self.queue.apply_event(&event);
+        let RunEvent::EffectFinished { reply, .. } = event else { return Err(EarlyEnd::Stuck) };
+        replayer.deliver_reply(effect_key, at, reply).map_err(EarlyEnd::Diverged)
+    }
+
+    /// Records the name of a child, unless it is one that is continued.
+    fn name_child(&mut self, effect_key: &Key, name: &str) -> Result<(), EarlyEnd> {
+        let id = format!("child_started:{name}");
+        if self.trial.journal.iter().any(|entry| entry.id == id) {
+            return Ok(());
+        }
+        let event = RunEvent::ChildStarted { key: effect_key.clone(), name: name.to_string(), child: RunId::new(name) };
+        self.record_draft(EntryDraft { id, event }).map(|_| ())
     }
 
     /// Lets one of the running effects end, chosen at random.

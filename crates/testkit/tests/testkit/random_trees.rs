@@ -37,7 +37,11 @@ fn random_order(dice: &mut Dice, depth: usize) -> RunOrder {
                 name: format!("{index}-{number}"),
                 order: Box::new(random_order(dice, depth - 1)),
             });
-            ToyStep::Children { children: children.collect() }
+            let children = children.collect();
+            match dice.roll(2) {
+                0 => ToyStep::Children { children },
+                _ => ToyStep::Pool { children, at_once: 1 + dice.roll(3) as u32 },
+            }
         }
     });
     let steps = steps.collect();
@@ -49,14 +53,14 @@ fn random_tree(seed: u64) -> TrialRun<RandomTree> {
     let mut settings = samples::sample_settings();
     settings.limits.tokens = [2_000, 20_000, 200_000][dice.roll(3)];
     settings.limits.cost = Cost::from_amount(5.0);
-    let steps = vec![
-        ToyStep::Children {
-            children: (0..1 + dice.roll(3))
-                .map(|number| ToyChild { name: format!("c{number}"), order: Box::new(random_order(&mut dice, 2)) })
-                .collect(),
-        },
-        ToyStep::Sleep { ms: 1 },
-    ];
+    let children = (0..1 + dice.roll(3))
+        .map(|number| ToyChild { name: format!("c{number}"), order: Box::new(random_order(&mut dice, 2)) })
+        .collect();
+    let children_step = match seed % 2 {
+        0 => ToyStep::Children { children },
+        _ => ToyStep::Pool { children, at_once: 2 },
+    };
+    let steps = vec![children_step, ToyStep::Sleep { ms: 1 }];
     let order = ToyOrder { name: "root".to_string(), steps };
     TrialRun::new(RunPlan { settings: settings.clone(), order }, RandomTree::new(settings, seed), seed)
 }

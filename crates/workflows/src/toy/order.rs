@@ -35,6 +35,12 @@ pub enum ToyStep {
     Children {
         children: Vec<ToyChild>,
     },
+    /// Run these, at most so many at once, and go on to a boundary whenever one begins or comes back. Children that wait are waited for
+    /// after the last step.
+    Pool {
+        children: Vec<ToyChild>,
+        at_once: u32,
+    },
     /// End the run as failed.
     Fail {
         detail: String,
@@ -45,6 +51,16 @@ pub enum ToyStep {
 pub struct ToyChild {
     pub name: String,
     pub order: Box<RunOrder>,
+}
+
+impl ToyStep {
+    /// The child runs of the step.
+    pub fn children(&self) -> &[ToyChild] {
+        match self {
+            ToyStep::Children { children } | ToyStep::Pool { children, .. } => children,
+            ToyStep::Sleep { .. } | ToyStep::Ask { .. } | ToyStep::Question { .. } | ToyStep::Fail { .. } => &[],
+        }
+    }
 }
 
 impl RunKind for ToyOrder {

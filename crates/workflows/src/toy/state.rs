@@ -16,9 +16,19 @@ pub struct ToyState {
     pub spent: RunUsage,
     pub ledger: ChildLedger,
     pub children: BTreeMap<String, ChildProgress>,
+    pub pool: ToyPool,
     /// The ending that waits for an answer of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RunEnding>,
+}
+
+/// The children of a step that are started and awaited one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ToyPool {
+    /// How many of the step were started.
+    pub started: u32,
+    /// Those that have not come back, each with how often it was asked for.
+    pub running: BTreeMap<String, u32>,
 }
 
 /// A child as its parent knows it.

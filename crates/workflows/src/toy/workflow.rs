@@ -7,7 +7,10 @@ use futures_util::future::join_all;
 use crate::{
     runs::{
         kinds::{RunOrder, WorkflowTopic},
-        types::{ChildOutcome, Decision, DecisionTopic, RunChild, RunEvent, RunHost},
+        types::{
+            ChildNews, ChildOutcome, Decision, DecisionTopic, Requests, ReturnedChild, RunChild, RunEvent, RunHost,
+            StartChild,
+        },
         user_request::UserRequest,
     },
     tasks::{
@@ -21,12 +24,13 @@ use crate::{
     toy::{
         event::ToyEvent,
         order::{ToyChild, ToyOrder, ToyStep, ToyTopic},
-        state::{ChildProgress, ToyState},
+        state::{ChildProgress, ToyPool, ToyState},
     },
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
     answer::ChoiceKey,
+    children::AwaitChild,
     decision::build_choices,
     dialog::user_dialog,
     effect::Sleep,
@@ -72,7 +76,8 @@ async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> R
                 Some(ending) => return Ok(ending),
                 None => state.waiting = Some(RunEnding::new(RunReason::Blocked, describe_waiting(&state))),
             },
-            Some(_) if limit.is_some() => state.waiting = limit,
+            // Children that are at work have their share, and are awaited first.
+            Some(_) if limit.is_some() && state.pool.running.is_empty() => state.waiting = limit,
             Some(ToyStep::Sleep { ms }) => {
                 host.perform(step_key.child_key("sleep"), Sleep { ms: *ms }).await?;
                 finish_step(host, &mut state, "slept");
@@ -86,6 +91,12 @@ async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> R
             Some(ToyStep::Children { children }) => {
                 run_children(host, &mut state, children).await?;
                 finish_step(host, &mut state, "children");
+            }
+            Some(ToyStep::Pool { children, at_once }) => {
+                if !turn_pool(host, &mut state, &step_key, (children, *at_once)).await? {
+                    state.pool = ToyPool::default();
+                    finish_step(host, &mut state, "pool");
+                }
             }
             Some(ToyStep::Fail { detail }) => return Ok(RunEnding::new(RunReason::Environment, detail.clone())),
         }
@@ -175,12 +186,12 @@ async fn continue_children(
     let wanted: Vec<ToyChild> = order
         .steps
         .iter()
-        .flat_map(|step| match step {
-            ToyStep::Children { children } => children.as_slice(),
-            _ => &[],
-        })
+        .flat_map(ToyStep::children)
         .filter(|child| {
-            state.children.get(&child.name).is_some_and(ChildProgress::is_waiting) && is_wanted(&child.name)
+            // One that is at work again answers for itself.
+            !state.pool.running.contains_key(&child.name)
+                && state.children.get(&child.name).is_some_and(ChildProgress::is_waiting)
+                && is_wanted(&child.name)
         })
         .cloned()
         .collect();
@@ -205,6 +216,56 @@ async fn run_children(host: &RunHost<'_>, state: &mut ToyState, children: &[ToyC
         state.spent.add_child(&used);
         state.children.insert(name, ChildProgress { asked, outcome });
     }
+    Ok(())
+}
+
+/// Starts a child of the pool, or waits for one. Returns whether some are left.
+async fn turn_pool(
+    host: &RunHost<'_>,
+    state: &mut ToyState,
+    step_key: &Key,
+    (children, at_once): (&[ToyChild], u32),
+) -> Result<bool, ParkedRun> {
+    let has_room = (state.pool.running.len() as u32) < at_once.max(1);
+    if let Some(child) = children.get(state.pool.started as usize).filter(|_| has_room) {
+        state.pool.started += 1;
+        let left = children.len() as u32 + 1 - state.pool.started;
+        start_child(host, state, child, left).await?;
+        return Ok(true);
+    }
+    if state.pool.running.is_empty() {
+        return Ok(false);
+    }
+    match host.perform(step_key.child_key("await"), AwaitChild {}).await? {
+        ChildNews::Word(Requests { requests }) => {
+            apply_requests(host, state, &requests);
+            for child in children {
+                let is_wanted = requests.contains(&UserRequest::ContinueChild { child: child.name.clone() });
+                let is_running = state.pool.running.contains_key(&child.name);
+                if is_wanted && !is_running && state.children.get(&child.name).is_some_and(ChildProgress::is_waiting) {
+                    start_child(host, state, child, 1).await?;
+                }
+            }
+        }
+        ChildNews::Returned(ReturnedChild { name, outcome }) => {
+            let used = state.ledger.settle_account(&name, &outcome);
+            state.spent.add_child(&used);
+            let asked = state.pool.running.remove(&name).unwrap_or_default();
+            state.children.insert(name, ChildProgress { asked, outcome });
+        }
+    }
+    Ok(true)
+}
+
+async fn start_child(host: &RunHost<'_>, state: &mut ToyState, child: &ToyChild, parts: u32) -> Result<(), ParkedRun> {
+    let ToyChild { name, order } = child;
+    let remaining = remaining_share(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms);
+    let asked = state.children.get(name).map_or(0, |progress| progress.asked) + 1;
+    let share = state.ledger.lend_share(name, remaining, parts);
+    let child_key = Key::new(format!("child/{name}/{asked}"));
+    let child = RunChild { name: name.clone(), order: RunOrder::clone(order), share, workspace: None, tier: None };
+    let started = host.perform(child_key, StartChild { child }).await?;
+    state.pool.running.insert(started.name, asked);
     Ok(())
 }
 
