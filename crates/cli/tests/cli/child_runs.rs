@@ -81,11 +81,11 @@ pub(crate) fn review_of(path: &str) -> RunOrder {
     order.into()
 }
 
-fn toy_order(name: &str, steps: Vec<ToyStep>) -> RunOrder {
+pub(crate) fn toy_order(name: &str, steps: Vec<ToyStep>) -> RunOrder {
     ToyOrder { name: name.to_string(), steps }.into()
 }
 
-fn child(name: &str, order: RunOrder) -> ToyChild {
+pub(crate) fn child(name: &str, order: RunOrder) -> ToyChild {
     ToyChild { name: name.to_string(), order: Box::new(order) }
 }
 
@@ -116,12 +116,12 @@ pub(crate) fn record_start(sandbox: &Sandbox, steps: Vec<ToyStep>) {
     store.append(EntryBatch { entries: vec![entry], ..EntryBatch::default() }).unwrap();
 }
 
-fn row_of<'a>(runs: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn row_of<'a>(runs: &'a Value, name: &str) -> &'a Value {
     let rows = runs["runs"].as_array().unwrap();
     rows.iter().find(|row| row["parent"]["name"] == name).unwrap_or_else(|| panic!("no {name} in {runs}"))
 }
 
-fn id_of(sandbox: &Sandbox, name: &str) -> String {
+pub(crate) fn id_of(sandbox: &Sandbox, name: &str) -> String {
     row_of(&sandbox.run_json(&["runs"]), name)["run"].as_str().unwrap().to_string()
 }
 
@@ -262,10 +262,10 @@ fn a_question_of_a_toy_run_is_asked_answered_and_its_run_ends() {
 }
 
 /// A tree under way: the agent of the child `law` waits until the gate, a named pipe, is opened.
-struct GatedTree {
-    sandbox: Sandbox,
-    gate_path: PathBuf,
-    process: Child,
+pub(crate) struct GatedTree {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) gate_path: PathBuf,
+    pub(crate) process: Child,
     events: BufReader<ChildStdout>,
 }
 
@@ -284,7 +284,7 @@ impl GatedTree {
     }
 
     /// Starts a tree in which the agents of runs whose id begins with `gated_prefix` wait at the gate.
-    fn start_gated(gated_prefix: &str, steps: Vec<ToyStep>) -> GatedTree {
+    pub(crate) fn start_gated(gated_prefix: &str, steps: Vec<ToyStep>) -> GatedTree {
         let sandbox = toy_sandbox();
         let gate_path = sandbox.path_of("../gate");
         assert!(Command::new("mkfifo").arg(&gate_path).status().unwrap().success());
@@ -300,13 +300,13 @@ impl GatedTree {
         GatedTree { sandbox, gate_path, process, events }
     }
 
-    fn next_event(&mut self) -> Option<Value> {
+    pub(crate) fn next_event(&mut self) -> Option<Value> {
         let mut line = String::new();
         (self.events.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
     /// Waits for the end; returns the sandbox, the exit code and the events until then.
-    fn finish(mut self) -> (Sandbox, Option<i32>, Vec<Value>) {
+    pub(crate) fn finish(mut self) -> (Sandbox, Option<i32>, Vec<Value>) {
         let mut events = Vec::new();
         while let Some(event) = self.next_event() {
             events.push(event);
@@ -316,7 +316,7 @@ impl GatedTree {
     }
 }
 
-fn is_ask_of(event: &Value, run_prefix: &str) -> bool {
+pub(crate) fn is_ask_of(event: &Value, run_prefix: &str) -> bool {
     event["run"].as_str().unwrap().starts_with(run_prefix) && event["effect"]["effect"] == "ask"
 }
 

@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, process::Output};
 
 use serde_json::Value;
+use tribunal_workflows::toy::ToyStep;
 
 use crate::{
     child_runs::{ROOT, record_start, three_children, toy_sandbox},
@@ -38,6 +39,14 @@ fn parent_to_kill() -> Sandbox {
     sandbox
 }
 
+/// A parent that starts the same children two at a time, and crosses boundaries while they work.
+fn pool_to_kill() -> Sandbox {
+    let sandbox = toy_sandbox();
+    let children = three_children().iter().flat_map(ToyStep::children).cloned().collect();
+    record_start(&sandbox, vec![ToyStep::Pool { children, at_once: 2 }]);
+    sandbox
+}
+
 fn collect_result(sandbox: &Sandbox) -> TreeResult {
     let outcome_of = |row: &Value| {
         let last = &row["last"];
@@ -55,8 +64,8 @@ fn resume_with_fault(sandbox: &Sandbox, fault_point: &str) -> Output {
 
 /// Runs with a kill at `fault_point`, resumes, and compares the result. Returns false if the run did not reach the fault
 /// point.
-fn survives_kill(fault_point: &str, reference: &TreeResult) -> bool {
-    let sandbox = parent_to_kill();
+fn survives_kill(new_sandbox: fn() -> Sandbox, fault_point: &str, reference: &TreeResult) -> bool {
+    let sandbox = new_sandbox();
     let output = resume_with_fault(&sandbox, fault_point);
     let was_killed = is_killed(&output, 3, fault_point);
     if was_killed {
@@ -77,22 +86,34 @@ fn list_fault_points(sandbox: &Sandbox) -> Vec<String> {
     fault_points
 }
 
-fn try_points(coverage: Coverage) {
-    let sandbox = parent_to_kill();
+fn try_points(new_sandbox: fn() -> Sandbox, coverage: Coverage) {
+    let sandbox = new_sandbox();
     let output = resume_with_fault(&sandbox, "");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let reference = collect_result(&sandbox);
     assert_eq!(reference.runs.len(), 4, "{reference:?}");
-    try_fault_points(&list_fault_points(&sandbox), coverage, |fault_point| survives_kill(fault_point, &reference));
+    let fault_points = list_fault_points(&sandbox);
+    try_fault_points(&fault_points, coverage, |fault_point| survives_kill(new_sandbox, fault_point, &reference));
 }
 
 #[test]
 fn a_parent_killed_at_sampled_instants_reaches_the_same_end() {
-    try_points(Coverage::Sample(16));
+    try_points(parent_to_kill, Coverage::Sample(16));
 }
 
 #[test]
 #[ignore = "takes minutes; `cargo xtask crash` runs it"]
 fn a_parent_killed_at_every_instant_reaches_the_same_end() {
-    try_points(Coverage::All);
+    try_points(parent_to_kill, Coverage::All);
+}
+
+#[test]
+fn a_parent_whose_children_outlive_boundaries_reaches_the_same_end_after_kills_at_sampled_instants() {
+    try_points(pool_to_kill, Coverage::Sample(16));
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask crash` runs it"]
+fn a_parent_whose_children_outlive_boundaries_reaches_the_same_end_after_a_kill_at_every_instant() {
+    try_points(pool_to_kill, Coverage::All);
 }

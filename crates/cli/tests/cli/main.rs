@@ -9,6 +9,7 @@ mod between_steps;
 mod change_review;
 mod change_selection;
 mod checks;
+mod child_pool;
 mod child_runs;
 mod ci;
 mod common;
