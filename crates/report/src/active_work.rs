@@ -10,7 +10,7 @@ use tribunal_workflows::{
     runs::{
         effect::{AskAgent, Effect, Land},
         kinds::RunOrder,
-        types::{JournalEntry, RunChild, RunEvent},
+        types::{JournalEntry, RunChild, RunEvent, StartChild},
     },
     tasks::brief::AgentTask,
 };
@@ -31,6 +31,8 @@ pub struct ActiveWork {
     pub started_ms: u64,
     /// What is done, without the time.
     pub description: String,
+    /// The child run that works on beside the run until it comes back.
+    child_name: Option<String>,
 }
 
 impl ActiveWork {
@@ -49,6 +51,7 @@ impl ActiveWork {
             findings: Vec::new(),
             started_ms,
             description,
+            child_name: None,
         };
         match effect {
             Effect::Ask(AskAgent { task: agent_task, .. }) => Some(ActiveWork {
@@ -66,7 +69,10 @@ impl ActiveWork {
             Effect::TakeIn(_) => Some(own_work("checking what the session changed".into())),
             Effect::Restore(Restore { stray }) => Some(own_work(format!("restoring {}", stray.path))),
             Effect::Sleep(_) => Some(own_work("pausing before a task is retried".into())),
-            // A child that was started works until it comes back, not until the effect is over.
+            Effect::StartChild(StartChild { child: RunChild { name, order, .. } }) => Some(ActiveWork {
+                child_name: Some(name.clone()),
+                ..own_work(format!("child run {name} ({})", describe_run(order)))
+            }),
             Effect::RunChild(RunChild { name, order, .. }) => {
                 Some(own_work(format!("child run {name} ({})", describe_run(order))))
             }
@@ -95,7 +101,6 @@ impl ActiveWork {
             | Effect::Post(_)
             | Effect::Inbox(_)
             | Effect::Wait(_)
-            | Effect::StartChild(_)
             | Effect::AwaitChild(_)
             | Effect::ReadRecords(_)
             | Effect::WriteRecords(_) => None,
@@ -125,11 +130,16 @@ pub fn list_active_work<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>)
                     run_order.and_then(|order| ActiveWork::from_effect(effect_key, effect, order, started_ms));
                 active_work.extend(started_work);
             }
+            // A child that was started works until it comes back, not until the effect is over.
             RunEvent::EffectFinished { key: effect_key, .. } => {
-                active_work.retain(|known_work| known_work.effect_key != *effect_key);
+                let is_over = |work: &ActiveWork| work.effect_key == *effect_key && work.child_name.is_none();
+                active_work.retain(|known_work| !is_over(known_work));
             }
-            // Everything before a boundary is settled.
-            RunEvent::Boundary { .. } => active_work.clear(),
+            RunEvent::ChildReturned(returned) => {
+                active_work.retain(|known_work| known_work.child_name.as_ref() != Some(&returned.name));
+            }
+            // Everything else before a boundary is settled.
+            RunEvent::Boundary { .. } => active_work.retain(|known_work| known_work.child_name.is_some()),
             // What was under way is started again without a new entry.
             RunEvent::RunResumed { .. } => {
                 active_work.iter_mut().for_each(|known_work| known_work.started_ms = journal_entry.at.wall_ms);

@@ -332,9 +332,18 @@ impl SprintWorld {
     /// What is in the inbox: what the user sends now, and what was sent before and is not recorded.
     fn take_requests(&mut self, is_asked_again: bool) -> Vec<UserRequest> {
         let mut requests = if is_asked_again { mem::take(&mut self.sent) } else { Vec::new() };
+        self.work_by_hand();
         requests.extend(self.new_requests());
         self.sent.clone_from(&requests);
         requests
+    }
+
+    /// The user does a story by hand, now and then.
+    fn work_by_hand(&mut self) {
+        let Some(dice) = &mut self.dice else { return };
+        for story in self.stories.iter_mut().filter(|story| !story.is_done) {
+            story.is_done = dice.roll_percent(3);
+        }
     }
 
     fn new_requests(&mut self) -> Vec<UserRequest> {
@@ -344,13 +353,9 @@ impl SprintWorld {
         }
         let Some(dice) = &mut self.dice else { return requests };
         requests.extend(answer_at_random(&mut self.open_decision, dice));
-        for story in &mut self.stories {
+        for story in &self.stories {
             if !story.is_done && self.waiting.contains(&story.key) && dice.roll_percent(40) {
                 requests.push(UserRequest::ContinueChild { child: format!("story-{}", story.key) });
-            }
-            // The user does a story by hand.
-            if !story.is_done && dice.roll_percent(3) {
-                story.is_done = true;
             }
         }
         if dice.roll_percent(12) {
@@ -371,6 +376,11 @@ fn is_resolved(outcome: &ChildOutcome) -> bool {
 }
 
 impl SimulatedWorld for SprintWorld {
+    fn say_meanwhile(&mut self) -> Vec<UserRequest> {
+        let speaks = self.dice.as_mut().is_some_and(|dice| dice.roll_percent(20));
+        if speaks { self.new_requests() } else { Vec::new() }
+    }
+
     fn perform(&mut self, ask: &PendingEffect) -> EffectResult {
         let reply = match &ask.effect {
             Effect::ReadSprint(request) => Reply::ReadSprint(match self.roll_fault() {

@@ -9,7 +9,9 @@ use crate::{
     },
     runs::{
         kinds::RunOrder,
-        types::{ChildOutcome, ChildReport, RunChild, RunEvent, RunHost},
+        types::{
+            ChildNews, ChildOutcome, ChildReport, Requests, ReturnedChild, RunChild, RunEvent, RunHost, StartChild,
+        },
     },
     sprint::{
         event::SprintEvent,
@@ -26,6 +28,7 @@ use crate::{
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
+    children::AwaitChild,
     dialog::user_dialog,
     fault::FaultKind,
     host::{ParkedRun, cross_boundary},
@@ -210,15 +213,49 @@ async fn run_story(
         workspace: None,
         tier: state.wishes.tier,
     };
-    let outcome = host.host.perform(stage_key.child_key("run"), run_child).await?;
-    let used = state.ledger.settle_account(&child_name, &outcome);
+    host.host.perform(stage_key.child_key("run"), StartChild { child: run_child }).await?;
+    await_story(host, state, stage_key, turn).await
+}
+
+/// Waits for the story, and hears the user meanwhile.
+async fn await_story(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    stage_key: &Key,
+    turn: StoryTurn<'_>,
+) -> Result<StageEnd, ParkedRun> {
+    let mut await_count = 0;
+    loop {
+        await_count += 1;
+        let await_key = stage_key.child_key(&format!("await-{await_count}"));
+        match host.host.perform(await_key, AwaitChild {}).await? {
+            // Only one story is at work at a time.
+            ChildNews::Returned(returned) => return Ok(settle_story(host, state, turn, returned)),
+            ChildNews::Word(Requests { requests }) => {
+                if let Some(ending) = halting::apply_requests(host, state, requests) {
+                    return Ok(StageEnd::Ended(ending));
+                }
+            }
+        }
+    }
+}
+
+/// Counts what the story has used, and decides whether the sprint can go on.
+fn settle_story(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    turn: StoryTurn<'_>,
+    returned: ReturnedChild,
+) -> StageEnd {
+    let ReturnedChild { name, outcome } = returned;
+    let used = state.ledger.settle_account(&name, &outcome);
     state.spent.add_child(&used);
     if matches!(outcome, ChildOutcome::Ended(_)) {
         // A sprint may have hundreds of stories; what has ended needs no account.
-        state.ledger.forget_account(&child_name);
-        *state.ended.entry(String::from(key)).or_default() += 1;
+        state.ledger.forget_account(&name);
+        *state.ended.entry(String::from(turn.key)).or_default() += 1;
     }
-    Ok(judge_story(host, state, turn, outcome))
+    judge_story(host, state, turn, outcome)
 }
 
 fn smaller_share(first: LimitShare, second: LimitShare) -> LimitShare {

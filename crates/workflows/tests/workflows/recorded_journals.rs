@@ -93,6 +93,8 @@ fn replay_segment(earlier: &[JournalEntry], segment: &[JournalEntry]) {
             RunEvent::RunStarted { .. }
                 | RunEvent::EffectFinished { .. }
                 | RunEvent::ChildStarted { .. }
+                | RunEvent::ChildReturned(_)
+                | RunEvent::ChildUsage { .. }
                 | RunEvent::RunFinished(_)
         )
     };

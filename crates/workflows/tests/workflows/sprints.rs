@@ -214,7 +214,7 @@ fn a_story_that_waits_at_its_own_limit_continues_when_the_limit_was_raised() {
     assert_eq!(ending_of(&trial.run_workflow(ordered_workflow, None)).0, RunReason::GoalMet);
     assert_eq!(trial.world.begun, ["1-1-a", "1-2-b"]);
     let lent_tokens = trial.journal.iter().filter_map(|entry| match &entry.event {
-        RunEvent::EffectStarted { effect: Effect::RunChild(run_child), .. } => Some(run_child.share.tokens),
+        RunEvent::EffectStarted { effect: Effect::StartChild(start), .. } => Some(start.child.share.tokens),
         _ => None,
     });
     assert_eq!(lent_tokens.collect::<Vec<u64>>(), [0, STORY_TOKENS, STORY_TOKENS]);
@@ -293,9 +293,10 @@ impl SprintAudit {
                     audit.is_resumed = inbox.requests.contains(&UserRequest::Resume);
                     audit.is_stopped &= !audit.is_resumed;
                 }
-                RunEvent::EffectStarted { effect: Effect::RunChild(run_child), .. } => {
-                    assert_eq!(run_child.tier, audit.tier, "seed {seed}: {}", run_child.name);
-                    audit.children.insert(run_child.name.clone());
+                RunEvent::EffectStarted { effect: Effect::StartChild(start), .. } => {
+                    let child = &start.child;
+                    assert_eq!(child.tier, audit.tier, "seed {seed}: {}", child.name);
+                    audit.children.insert(child.name.clone());
                 }
                 RunEvent::DecisionAnswered { answer, .. } if answer.choice_key() == Some(ChoiceKey::More) => {
                     audit.grants += 1;

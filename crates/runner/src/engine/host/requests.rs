@@ -93,7 +93,11 @@ impl WorkflowHost<'_, '_> {
         requests.retain(|request| !matches!(request, UserRequest::Stop { .. }));
         requests.extend(read_trusted_answers(&self.context, self.journal.run_view()));
         requests.extend(read_tracker_edits(&self.context, |run_id| self.view_of(run_id)));
-        requests.extend(self.answered_children()?);
+        let answered_children = self.answered_children()?;
+        requests.extend(match reading {
+            RequestReading::AwaitChild => self.started_children.keep_untold(answered_children),
+            RequestReading::PollInbox | RequestReading::AwaitUser { .. } => answered_children,
+        });
         let reply = match reading {
             RequestReading::PollInbox => Reply::Inbox(Requests { requests }),
             RequestReading::AwaitChild if requests.is_empty() => return Ok(()),

@@ -3,7 +3,10 @@
 //! The journal says which of them are at work and which have come back, so a process that resumes the run drives the first on and
 //! hands out the others. See [`tribunal_engine::child_queue`].
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use futures_util::stream::FuturesUnordered;
 use tokio::{sync::watch, time::Instant};
@@ -20,6 +23,7 @@ use tribunal_workflows::runs::{
     types::{
         ChildNews, ChildOutcome, ChildQueue, EntryDraft, JournalEntry, Replayer, ReturnedChild, RunEvent, StartChild,
     },
+    user_request::UserRequest,
 };
 
 use super::{
@@ -45,6 +49,8 @@ pub(crate) struct StartedChildren<'a> {
     pub(super) listen_at: Option<Instant>,
     /// Tells the children to stop because their parent ends or parks.
     parent_end: watch::Sender<StopLevel>,
+    /// The children of whose answers the workflow was told while it waited. They stay in the inboxes of the children.
+    told_children: BTreeSet<String>,
     /// The run comes to its end, so its children are left as they are.
     is_finishing: bool,
 }
@@ -57,6 +63,7 @@ impl Default for StartedChildren<'_> {
             waits: VecDeque::new(),
             listen_at: None,
             parent_end: watch::Sender::new(StopLevel::Continue),
+            told_children: BTreeSet::new(),
             is_finishing: false,
         }
     }
@@ -80,6 +87,15 @@ impl StartedChildren<'_> {
         if !self.running.is_empty() {
             self.parent_end.send_replace(StopLevel::ParkRun);
         }
+    }
+
+    /// Drops the children whose answers the workflow knows of: a wait that told of them again would be over at once, for ever.
+    pub(super) fn keep_untold(&mut self, requests: Vec<UserRequest>) -> Vec<UserRequest> {
+        let is_untold = |request: &UserRequest| match request {
+            UserRequest::ContinueChild { child } => self.told_children.insert(child.clone()),
+            _ => true,
+        };
+        requests.into_iter().filter(is_untold).collect()
     }
 
     fn is_stopping(&self) -> bool {
@@ -120,6 +136,7 @@ impl WorkflowHost<'_, '_> {
             return Err(HostError::ChildUnderWay { name });
         }
         let (child_id, mut drafts) = self.name_child(&request)?;
+        self.started_children.told_children.remove(&name);
         let effect_key = request.key.clone();
         let reply = Reply::StartChild(StartedChild { name, run: child_id.clone() });
         drafts.push(finished_draft(&effect_key, replayer.current_segment(), reply));
