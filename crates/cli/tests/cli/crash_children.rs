@@ -42,7 +42,7 @@ fn parent_to_kill() -> Sandbox {
 /// A parent that starts the same children two at a time, and crosses boundaries while they work.
 fn pool_to_kill() -> Sandbox {
     let sandbox = toy_sandbox();
-    let children = three_children().iter().flat_map(ToyStep::children).cloned().collect();
+    let children = three_children().iter().flat_map(ToyStep::list_children).cloned().collect();
     record_start(&sandbox, vec![ToyStep::Pool { children, at_once: 2 }]);
     sandbox
 }

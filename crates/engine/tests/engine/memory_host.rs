@@ -171,46 +171,60 @@ impl MemoryRun {
                     under_way.boundary = boundary.or(under_way.boundary);
                     self.record_all(budget, drafts)?;
                     under_way.add_effects(effects);
-                    match self.choose_next(&under_way) {
-                        Some(Turn::Await(effect_key)) => {
-                            under_way.waits.retain(|wait| *wait != effect_key);
-                            let returned = self.queue.first_returned().cloned().unwrap();
-                            let reply = ToyReply::AwaitChild(ChildNews::Returned(returned));
-                            self.finish(budget, &replayer, &effect_key, reply)?;
-                        }
-                        Some(Turn::Perform(index)) => {
-                            let effect = under_way.effects.remove(index);
-                            if let ToyEffect::StartChild(start) = &effect.effect {
-                                let (name, run) = (start.child.name.clone(), RunId::new(start.child.name.clone()));
-                                let reply = ToyReply::StartChild(StartedChild { name, run });
-                                self.finish(budget, &replayer, &effect.effect_key, reply)?;
-                                under_way.children.push((start.child.clone(), effect.resumed));
-                                continue;
-                            }
-                            match self.perform(budget, &effect)? {
-                                Some(reply) => self.finish(budget, &replayer, &effect.effect_key, reply)?,
-                                None => replayer.park_run(waiting_ending(&effect.effect)),
-                            }
-                        }
-                        Some(Turn::Drive(index)) => {
-                            let (child, resumed) = under_way.children.remove(index);
-                            let outcome = self.run_child(budget, &child, resumed)?;
-                            let returned = ReturnedChild { name: child.name, outcome };
-                            let draft = self.queue.returned_draft(returned).unwrap();
-                            self.record(budget, draft)?;
-                        }
-                        Some(Turn::Cross) => {
-                            let boundary = under_way.boundary.take().unwrap();
-                            let RunEvent::Boundary { state, .. } = boundary.event.clone() else { unreachable!() };
-                            let boundary_time = self.record(budget, boundary)?;
-                            replayer.begin_next_segment(boundary_time);
-                            workflow = start_toy(&replayer, &order, Some(state));
-                        }
-                        None => panic!("{} waits for nothing", self.order.name),
+                    let turn = self.choose_next(&under_way);
+                    let turn = turn.unwrap_or_else(|| panic!("{} waits for nothing", self.order.name));
+                    if let Some(state) = self.take_turn(budget, &replayer, &mut under_way, turn)? {
+                        workflow = start_toy(&replayer, &order, Some(state));
                     }
                 }
             }
         }
+    }
+
+    /// Returns the state of a boundary, if one was crossed.
+    fn take_turn(
+        &mut self,
+        budget: &mut EntryBudget,
+        replayer: &Replayer<Toy>,
+        under_way: &mut UnderWay,
+        turn: Turn,
+    ) -> Result<Option<serde_json::Value>, Killed> {
+        match turn {
+            Turn::Await(effect_key) => {
+                under_way.waits.retain(|wait| *wait != effect_key);
+                let returned = self.queue.first_returned().cloned().unwrap();
+                let reply = ToyReply::AwaitChild(ChildNews::Returned(returned));
+                self.finish(budget, replayer, &effect_key, reply)?;
+            }
+            Turn::Perform(index) => {
+                let effect = under_way.effects.remove(index);
+                if let ToyEffect::StartChild(start) = &effect.effect {
+                    let (name, run) = (start.child.name.clone(), RunId::new(start.child.name.clone()));
+                    let reply = ToyReply::StartChild(StartedChild { name, run });
+                    self.finish(budget, replayer, &effect.effect_key, reply)?;
+                    under_way.children.push((start.child.clone(), effect.resumed));
+                    return Ok(None);
+                }
+                match self.perform(budget, &effect)? {
+                    Some(reply) => self.finish(budget, replayer, &effect.effect_key, reply)?,
+                    None => replayer.park_run(waiting_ending(&effect.effect)),
+                }
+            }
+            Turn::Drive(index) => {
+                let (child, resumed) = under_way.children.remove(index);
+                let outcome = self.run_child(budget, &child, resumed)?;
+                let draft = self.queue.returned_draft(ReturnedChild { name: child.name, outcome }).unwrap();
+                self.record(budget, draft)?;
+            }
+            Turn::Cross => {
+                let boundary = under_way.boundary.take().unwrap();
+                let RunEvent::Boundary { state, .. } = boundary.event.clone() else { unreachable!() };
+                let boundary_time = self.record(budget, boundary)?;
+                replayer.begin_next_segment(boundary_time);
+                return Ok(Some(state));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the children that an earlier process had started and that have not come back.

@@ -1,13 +1,14 @@
 //! The embedded host: it runs one workflow on one thread and its effects in parallel beside it, and records everything.
 
+mod child_runs;
 mod children;
 mod requests;
-mod started_children;
+
 mod user_words;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::StreamExt as _;
 use tokio::{
     sync::{mpsc::UnboundedReceiver, watch},
     task::{self, JoinError, JoinSet},
@@ -71,11 +72,10 @@ pub(crate) struct RunningEffect {
     kind: EffectKind,
 }
 
-use children::ChildFuture;
 use requests::RequestReading;
 
+pub(crate) use child_runs::ChildRuns;
 pub(crate) use children::{ChildDriver, ChildPlan};
-pub(crate) use started_children::StartedChildren;
 
 /// What the host was woken up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +95,7 @@ pub(crate) struct WorkflowHost<'h, 'a> {
     /// Tells running processes to end.
     pub end_processes: watch::Sender<bool>,
     pub running_tasks: JoinSet<Option<PerformedEffect>>,
-    /// Child runs that the workflow waits for. They are driven on this thread, beside it.
-    pub running_children: FuturesUnordered<ChildFuture<'a>>,
-    /// Child runs that the workflow goes on beside.
-    pub started_children: StartedChildren<'a>,
+    pub child_runs: ChildRuns<'a>,
     /// The effect that each task performs.
     pub task_effects: HashMap<task::Id, RunningEffect>,
     /// How often earlier processes started an effect that they never finished.
@@ -277,7 +274,7 @@ impl WorkflowHost<'_, '_> {
                 return Ok(());
             }
             // Without a running effect, or a child that it waits for, nothing can ever wake the workflow again.
-            if !self.has_running_effects() && !self.started_children.is_awaited() {
+            if !self.has_running_effects() && !self.child_runs.is_awaited() {
                 return Err(HostError::WaitsForNothing);
             }
             if self.wait_for_activity(replayer, true).await? == HostActivity::EffectFinished {
@@ -287,7 +284,7 @@ impl WorkflowHost<'_, '_> {
     }
 
     fn has_running_effects(&self) -> bool {
-        !self.running_tasks.is_empty() || !self.running_children.is_empty()
+        !self.running_tasks.is_empty() || !self.child_runs.waited_for.is_empty()
     }
 
     /// Waits until something happens. An effect that has finished is recorded, and delivered if the workflow still waits for it.
@@ -297,15 +294,15 @@ impl WorkflowHost<'_, '_> {
                 self.finish_effect(replayer, done, deliver).await?;
                 Ok(HostActivity::EffectFinished)
             }
-            Some(child_end) = self.running_children.next() => {
+            Some(child_end) = self.child_runs.waited_for.next() => {
                 self.finish_child(replayer, child_end, deliver).await?;
                 Ok(HostActivity::EffectFinished)
             }
-            Some(child_end) = self.started_children.running.next() => {
+            Some(child_end) = self.child_runs.beside.next() => {
                 self.finish_started_child(replayer, child_end).await?;
                 Ok(HostActivity::EffectFinished)
             }
-            () = started_children::wait_to_listen(self.started_children.listen_at) => {
+            () = child_runs::wait_to_listen(self.child_runs.listen_at) => {
                 let is_answered = self.listen_to_user(replayer).await?;
                 Ok(if is_answered { HostActivity::EffectFinished } else { HostActivity::Other })
             }
@@ -457,8 +454,8 @@ impl WorkflowHost<'_, '_> {
         replayer: &Replayer,
         workflow_result: Result<RunEnding, ParkedRun>,
     ) -> Result<RunEnding, HostError> {
-        self.started_children.stop_all(workflow_result.is_ok());
-        while self.has_running_effects() || !self.started_children.running.is_empty() {
+        self.child_runs.stop_all(workflow_result.is_ok());
+        while self.has_running_effects() || !self.child_runs.beside.is_empty() {
             self.end_if_requested();
             self.wait_for_activity(replayer, false).await?;
         }

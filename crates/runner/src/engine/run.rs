@@ -8,7 +8,6 @@ mod story_inspection;
 
 use std::{collections::HashMap, io, path::PathBuf, sync::Arc};
 
-use futures_util::stream::FuturesUnordered;
 use tokio::{
     sync::{mpsc::unbounded_channel, watch},
     task::JoinSet,
@@ -38,7 +37,7 @@ use crate::{
     blocking_work::run_blocking,
     effects::{answers_in_files, clear_page_answer, unusable_answers},
     engine::{
-        host::{self, HostError, StartedChildren, WorkflowHost},
+        host::{self, ChildRuns, HostError, WorkflowHost},
         journal::RunJournal,
         updates::{RunUpdate, UpdateSink},
     },
@@ -320,8 +319,7 @@ impl Runner {
             update_sink,
             end_processes: ending_sender,
             running_tasks: JoinSet::new(),
-            running_children: FuturesUnordered::new(),
-            started_children: StartedChildren::default(),
+            child_runs: ChildRuns::default(),
             task_effects: HashMap::new(),
             unfinished_attempts_by_key: HashMap::new(),
             answered_at_once: false,

@@ -62,7 +62,6 @@ macro_rules! effects {
 
         /// An effect that the host answers itself.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
         pub enum HostEffect {
             $($host_kind($host_effect),)*
         }

@@ -55,7 +55,7 @@ pub struct ToyChild {
 
 impl ToyStep {
     /// The child runs of the step.
-    pub fn children(&self) -> &[ToyChild] {
+    pub fn list_children(&self) -> &[ToyChild] {
         match self {
             ToyStep::Children { children } | ToyStep::Pool { children, .. } => children,
             ToyStep::Sleep { .. } | ToyStep::Ask { .. } | ToyStep::Question { .. } | ToyStep::Fail { .. } => &[],

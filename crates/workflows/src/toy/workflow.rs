@@ -93,7 +93,8 @@ async fn run_toy(host: &RunHost<'_>, order: &ToyOrder, mut state: ToyState) -> R
                 finish_step(host, &mut state, "children");
             }
             Some(ToyStep::Pool { children, at_once }) => {
-                if !turn_pool(host, &mut state, &step_key, (children, *at_once)).await? {
+                let step = ToyPoolStep { step_key: &step_key, children, at_once: *at_once };
+                if !turn_pool(host, &mut state, step).await? {
                     state.pool = ToyPool::default();
                     finish_step(host, &mut state, "pool");
                 }
@@ -186,7 +187,7 @@ async fn continue_children(
     let wanted: Vec<ToyChild> = order
         .steps
         .iter()
-        .flat_map(ToyStep::children)
+        .flat_map(ToyStep::list_children)
         .filter(|child| {
             // One that is at work again answers for itself.
             !state.pool.running.contains_key(&child.name)
@@ -219,13 +220,17 @@ async fn run_children(host: &RunHost<'_>, state: &mut ToyState, children: &[ToyC
     Ok(())
 }
 
+/// A step whose children are started and awaited one by one.
+#[derive(Clone, Copy)]
+struct ToyPoolStep<'a> {
+    step_key: &'a Key,
+    children: &'a [ToyChild],
+    at_once: u32,
+}
+
 /// Starts a child of the pool, or waits for one. Returns whether some are left.
-async fn turn_pool(
-    host: &RunHost<'_>,
-    state: &mut ToyState,
-    step_key: &Key,
-    (children, at_once): (&[ToyChild], u32),
-) -> Result<bool, ParkedRun> {
+async fn turn_pool(host: &RunHost<'_>, state: &mut ToyState, step: ToyPoolStep<'_>) -> Result<bool, ParkedRun> {
+    let ToyPoolStep { step_key, children, at_once } = step;
     let has_room = (state.pool.running.len() as u32) < at_once.max(1);
     if let Some(child) = children.get(state.pool.started as usize).filter(|_| has_room) {
         state.pool.started += 1;

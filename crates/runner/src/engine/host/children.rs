@@ -87,7 +87,7 @@ impl<'a> WorkflowHost<'_, 'a> {
         let (child_id, drafts) = self.name_child(&request)?;
         self.record_drafts(drafts, SyncMode::Now).await?;
         let drive = self.drive_child(child_id, request);
-        self.running_children.push(drive);
+        self.child_runs.waited_for.push(drive);
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl<'a> WorkflowHost<'_, 'a> {
             Ok(tree) => tree,
             Err(fault) => return Box::pin(async move { ChildEnd { key, name, child_id, result: Err(fault) } }),
         };
-        let parent_end = self.started_children.parent_end();
+        let parent_end = self.child_runs.parent_end();
         let child_plan = ChildPlan { child_id: child_id.clone(), parent, plan, resumed, tree, parent_end };
         let drive = self.child_driver.drive_child(child_plan, self.update_sink);
         Box::pin(async move { ChildEnd { key, name, child_id, result: drive.await } })

@@ -95,7 +95,7 @@ impl WorkflowHost<'_, '_> {
         requests.extend(read_tracker_edits(&self.context, |run_id| self.view_of(run_id)));
         let answered_children = self.answered_children()?;
         requests.extend(match reading {
-            RequestReading::AwaitChild => self.started_children.keep_untold(answered_children),
+            RequestReading::AwaitChild => self.child_runs.keep_untold(answered_children),
             RequestReading::PollInbox | RequestReading::AwaitUser { .. } => answered_children,
         });
         let reply = match reading {

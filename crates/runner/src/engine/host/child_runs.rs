@@ -38,10 +38,13 @@ const LISTEN_INTERVAL: Duration = Duration::from_secs(1);
 /// Looking takes at most this part of the time.
 const LISTEN_SHARE: u32 = 50;
 
-/// The children that a run goes on beside.
-pub(crate) struct StartedChildren<'a> {
-    pub(super) running: FuturesUnordered<ChildFuture<'a>>,
-    /// What the journal says about them.
+/// The child runs of a run, which are driven on its thread.
+pub(crate) struct ChildRuns<'a> {
+    /// Those that an effect waits for, each for its own.
+    pub(super) waited_for: FuturesUnordered<ChildFuture<'a>>,
+    /// Those that the run goes on beside.
+    pub(super) beside: FuturesUnordered<ChildFuture<'a>>,
+    /// What the journal says about those beside.
     queue: ChildQueue,
     /// The keys of the effects that wait for a child, in the order in which they were requested.
     waits: VecDeque<Key>,
@@ -55,10 +58,11 @@ pub(crate) struct StartedChildren<'a> {
     is_finishing: bool,
 }
 
-impl Default for StartedChildren<'_> {
+impl Default for ChildRuns<'_> {
     fn default() -> Self {
-        StartedChildren {
-            running: FuturesUnordered::new(),
+        ChildRuns {
+            waited_for: FuturesUnordered::new(),
+            beside: FuturesUnordered::new(),
             queue: ChildQueue::default(),
             waits: VecDeque::new(),
             listen_at: None,
@@ -69,14 +73,14 @@ impl Default for StartedChildren<'_> {
     }
 }
 
-impl StartedChildren<'_> {
+impl ChildRuns<'_> {
     pub(super) fn parent_end(&self) -> watch::Receiver<StopLevel> {
         self.parent_end.subscribe()
     }
 
     /// Whether an effect waits for a child that is at work.
     pub(super) fn is_awaited(&self) -> bool {
-        !self.waits.is_empty() && !self.running.is_empty()
+        !self.waits.is_empty() && !self.beside.is_empty()
     }
 
     /// Tells the children to stop. Those of a run that comes to its end are never continued.
@@ -84,7 +88,7 @@ impl StartedChildren<'_> {
         self.is_finishing = is_finishing;
         self.waits.clear();
         self.listen_at = None;
-        if !self.running.is_empty() {
+        if !self.beside.is_empty() {
             self.parent_end.send_replace(StopLevel::ParkRun);
         }
     }
@@ -114,8 +118,8 @@ pub(super) async fn wait_to_listen(listen_at: Option<Instant>) {
 impl WorkflowHost<'_, '_> {
     /// Drives the children on that an earlier process had started and that have not come back.
     pub(super) fn continue_children(&mut self, entries: &[JournalEntry]) -> Result<(), HostError> {
-        self.started_children.queue = ChildQueue::from_entries(entries);
-        for (name, child) in self.started_children.queue.under_way().clone() {
+        self.child_runs.queue = ChildQueue::from_entries(entries);
+        for (name, child) in self.child_runs.queue.under_way().clone() {
             let entry = self.journal.find_entry(&child.start_entry_id())?;
             let ChildUnderWay { run, start_key, .. } = child;
             let Some(RunEvent::EffectStarted { effect: Effect::StartChild(StartChild { child }), .. }) =
@@ -124,7 +128,7 @@ impl WorkflowHost<'_, '_> {
                 return Err(HostError::LostRequest { name });
             };
             let drive = self.drive_child(run, ChildRequest { key: start_key, run_child: child, resumed: true });
-            self.started_children.running.push(drive);
+            self.child_runs.beside.push(drive);
         }
         Ok(())
     }
@@ -132,11 +136,11 @@ impl WorkflowHost<'_, '_> {
     /// Starts or continues a child run, and does not wait for it.
     pub(super) async fn start_child(&mut self, replayer: &Replayer, request: ChildRequest) -> Result<(), HostError> {
         let name = request.run_child.name.clone();
-        if self.started_children.queue.under_way().contains_key(&name) {
+        if self.child_runs.queue.under_way().contains_key(&name) {
             return Err(HostError::ChildUnderWay { name });
         }
         let (child_id, mut drafts) = self.name_child(&request)?;
-        self.started_children.told_children.remove(&name);
+        self.child_runs.told_children.remove(&name);
         let effect_key = request.key.clone();
         let reply = Reply::StartChild(StartedChild { name, run: child_id.clone() });
         drafts.push(finished_draft(&effect_key, replayer.current_segment(), reply));
@@ -145,15 +149,15 @@ impl WorkflowHost<'_, '_> {
         self.apply_to_queue(&recorded.entries);
         self.deliver_at_once(replayer, &effect_key, recorded)?;
         let drive = self.drive_child(child_id, request);
-        self.started_children.running.push(drive);
+        self.child_runs.beside.push(drive);
         Ok(())
     }
 
     /// Answers with a child that has come back, or with what the user has sent, or waits for either.
     pub(super) async fn await_child(&mut self, replayer: &Replayer, effect_key: Key) -> Result<(), HostError> {
-        self.started_children.waits.push_back(effect_key);
+        self.child_runs.waits.push_back(effect_key);
         self.hand_out_children(replayer).await?;
-        if !self.started_children.waits.is_empty() {
+        if !self.child_runs.waits.is_empty() {
             self.listen_to_user(replayer).await?;
         }
         Ok(())
@@ -166,13 +170,13 @@ impl WorkflowHost<'_, '_> {
         replayer: &Replayer,
         child_end: ChildEnd,
     ) -> Result<(), HostError> {
-        let is_stopping = *self.stop.borrow() > StopLevel::Continue || self.started_children.is_stopping();
+        let is_stopping = *self.stop.borrow() > StopLevel::Continue || self.child_runs.is_stopping();
         let name = child_end.name.clone();
         let outcome = self.judge_child(child_end)?;
-        if is_stopping && !self.started_children.is_finishing && !matches!(outcome, ChildOutcome::Ended(_)) {
+        if is_stopping && !self.child_runs.is_finishing && !matches!(outcome, ChildOutcome::Ended(_)) {
             return Ok(());
         }
-        let Some(draft) = self.started_children.queue.returned_draft(ReturnedChild { name, outcome }) else {
+        let Some(draft) = self.child_runs.queue.returned_draft(ReturnedChild { name, outcome }) else {
             return Ok(());
         };
         let entries = self.record_drafts(vec![draft], SyncMode::Now).await?;
@@ -183,7 +187,7 @@ impl WorkflowHost<'_, '_> {
     /// Answers the effects that wait with the children that have come back, the first with the first.
     async fn hand_out_children(&mut self, replayer: &Replayer) -> Result<(), HostError> {
         while let (Some(effect_key), Some(returned)) =
-            (self.started_children.waits.front().cloned(), self.started_children.queue.first_returned().cloned())
+            (self.child_runs.waits.front().cloned(), self.child_runs.queue.first_returned().cloned())
         {
             let reply = Reply::AwaitChild(ChildNews::Returned(returned));
             let draft = finished_draft(&effect_key, replayer.current_segment(), reply);
@@ -198,12 +202,12 @@ impl WorkflowHost<'_, '_> {
 
     /// Answers the first effect that waits with what the user has sent, if there is something. Returns whether there was.
     pub(super) async fn listen_to_user(&mut self, replayer: &Replayer) -> Result<bool, HostError> {
-        let Some(effect_key) = self.started_children.waits.front().cloned() else { return Ok(false) };
+        let Some(effect_key) = self.child_runs.waits.front().cloned() else { return Ok(false) };
         let begun_at = Instant::now();
         let others_answered = std::mem::take(&mut self.answered_at_once);
         self.answer_requests(replayer, &effect_key, RequestReading::AwaitChild, Vec::new()).await?;
         let pause = LISTEN_INTERVAL.max(begun_at.elapsed() * LISTEN_SHARE);
-        self.started_children.listen_at = Some(Instant::now() + pause);
+        self.child_runs.listen_at = Some(Instant::now() + pause);
         let is_answered = self.answered_at_once;
         self.answered_at_once |= others_answered;
         if is_answered {
@@ -214,21 +218,21 @@ impl WorkflowHost<'_, '_> {
 
     /// The first effect that waits has its answer.
     fn end_wait(&mut self) {
-        self.started_children.waits.pop_front();
-        if self.started_children.waits.is_empty() {
-            self.started_children.listen_at = None;
+        self.child_runs.waits.pop_front();
+        if self.child_runs.waits.is_empty() {
+            self.child_runs.listen_at = None;
         }
     }
 
     fn apply_to_queue(&mut self, entries: &[JournalEntry]) {
-        entries.iter().for_each(|entry| self.started_children.queue.apply_event(&entry.event));
+        entries.iter().for_each(|entry| self.child_runs.queue.apply_event(&entry.event));
     }
 
     /// Notes what the children have used that are at work, if that is more than what the journal says. The entries are recorded together
     /// with the next ones; `moment` makes their ids unique.
     pub(super) fn note_child_usage(&mut self, moment: &str) -> Result<(), HostError> {
         let mut drafts = Vec::new();
-        for (name, child) in self.started_children.queue.under_way() {
+        for (name, child) in self.child_runs.queue.under_way() {
             let used = self.usage_so_far(&child.run)?;
             if used != self.known_usage(&child.run) {
                 let event = RunEvent::ChildUsage { name: name.clone(), used };
