@@ -19,6 +19,7 @@ pub mod review;
 pub mod runs;
 pub mod session;
 pub mod sprint;
+mod stages;
 pub mod story;
 pub mod tasks;
 

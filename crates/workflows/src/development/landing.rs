@@ -11,19 +11,21 @@ use crate::{
             ConflictSides, FoundSolution, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork,
         },
         concerns::{LandingConcern, describe_concerns},
-        performing::{StageEnd, environment_ending},
     },
     runs::{
+        kinds::WorkflowTopic,
         settings::Settings,
         types::{Decision, DecisionTopic, RunHost, UserDialog},
     },
+    stages::exit::StageExit,
 };
 use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
+    fault::Fault,
     host::ParkedRun,
     ids::{CommitId, Key},
-    reason::{RunEnding, RunReason},
+    reason::RunReason,
 };
 
 /// How often work is rebased onto a branch that keeps moving before the run waits.
@@ -48,7 +50,7 @@ pub enum LandingAttempt {
     ChecksChanged(Vec<ChangedScript>),
     /// Something about the work is questionable.
     Questionable(Vec<LandingConcern>),
-    Halted(RunEnding),
+    Failed(Fault),
 }
 
 /// Moves the branch to the work, if the branch is where it should be.
@@ -68,7 +70,7 @@ pub async fn move_branch(
         IntegrateOutcome::Moved { tip } => LandingAttempt::Moved(tip),
         IntegrateOutcome::ChecksChanged { scripts } => LandingAttempt::ChecksChanged(scripts),
         IntegrateOutcome::Questionable { concerns } => LandingAttempt::Questionable(concerns),
-        IntegrateOutcome::Failed { fault } => LandingAttempt::Halted(environment_ending(&fault)),
+        IntegrateOutcome::Failed { fault } => LandingAttempt::Failed(fault),
     })
 }
 
@@ -78,7 +80,7 @@ pub enum RebaseAttempt {
     /// The last commit of the work is this one now.
     Rebased(CommitId),
     Conflict(RebaseConflict),
-    Halted(RunEnding),
+    Failed(Fault),
 }
 
 /// Replays the work onto the branch.
@@ -92,7 +94,7 @@ pub async fn rebase_onto(
     Ok(match host.perform(rebase_key, rebase).await? {
         RebaseOutcome::Rebased { commit } => RebaseAttempt::Rebased(commit),
         RebaseOutcome::Conflict(conflict) => RebaseAttempt::Conflict(conflict),
-        RebaseOutcome::Failed { fault } => RebaseAttempt::Halted(environment_ending(&fault)),
+        RebaseOutcome::Failed { fault } => RebaseAttempt::Failed(fault),
     })
 }
 
@@ -104,10 +106,9 @@ pub fn list_guarded_checks(settings: &Settings, is_accepted: bool) -> Vec<Comman
     }
 }
 
-/// The ending of a run whose branch moved too often.
-pub fn moved_too_often(branch_name: &str) -> RunEnding {
-    let detail = format!("{branch_name} moved {MAX_REBASES} times while the work was about to land");
-    RunEnding::new(RunReason::Environment, detail)
+/// Says that work could not land because its branch moved too often.
+pub fn describe_moving_branch(branch_name: &str) -> String {
+    format!("{branch_name} moved {MAX_REBASES} times while the work was about to land")
 }
 
 /// Says where work is that waits on a branch of its own; `None` if it is where it should be.
@@ -133,7 +134,7 @@ pub fn find_waiting_branch(detail: &str) -> Option<&str> {
 pub struct LandingQuestion {
     /// How users call the run: `loop`, `story`.
     pub run_word: &'static str,
-    pub about: DecisionTopic,
+    pub about: WorkflowTopic,
     /// Whether an open question is about the same.
     pub is_same: fn(&DecisionTopic) -> bool,
 }
@@ -230,7 +231,7 @@ pub async fn ask_about_conflict(
     ask_key: Key,
     question: LandingQuestion,
     conflict: BranchConflict<'_>,
-) -> Result<StageEnd, ParkedRun> {
+) -> StageExit {
     let run_word = question.run_word;
     let is_asked_again = dialog.decisions.iter().any(|decision| (question.is_same)(&decision.about));
     let summary = conflict.summarize(run_word, is_asked_again);
@@ -256,7 +257,7 @@ pub async fn ask_about_scripts(
     ask_key: Key,
     question: LandingQuestion,
     scripts: &[ChangedScript],
-) -> Result<StageEnd, ParkedRun> {
+) -> StageExit {
     let run_word = question.run_word;
     let question_text = format!("the work changes {}", describe_changed_scripts(scripts));
     let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
@@ -276,7 +277,7 @@ pub async fn ask_about_concerns(
     ask_key: Key,
     question: LandingQuestion,
     concerns: &[LandingConcern],
-) -> Result<StageEnd, ParkedRun> {
+) -> StageExit {
     let run_word = question.run_word;
     let question_text = describe_concerns(concerns);
     let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
@@ -302,18 +303,20 @@ async fn ask_once(
     ask_key: Key,
     question: LandingQuestion,
     choices: LandingChoices<'_>,
-) -> Result<StageEnd, ParkedRun> {
+) -> StageExit {
     let LandingChoices { summary, question_text, choices } = choices;
     if !dialog.open_decisions().any(|decision| (question.is_same)(&decision.about)) {
         let decision = Decision {
             id: dialog.next_decision_id(),
-            about: question.about,
+            about: DecisionTopic::Workflow(question.about),
             owner: String::from("the user of this repository"),
             question: question_text,
             choices: build_choices(choices),
             answer: None,
         };
-        dialog.post_decision(host, &ask_key, decision).await?;
+        if let Err(parked) = dialog.post_decision(host, &ask_key, decision).await {
+            return parked.into();
+        }
     }
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, summary)))
+    StageExit::halt_run(RunReason::Blocked, summary)
 }

@@ -4,64 +4,102 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
-        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
-        notices::{NotifyOutcome, NotifyUser},
+        checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
+        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
-    runs::types::{RunEvent, RunHost},
+    runs::{kind_host::KindHost, run_kind::RunKind},
+    stages::exit::{StageExit, Staged},
 };
 use tribunal_engine::{
-    fault::{Fault, FaultKind},
     host::ParkedRun,
-    ids::Key,
-    reason::{RunEnding, RunReason},
+    ids::{CommitId, Key},
+    reason::RunReason,
 };
 
-/// What one stage of a run that develops led to.
-#[derive(Debug)]
-pub enum StageEnd {
-    /// The run goes on behind a boundary.
-    Continue,
-    /// The run is over.
-    Ended(RunEnding),
-    /// The run has to wait for the user.
-    Halted(RunEnding),
+/// A kind of run that develops in one workspace.
+pub trait DevelopingOrder: RunKind {
+    const WORKSPACE_NAME: &'static str;
 }
 
-/// The ending of a run that cannot go on because of its environment, or because the user's checkout is not ready for it.
-pub fn environment_ending(fault: &Fault) -> RunEnding {
-    let reason = match fault.kind {
-        FaultKind::CheckoutNotReady => RunReason::CheckoutNotReady,
-        _ => RunReason::Environment,
-    };
-    RunEnding::new(reason, fault.detail.clone())
-}
-
-/// Runs the user's notification command. One that fails is a warning: no run depends on it.
-pub async fn notify_user(host: &RunHost<'_>, notify_key: Key, text: String) -> Result<(), ParkedRun> {
-    if let NotifyOutcome::Failed { fault } = host.perform(notify_key, NotifyUser { text }).await? {
-        host.note_event(RunEvent::Warned { text: format!("could not notify you: {}", fault.detail) });
-    }
-    Ok(())
-}
-
-/// Runs checks in a workspace. A check whose program is missing says nothing about the work: it is a failure of the environment.
-pub async fn run_checks(
-    host: &RunHost<'_>,
-    workspace_name: &str,
-    checks_key: Key,
-    checks: Vec<CheckSpec>,
-) -> Result<Result<ChecksReport, RunEnding>, ParkedRun> {
-    let run_checks = RunChecks { place: CheckPlace::Workspace { workspace: String::from(workspace_name) }, checks };
-    Ok(match host.perform(checks_key, run_checks).await? {
-        ChecksOutcome::Ran(report) => {
-            for remark in &report.remarks {
-                host.note_event(RunEvent::Warned { text: remark.clone() });
+impl<O: DevelopingOrder> KindHost<'_, O> {
+    pub async fn open_workspace(&self, open_key: Key, open: OpenWorkspace) -> Staged<OpenedWorkspace> {
+        match self.perform(open_key, open).await? {
+            OpenOutcome::Opened(opened) => Ok(opened),
+            OpenOutcome::SetupFailed(result) => {
+                let detail = format!("a set-up command failed: {}", result.describe_with_output());
+                Err(StageExit::halt_run(RunReason::Environment, detail))
             }
-            match report.find_unrunnable() {
-                Some(result) => Err(RunEnding::new(RunReason::Environment, result.describe_with_output())),
-                None => Ok(report),
-            }
+            OpenOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
         }
-        ChecksOutcome::Failed { fault } => Err(environment_ending(&fault)),
-    })
+    }
+
+    /// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
+    /// environment.
+    pub async fn run_checks(&self, checks_key: Key, checks: Vec<CheckSpec>) -> Staged<ChecksReport> {
+        let run_checks =
+            RunChecks { place: CheckPlace::Workspace { workspace: String::from(O::WORKSPACE_NAME) }, checks };
+        let report = match self.perform(checks_key, run_checks).await? {
+            ChecksOutcome::Ran(report) => report,
+            ChecksOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
+        };
+        for remark in &report.remarks {
+            self.note_warning(remark.clone());
+        }
+        match report.find_unrunnable() {
+            Some(result) => Err(StageExit::halt_run(RunReason::Environment, result.describe_with_output())),
+            None => Ok(report),
+        }
+    }
+
+    /// Removes a workspace that is about to be opened anew.
+    pub async fn discard_workspace(&self, close_key: Key) -> Staged<()> {
+        match self.perform(close_key, close_workspace::<O>()).await? {
+            CloseOutcome::Closed => Ok(()),
+            CloseOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
+        }
+    }
+
+    /// Removes the workspace of a run that is about to end, and returns whether it is gone. Nothing depends on it: `gc` removes
+    /// what is left.
+    pub async fn close_workspace(&self, close_key: Key) -> Result<bool, ParkedRun> {
+        if let CloseOutcome::Failed { fault } = self.perform(close_key, close_workspace::<O>()).await? {
+            self.note_warning(format!("could not remove the workspace: {}", fault.detail));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+fn close_workspace<O: DevelopingOrder>() -> CloseWorkspace {
+    CloseWorkspace { workspace: String::from(O::WORKSPACE_NAME) }
+}
+
+/// Halts a run if a check fails on the untouched workspace that no agent is to repair: no work could pass it.
+pub fn judge_baseline(report: &ChecksReport) -> Staged<()> {
+    let Some(failure) = report.list_failures().find(|result| result.on_failure == FailureAction::Block) else {
+        return Ok(());
+    };
+    let mut detail = failure.describe();
+    if !report.differences.is_empty() {
+        detail.push_str("; your checkout has what the workspace lacks: ");
+        detail.push_str(&report.differences.join(", "));
+    }
+    detail.push_str("; repair it and resume, or start a new run with --skip-baseline");
+    Err(StageExit::halt_run(RunReason::Baseline, detail))
+}
+
+/// The end of a run whose user does not want its work on the branch.
+pub fn end_without_landing(branch_name: &str, kept: Option<&CommitId>) -> StageExit {
+    StageExit::abandon_run(format!("{branch_name} was left alone, {}", describe_kept_work(kept)))
+}
+
+/// Says where the work of a run is that its user has ended; `None` if there is none.
+pub fn describe_kept_work(kept: Option<&CommitId>) -> String {
+    match kept {
+        Some(commit) => {
+            let commit = commit.short_hex();
+            format!("its work is kept as commit {commit}: take it with `git merge {commit}`")
+        }
+        None => String::from("it had no work to keep"),
+    }
 }

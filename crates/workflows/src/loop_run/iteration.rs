@@ -10,11 +10,11 @@ use crate::{
         completion::{CompletionClaim, find_claim},
         event::{IterationReport, LoopEvent},
         halting, landing,
-        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
+        loop_host::{LoopHost, WORKSPACE_NAME},
         prompt, review_pass,
         state::{LoopStage, LoopState},
     },
-    runs::types::RunEvent,
+    stages::exit::{StageExit, Staged},
     tasks::{
         asking::{AgentConsultation, consult_agent},
         brief::{AgentTask, AnswerContent, WorkspaceKind},
@@ -26,46 +26,44 @@ use crate::{
         status_report::TurnReport,
     },
 };
-use tribunal_engine::{effect::Sleep, fault::Fault, host::ParkedRun, ids::Key, limits::backoff_ms, reason::RunEnding};
+use tribunal_engine::{effect::Sleep, fault::Fault, host::ParkedRun, ids::Key, limits::backoff_ms};
 
 const HOUR_MS: u64 = 3_600_000;
 /// The most outputs that a new one is compared with.
 const MAX_RECENT_OUTPUTS: usize = 5;
 
 /// Runs one iteration.
-pub(super) async fn run_iteration(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
-    if let Some(ending) = pass_breaker(host, state, stage_key).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
+pub(super) async fn run_iteration(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
+    pass_breaker(host, state, stage_key).await?;
     // The limit was raised, or the breaker was reset: the loop continues without an answer.
-    state.dialog.withdraw_decisions(host.host, "the loop could continue without an answer", halting::is_about_halt);
+    state.dialog.withdraw_decisions(
+        host.run_host(),
+        "the loop could continue without an answer",
+        halting::is_about_halt,
+    );
     let outcome = ask_agent(host, state, stage_key).await?;
     let report = match outcome.last_content() {
         Some(AnswerContent::Turn(report)) => Some((**report).clone()),
         _ => None,
     };
-    outcome.record_result(host.host, &mut state.spent, report.is_some());
-    state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
+    outcome.record_result(host.run_host(), &mut state.spent, report.is_some());
+    state.dialog.ask_about_strays(host.run_host(), stage_key, &outcome.strayed).await?;
     if let (None, Some(fault)) = (&report, &outcome.fault)
         && fault.is_environment()
     {
         // What the environment breaks costs no iteration.
-        return Ok(StageEnd::Halted(environment_ending(fault)));
+        return Err(StageExit::from_fault(fault));
     }
     state.iteration += 1;
     state.session = outcome.session.clone().filter(|_| host.order.pacing.continue_session);
     for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
-        host.host.note_event(RunEvent::Warned { text: remark.clone() });
+        host.note_warning(remark.clone());
     }
     evaluate_turn(host, state, stage_key, &outcome, report).await
 }
 
 async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
-    let settings = host.host.settings();
+    let settings = host.settings();
     let chosen_agent = selection::agent_for_seat(settings, JobKind::Loop, 0, 0);
     let agent = selection::stand_in(settings, JobKind::Loop, &chosen_agent, &state.spent.failing);
     let purpose = TaskPurpose { job: JobKind::Loop, expects: ExpectedAnswer::Turn };
@@ -78,7 +76,7 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
     task.recent.clone_from(&state.feedback.recent_outputs);
     task.collect = Some(host.order.completion.watched_files());
     let expiry_ms = u64::from(host.order.pacing.session_expiry_hours) * HOUR_MS;
-    let session_age_ms = |kept: &&KeptSession| host.host.last_timestamp().wall_ms.saturating_sub(kept.session.at_ms);
+    let session_age_ms = |kept: &&KeptSession| host.last_timestamp().wall_ms.saturating_sub(kept.session.at_ms);
     if let Some(kept_session) = state.session.as_ref().filter(|kept| session_age_ms(kept) < expiry_ms) {
         kept_session.continue_in(&mut task);
     }
@@ -92,7 +90,7 @@ async fn ask_agent(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -
         is_single_try: false,
     };
     // Any answer is accepted: what it is worth shows in the workspace.
-    consult_agent(host.host, consultation, |_| None).await
+    consult_agent(host.run_host(), consultation, |_| None).await
 }
 
 /// What an iteration led to.
@@ -109,7 +107,7 @@ async fn evaluate_turn(
     stage_key: &Key,
     outcome: &ConsultOutcome,
     report: Option<TurnReport>,
-) -> Result<StageEnd, ParkedRun> {
+) -> Staged<()> {
     let turn = apply_turn(host, state, outcome, report.as_ref());
     let is_answered = report.is_some();
     state.feedback.refused.clear();
@@ -122,14 +120,11 @@ async fn evaluate_turn(
     if is_answered {
         state.feedback.review.clear();
     }
-    let verified = match verify_turn(host, state, stage_key, &turn).await? {
-        Ok(verified) => verified,
-        Err(ending) => return Ok(StageEnd::Halted(ending)),
-    };
+    let verified = verify_turn(host, state, stage_key, &turn).await?;
     note_iteration(host, state, &turn, outcome.fault.as_ref().filter(|_| !is_answered), report.as_ref());
     if !state.feedback.refused.is_empty() {
         let why = state.feedback.refused.clone();
-        host.host.note_event(RunEvent::from_workflow(LoopEvent::PromiseRefused { iteration: state.iteration, why }));
+        host.note_own_event(LoopEvent::PromiseRefused { iteration: state.iteration, why });
     }
     let signs = IterationSigns {
         has_progress: turn.has_progress || verified == Verification::Complete,
@@ -137,7 +132,7 @@ async fn evaluate_turn(
         output_length: report.as_ref().map(|report| report.length),
         was_denied: report.as_ref().is_some_and(|report| !report.denied.is_empty()),
     };
-    if state.breaker.record_iteration(&host.order.breaker, &signs, host.host.last_timestamp().wall_ms) {
+    if state.breaker.record_iteration(&host.order.breaker, &signs, host.last_timestamp().wall_ms) {
         let detail = match state.breaker.phase {
             BreakerPhase::Closed => String::from("an iteration made progress"),
             BreakerPhase::HalfOpen => format!("{} iterations in a row changed nothing", state.breaker.idle_count),
@@ -147,13 +142,11 @@ async fn evaluate_turn(
     }
     if verified == Verification::Complete {
         state.stage = LoopStage::Land;
-        return Ok(StageEnd::Continue);
+        return Ok(());
     }
-    if let Some(ending) = record_work(host, state, stage_key, is_answered).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
+    record_work(host, state, stage_key, is_answered).await?;
     pause_after_failure(host, state, stage_key).await?;
-    Ok(StageEnd::Continue)
+    Ok(())
 }
 
 /// Returns what went wrong in an iteration: the agent itself failed, or else a check.
@@ -212,7 +205,7 @@ async fn verify_turn(
     state: &mut LoopState,
     stage_key: &Key,
     turn: &TurnResult,
-) -> Result<Result<Verification, RunEnding>, ParkedRun> {
+) -> Staged<Verification> {
     let (has_work, is_checked) = match &state.work {
         Some(work) => (work.has_work(), work.content.is_some() && work.content == work.checked_content),
         None => (false, false),
@@ -229,7 +222,7 @@ async fn verify_turn(
         state.feedback.failed_checks.clear();
     }
     let is_claimed = turn.claim == CompletionClaim::Claimed && has_work;
-    let all_checks = &host.host.settings().checks;
+    let all_checks = &host.settings().checks;
     let due_checks: Vec<CheckSpec> = match (is_claimed, turn.has_progress) {
         // These contents have passed everything already.
         _ if is_checked => Vec::new(),
@@ -239,13 +232,10 @@ async fn verify_turn(
         (false, false) => Vec::new(),
     };
     if !due_checks.is_empty() {
-        let report = match run_checks(host, stage_key.child_key("checks"), due_checks).await? {
-            Ok(report) => report,
-            Err(ending) => return Ok(Err(ending)),
-        };
+        let report = host.run_checks(stage_key.child_key("checks"), due_checks).await?;
         state.feedback.failed_checks = report.counting_failures().cloned().collect();
         for result in report.list_warnings() {
-            host.host.note_event(RunEvent::Warned { text: result.describe() });
+            host.note_warning(result.describe());
         }
         let is_whole = report.results.len() == all_checks.len();
         if is_whole
@@ -256,13 +246,13 @@ async fn verify_turn(
         }
     }
     if !is_claimed {
-        return Ok(Ok(Verification::Continue));
+        return Ok(Verification::Continue);
     }
     if let Some(failure) = state.feedback.failed_checks.first() {
         state.feedback.refused = format!("`{}` {}", failure.command, failure.status);
-        return Ok(Ok(Verification::Continue));
+        return Ok(Verification::Continue);
     }
-    Ok(Ok(Verification::Complete))
+    Ok(Verification::Complete)
 }
 
 fn note_iteration(
@@ -285,37 +275,32 @@ fn note_iteration(
         fault: fault.map(|fault| fault.detail.clone()).unwrap_or_default(),
         repeated: turn.repeats,
     };
-    host.host.note_event(RunEvent::from_workflow(LoopEvent::IterationEnded { iteration: state.iteration, report }));
+    host.note_own_event(LoopEvent::IterationEnded { iteration: state.iteration, report });
 }
 
 /// Makes the commit and the review that are due after an iteration.
-async fn record_work(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    stage_key: &Key,
-    is_answered: bool,
-) -> Result<Option<RunEnding>, ParkedRun> {
+async fn record_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key, is_answered: bool) -> Staged<()> {
     let is_review_due = is_answered && review_pass::is_due(host.order, state);
     let is_checkpoint_due = state.iteration.is_multiple_of(host.order.pacing.checkpoint_interval.max(1));
     let has_uncommitted = state.work.as_ref().is_some_and(|work| work.has_uncommitted_work());
     if has_uncommitted && (is_checkpoint_due || is_review_due) {
         let message = landing::checkpoint_message(host.order, state.iteration);
-        if let Some(ending) = landing::commit_checkpoint(host, state, &stage_key.child_key("commit"), message).await? {
-            return Ok(Some(ending));
+        if let Some(fault) = landing::commit_checkpoint(host, state, &stage_key.child_key("commit"), message).await? {
+            return Err(StageExit::from_fault(&fault));
         }
     }
     if is_review_due {
         review_pass::review_changes(host, state, stage_key).await?;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Pauses after an iteration that failed, longer each time; a success ends the row.
 async fn pause_after_failure(host: LoopHost<'_>, state: &LoopState, stage_key: &Key) -> Result<(), ParkedRun> {
     let failures = state.spent.failures_in_a_row;
     // Zero switches all pauses off.
-    if failures == 0 || host.host.settings().tasks.retry_after_ms == 0 {
+    if failures == 0 || host.settings().tasks.retry_after_ms == 0 {
         return Ok(());
     }
-    host.host.perform(stage_key.child_key("pause"), Sleep { ms: backoff_ms(failures) }).await.map(drop)
+    host.perform(stage_key.child_key("pause"), Sleep { ms: backoff_ms(failures) }).await.map(drop)
 }

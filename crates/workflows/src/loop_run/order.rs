@@ -184,6 +184,10 @@ impl RunKind for LoopOrder {
         }
     }
 
+    fn notice_title(&self) -> String {
+        format!("loop over {}", self.title())
+    }
+
     fn file_slug(&self) -> String {
         match &self.prompt_file {
             Some(prompt_file) => format!(

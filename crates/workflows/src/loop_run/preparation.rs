@@ -1,50 +1,39 @@
 //! What happens before the first agent is asked: the workspace is opened, and the checks run on it as it is.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
     development::{
-        checks::{CheckResult, ChecksReport, FailureAction},
-        workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace},
+        checks::{ChecksReport, FailureAction},
+        performing::judge_baseline,
+        workspace::OpenWorkspace,
     },
     loop_run::{
         breaker::CircuitBreaker,
         breaker_gate::pass_breaker,
         event::LoopEvent,
-        loop_host::{LoopHost, StageEnd, WORKSPACE_NAME, environment_ending, run_checks},
+        loop_host::{LoopHost, WORKSPACE_NAME},
         state::{LoopStage, LoopState, LoopWork},
     },
     runs::{
         records::{ProjectRecord, RecordKind},
-        types::{ReadRecords, RunEvent},
+        types::ReadRecords,
     },
+    stages::exit::{StageExit, Staged},
 };
-use tribunal_engine::{
-    host::ParkedRun,
-    ids::Key,
-    reason::{RunEnding, RunReason},
-};
+use tribunal_engine::{host::ParkedRun, ids::Key};
 
 /// Opens the workspace and reads the breaker that earlier loops left behind.
-pub(super) async fn open_workspace(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
+pub(super) async fn open_workspace(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
     state.breaker = read_breaker(host, stage_key).await?;
-    if let Some(ending) = pass_breaker(host, state, stage_key).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
+    pass_breaker(host, state, stage_key).await?;
     if state.work.is_some() {
         // Only the breaker had to be read again; the work goes on where it was.
         state.stage = LoopStage::Iterate;
-        return Ok(StageEnd::Continue);
+        return Ok(());
     }
     if state.is_workspace_outdated {
-        let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
-        if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("outdated"), close).await? {
-            return Ok(StageEnd::Halted(environment_ending(&fault)));
-        }
+        host.discard_workspace(stage_key.child_key("outdated")).await?;
     }
     let open = OpenWorkspace {
         workspace: String::from(WORKSPACE_NAME),
@@ -52,24 +41,16 @@ pub(super) async fn open_workspace(
         branch: host.order.branch.clone(),
         scratchpad: host.order.scratchpad.clone(),
     };
-    match host.host.perform(stage_key.child_key("workspace"), open).await? {
-        OpenOutcome::Opened(opened) => {
-            host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopPrepared {
-                path: opened.path.clone(),
-                base: opened.base.clone(),
-                remarks: opened.remarks.clone(),
-            }));
-            state.is_workspace_outdated = false;
-            state.work = Some(LoopWork::from_opened(&opened, host.order.completion.plan_file.as_deref()));
-            state.stage = LoopStage::Baseline;
-            Ok(StageEnd::Continue)
-        }
-        OpenOutcome::SetupFailed(result) => {
-            let detail = format!("a set-up command failed: {}", result.describe_with_output());
-            Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)))
-        }
-        OpenOutcome::Failed { fault } => Ok(StageEnd::Halted(environment_ending(&fault))),
-    }
+    let opened = host.open_workspace(stage_key.child_key("workspace"), open).await?;
+    host.note_own_event(LoopEvent::LoopPrepared {
+        path: opened.path.clone(),
+        base: opened.base.clone(),
+        remarks: opened.remarks.clone(),
+    });
+    state.is_workspace_outdated = false;
+    state.work = Some(LoopWork::from_opened(&opened, host.order.completion.plan_file.as_deref()));
+    state.stage = LoopStage::Baseline;
+    Ok(())
 }
 
 async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBreaker, ParkedRun> {
@@ -77,7 +58,7 @@ async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBrea
         kind: RecordKind::CircuitBreaker,
         key_prefix: String::from(CircuitBreaker::record_key().as_str()),
     };
-    let list = host.host.perform(stage_key.child_key("breaker"), read).await?;
+    let list = host.perform(stage_key.child_key("breaker"), read).await?;
     let breaker = list.records.into_iter().find_map(|stored| match stored.record {
         ProjectRecord::CircuitBreaker(breaker) => Some(*breaker),
         ProjectRecord::DismissedFinding(_) | ProjectRecord::LastReview(_) => None,
@@ -86,52 +67,37 @@ async fn read_breaker(host: LoopHost<'_>, stage_key: &Key) -> Result<CircuitBrea
 }
 
 /// Runs all checks on the untouched workspace: a check that fails already would let no iteration succeed.
-pub(super) async fn check_baseline(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
-    state.stage = LoopStage::Iterate;
-    let checks = host.host.settings().checks.clone();
+pub(super) async fn check_baseline(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
+    let checked = run_baseline(host, state, stage_key).await;
+    match checked {
+        Ok(()) => state.stage = LoopStage::Iterate,
+        Err(StageExit::Halted(_)) => begin_again(state),
+        Err(_) => {}
+    }
+    checked
+}
+
+async fn run_baseline(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
+    let checks = host.settings().checks.clone();
     if checks.is_empty() || host.order.skip_baseline {
-        return Ok(StageEnd::Continue);
+        return Ok(());
     }
-    let report = match run_checks(host, stage_key.child_key("checks"), checks).await? {
-        Ok(report) => report,
-        Err(ending) => {
-            begin_again(state);
-            return Ok(StageEnd::Halted(ending));
-        }
-    };
+    let report = host.run_checks(stage_key.child_key("checks"), checks).await?;
     let ChecksReport { results, differences, .. } = &report;
-    host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopBaseline {
-        results: results.clone(),
-        differences: differences.clone(),
-    }));
-    let blocking: Vec<&CheckResult> =
-        report.list_failures().filter(|result| result.on_failure == FailureAction::Block).collect();
-    let Some(first_failure) = blocking.first() else {
-        // A check that agents have to repair is what the first iteration begins with.
-        state.feedback.failed_checks =
-            report.list_failures().filter(|result| result.on_failure == FailureAction::Fix).cloned().collect();
-        for result in report.list_warnings() {
-            host.host.note_event(RunEvent::Warned { text: result.describe() });
-        }
-        if report.counting_failures().next().is_none()
-            && let Some(work) = &mut state.work
-        {
-            work.checked_content.clone_from(&work.content);
-        }
-        return Ok(StageEnd::Continue);
-    };
-    let mut detail = first_failure.describe();
-    if !differences.is_empty() {
-        detail.push_str("; your checkout has what the workspace lacks: ");
-        detail.push_str(&differences.join(", "));
+    host.note_own_event(LoopEvent::LoopBaseline { results: results.clone(), differences: differences.clone() });
+    judge_baseline(&report)?;
+    // A check that agents have to repair is what the first iteration begins with.
+    state.feedback.failed_checks =
+        report.list_failures().filter(|result| result.on_failure == FailureAction::Fix).cloned().collect();
+    for result in report.list_warnings() {
+        host.note_warning(result.describe());
     }
-    detail.push_str("; repair it and resume, or start a new run with --skip-baseline");
-    begin_again(state);
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Baseline, detail)))
+    if report.counting_failures().next().is_none()
+        && let Some(work) = &mut state.work
+    {
+        work.checked_content.clone_from(&work.content);
+    }
+    Ok(())
 }
 
 /// Has a resumed run open a new workspace. The user repairs the cause in the checkout and commits that; the old workspace would

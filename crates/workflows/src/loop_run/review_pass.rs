@@ -21,7 +21,7 @@ use crate::{
     review::order::{ReviewLimits, ReviewOrder},
     runs::{
         kinds::RunOrder,
-        types::{ChildOutcome, ChildReport, RunChild, RunEvent},
+        types::{ChildOutcome, ChildReport, RunChild},
     },
 };
 use tribunal_engine::{
@@ -66,42 +66,40 @@ pub(super) async fn review_changes(
     let base = state.reviews.last_commit.clone().unwrap_or_else(|| work.base.clone());
     let read_change =
         ReadChange { title: format!("{}..{}", base.short_hex(), work.tip.short_hex()), base, end: work.tip.clone() };
-    let change = match host.host.perform(stage_key.child_key("change"), read_change).await? {
+    let change = match host.perform(stage_key.child_key("change"), read_change).await? {
         ChangeOutcome::Listed { change } => *change,
         ChangeOutcome::Empty => return Ok(()),
         ChangeOutcome::Failed { fault } => {
-            host.host.note_event(RunEvent::Warned { text: format!("could not review the changes: {}", fault.detail) });
+            host.note_warning(format!("could not review the changes: {}", fault.detail));
             return Ok(());
         }
     };
     state.reviews.count += 1;
     state.reviews.plan_done = work.plan.map_or(0, |plan| plan.done);
     let child_name = format!("review-{}", state.reviews.count);
-    let remaining = remaining_share(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let remaining = remaining_share(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms);
     let share = state.reviews.ledger.lend_share(&child_name, remaining, 1);
     let order = RunOrder::Review(review_order(&host.order.review, change));
     let run_child = RunChild { name: child_name.clone(), order, share, workspace: None, tier: None };
-    let outcome = host.host.perform(stage_key.child_key("review"), run_child).await?;
+    let outcome = host.perform(stage_key.child_key("review"), run_child).await?;
     let used = state.reviews.ledger.settle_account(&child_name, &outcome);
     state.spent.add_child(&used);
     match outcome {
         ChildOutcome::Ended(report) if has_reviewed(&report) => {
             state.reviews.last_commit = Some(work.tip);
             state.feedback.review = describe_findings(&report);
-            host.host.note_event(RunEvent::from_workflow(LoopEvent::LoopReviewed {
+            host.note_own_event(LoopEvent::LoopReviewed {
                 iteration: state.iteration,
                 review: report.run,
                 findings: report.result.open_count,
-            }));
+            });
         }
         ChildOutcome::Ended(report) | ChildOutcome::Waiting(report) => {
             let text = format!("the review {} came to no result: {}", report.run, report.detail);
-            host.host.note_event(RunEvent::Warned { text });
+            host.note_warning(text);
         }
         ChildOutcome::Failed(failed) => {
-            host.host.note_event(RunEvent::Warned {
-                text: format!("could not review the changes: {}", failed.fault.detail),
-            });
+            host.note_warning(format!("could not review the changes: {}", failed.fault.detail));
         }
     }
     Ok(())

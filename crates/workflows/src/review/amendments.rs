@@ -103,7 +103,7 @@ fn change_severity(
         format!("severity set to {new_severity} by the user"),
     );
     finding.apply_transition(severity_transition, host.last_timestamp());
-    host.note_review(ReviewEvent::FindingRuled {
+    host.note_own_event(ReviewEvent::FindingRuled {
         finding: finding_id,
         ruled: ChallengeResult::Person,
         severity: new_severity,
@@ -180,5 +180,5 @@ pub(super) fn add_user_finding(
     state.accepted = false;
     state.iteration = 0;
     state.findings.push(finding.clone());
-    host.note_review(ReviewEvent::FindingRaised { finding });
+    host.note_own_event(ReviewEvent::FindingRaised { finding });
 }

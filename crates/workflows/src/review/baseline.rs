@@ -14,7 +14,7 @@ use crate::{
         event::ReviewEvent,
         review_host::ReviewHost,
         review_keys::ReviewKeys,
-        run_stage::StageExit,
+        run_stage::ReviewExit,
     },
 };
 use tribunal_engine::{
@@ -33,7 +33,7 @@ pub(super) fn is_baseline_due(host: &ReviewHost<'_>, state: &ReviewState) -> boo
 }
 
 /// Runs the checks on the untouched project.
-pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<(), StageExit> {
+pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<(), ReviewExit> {
     let request = RunChecks {
         place: CheckPlace::Copy { subject: host.order.subject.clone() },
         checks: host.settings().checks.clone(),
@@ -42,7 +42,7 @@ pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut R
         ChecksOutcome::Ran(report) => report,
         ChecksOutcome::Failed { fault } => return Err(RunEnding::new(RunReason::Environment, fault.detail).into()),
     };
-    host.note_review(ReviewEvent::BaselineChecked { report: report.clone() });
+    host.note_own_event(ReviewEvent::BaselineChecked { report: report.clone() });
     if let Some(ending) = find_obstacle(&report) {
         return Err(ending.into());
     }

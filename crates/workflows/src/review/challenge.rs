@@ -319,7 +319,7 @@ async fn ask_challenger(
                 .unwrap_or_else(|| Fault::new(FaultKind::Malformed, format!("{agent_name} returned no verdicts"))),
         ),
     };
-    host.note_review(ReviewEvent::ChallengerAnswered {
+    host.note_own_event(ReviewEvent::ChallengerAnswered {
         key: task_key,
         agent: agent_name,
         findings: finding_count,
@@ -401,7 +401,7 @@ async fn settle_finding(
     }
     let severity = finding.severity;
     let refutation = describe_voices(&voices, ChallengeVerdict::Invalid);
-    host.note_review(ReviewEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
+    host.note_own_event(ReviewEvent::FindingRuled { finding: finding_id, ruled: result, severity, voices });
     match result {
         // The finding stays as it is: it was upheld, or no challenger was heard.
         ChallengeResult::Valid | ChallengeResult::Unheard | ChallengeResult::Person => {}

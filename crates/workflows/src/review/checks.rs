@@ -117,7 +117,7 @@ fn raise_check_finding(host: &ReviewHost<'_>, state: &mut ReviewState, result: &
     finding.apply_transition(transition, host.last_timestamp());
     state.accepted = false;
     state.findings.push(finding.clone());
-    host.note_review(ReviewEvent::FindingRaised { finding });
+    host.note_own_event(ReviewEvent::FindingRaised { finding });
 }
 
 /// Marks the findings about a check as fixed that passes now.

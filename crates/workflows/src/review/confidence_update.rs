@@ -38,7 +38,7 @@ impl ReviewState {
                 host.note_event(RunEvent::Warned { text: impossible.to_string() });
                 Confidence::for_failed_calculation(tier, self.confidence.as_ref())
             });
-        host.note_review(ReviewEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
+        host.note_own_event(ReviewEvent::ConfidenceCalculated { round: self.round, confidence: confidence.clone() });
         self.confidence = Some(confidence);
         self.confidence_text.clone_from(&self.last_pass.text);
     }

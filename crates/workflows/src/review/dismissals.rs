@@ -219,7 +219,7 @@ impl KeptDismissals {
 
     pub fn note_event(self, host: &ReviewHost<'_>) {
         if !self.findings.is_empty() {
-            host.note_review(ReviewEvent::DismissalsKept { findings: self.findings, runs: self.runs });
+            host.note_own_event(ReviewEvent::DismissalsKept { findings: self.findings, runs: self.runs });
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         repairs::{AnsweredPatch, accept_fixes_along},
         review_host::ReviewHost,
         review_keys::ReviewKeys,
-        run_stage::{StageExit, WorkResult},
+        run_stage::{ReviewExit, WorkResult},
         user_requests,
         waves::plan_waves,
     },
@@ -55,7 +55,7 @@ pub(super) async fn fix_iteration(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration: u32,
-) -> Result<(), StageExit> {
+) -> Result<(), ReviewExit> {
     let _settings = host.settings();
     let iteration_key = Key::for_fix_iteration(state.round, iteration);
     user_requests::read_inbox(host, state, &iteration_key).await?;
@@ -76,7 +76,7 @@ pub(super) async fn fix_iteration(
             fix_wave = prepare_later_wave(host, state, &wave_key, fix_wave).await?;
         }
         // This is noted before the fixers start, so that reports can show who works on what.
-        host.note_review(ReviewEvent::FixersDealt {
+        host.note_own_event(ReviewEvent::FixersDealt {
             round: state.round,
             iteration,
             wave: wave_index as u32 + 1,
@@ -118,7 +118,7 @@ async fn prepare_later_wave(
     state: &mut ReviewState,
     wave_key: &Key,
     fix_wave: Vec<Vec<FindingId>>,
-) -> Result<Vec<Vec<FindingId>>, StageExit> {
+) -> Result<Vec<Vec<FindingId>>, ReviewExit> {
     if let Some(ending) = state.check_limits(host) {
         return Err(ending.into());
     }
@@ -144,7 +144,7 @@ async fn challenge_unheard(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration_key: &Key,
-) -> Result<(), StageExit> {
+) -> Result<(), ReviewExit> {
     let due_findings = challenge::select_due(host, state, &state.unheard, &[]);
     if due_findings.is_empty() {
         state.unheard.clear();
@@ -357,7 +357,7 @@ fn handle_missing_answer(host: &ReviewHost<'_>, state: &mut ReviewState, fixer_r
     let note_text = consultation.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
     state.reopen_assigned(host, &assigned_ids, TransitionCause::NotAnswered, &truncate_chars(note_text, 300));
     let Some(fault) = consultation.fault else { return WorkResult::Done };
-    host.note_review(ReviewEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
+    host.note_own_event(ReviewEvent::FixerFailed { key: fixer_key, agent, fault: fault.clone() });
     match fault.is_environment() {
         true => WorkResult::EnvironmentFailed(fault),
         false => WorkResult::Done,

@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    review::{ReviewState, ground::EvidenceScope, order::ReviewOrder, review_host::ReviewHost, run_stage::StageExit},
+    review::{ReviewState, ground::EvidenceScope, order::ReviewOrder, review_host::ReviewHost, run_stage::ReviewExit},
     runs::effect::{Freeze, FreezeOutcome, FrozenSubject},
 };
 use tribunal_engine::{
@@ -28,7 +28,7 @@ pub(super) async fn freeze_subject(
     host: &ReviewHost<'_>,
     state: &ReviewState,
     freeze_key: Key,
-) -> Result<FrozenCopy, StageExit> {
+) -> Result<FrozenCopy, ReviewExit> {
     // Files that repairs have added are frozen as well.
     let subject = state.reviewed_subject(host.order);
     match host.perform(freeze_key.clone(), Freeze { subject }).await? {

@@ -15,7 +15,7 @@ use crate::{
     },
     review::{
         ReviewState, challenge::find_ruling_problem, event::ReviewEvent, frozen_copy::freeze_subject,
-        landing_impact::LandingImpact, review_host::ReviewHost, review_keys::ReviewKeys, run_stage::StageExit,
+        landing_impact::LandingImpact, review_host::ReviewHost, review_keys::ReviewKeys, run_stage::ReviewExit,
     },
     tasks::{
         asking::consult_agent,
@@ -234,7 +234,7 @@ pub(super) async fn judge_change(
         .as_ref()
         .map(|judgement| RepairVerdict::combine_verdicts(state, &impact, judgement, &change.findings))
         .unwrap_or_default();
-    host.note_review(ReviewEvent::JudgeAnswered {
+    host.note_own_event(ReviewEvent::JudgeAnswered {
         key: judge_key.clone(),
         agent,
         findings: finding_ids,
@@ -306,8 +306,8 @@ async fn read_current_files(
             Some(path) => vec![FrozenFile { path: path.into(), text: frozen.subject_text }],
             None => frozen.frozen_files,
         })),
-        Err(StageExit::Parked(parked)) => Err(parked),
-        Err(StageExit::Ended(ending)) => Ok(Err(Fault::new(FaultKind::World, ending.detail))),
+        Err(ReviewExit::Parked(parked)) => Err(parked),
+        Err(ReviewExit::Ended(ending)) => Ok(Err(Fault::new(FaultKind::World, ending.detail))),
     }
 }
 

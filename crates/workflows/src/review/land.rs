@@ -21,7 +21,7 @@ use crate::{
         questions,
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, reopen_untouched, shift_findings},
         review_host::ReviewHost,
-        run_stage::{StageExit, WorkResult},
+        run_stage::{ReviewExit, WorkResult},
     },
     runs::effect::{Land, LandOutcome, LandedChange},
     tasks::claims::FixClaim,
@@ -84,7 +84,7 @@ pub(super) async fn land_or_ask(
     let work_result = if verdict.repaired.is_empty() {
         let findings = verdict.unrepaired.iter().map(|(finding_id, _)| *finding_id).collect();
         let why = PatchRefusal::RepairsNothing;
-        host.note_review(ReviewEvent::PatchRefused { key: task_key.clone(), findings, why });
+        host.note_own_event(ReviewEvent::PatchRefused { key: task_key.clone(), findings, why });
         WorkResult::Done
     } else {
         claimed_repair.fixed_claims.retain(|claim| verdict.repaired.contains(&claim.id));
@@ -147,7 +147,7 @@ pub(super) async fn land_approved(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration_key: &Key,
-) -> Result<(), StageExit> {
+) -> Result<(), ReviewExit> {
     let approved_patches: Vec<PendingPatch> =
         state.pending.iter().filter(|pending_patch| pending_patch.approved).cloned().collect();
     for PendingPatch { decision, by, patch, claims, .. } in approved_patches {
@@ -307,7 +307,7 @@ async fn land_patch(
             let ClaimedRepair { mut fixed_claims, is_approved, .. } = claimed_repair;
             let hunks = files.iter().flat_map(|file| &file.hunks);
             let line_count = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
-            host.note_review(ReviewEvent::PatchLanded {
+            host.note_own_event(ReviewEvent::PatchLanded {
                 key: task_key.clone(),
                 findings: finding_ids,
                 lines: line_count,
@@ -362,7 +362,7 @@ async fn handle_refusal(
     // This is read before the new refusal is added to the history.
     let conflicted_before: Vec<FindingId> =
         finding_ids.iter().copied().filter(|finding_id| had_conflict(state, *finding_id)).collect();
-    host.note_review(ReviewEvent::PatchRefused {
+    host.note_own_event(ReviewEvent::PatchRefused {
         key: task_key.clone(),
         findings: finding_ids.clone(),
         why: patch_refusal.clone(),

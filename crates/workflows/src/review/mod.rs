@@ -75,7 +75,7 @@ pub use dismissals::UserDismissals;
 pub use fix_history::FixHistory;
 pub use next_stage::{NextStage, next_stage};
 pub use round_stats::RoundStats;
-use run_stage::StageExit;
+use run_stage::ReviewExit;
 pub use state::{FixLogEntry, PanelPass, PendingPatch, ReviewState};
 
 impl Workflow for ReviewOrder {
@@ -143,8 +143,8 @@ async fn run_stage(host: &ReviewHost<'_>, state: &mut ReviewState) -> Result<Sta
     };
     match stage_result {
         Ok(()) => Ok(StageOutcome::Continue(stage_key)),
-        Err(StageExit::Ended(ending)) => close_review(host, state, ending, EndingOrigin::Stage).await,
-        Err(StageExit::Parked(parked)) => Err(parked),
+        Err(ReviewExit::Ended(ending)) => close_review(host, state, ending, EndingOrigin::Stage).await,
+        Err(ReviewExit::Parked(parked)) => Err(parked),
     }
 }
 
@@ -154,14 +154,14 @@ async fn check_baseline(host: &ReviewHost<'_>, state: &mut ReviewState) -> Resul
     match baseline::check_untouched_project(host, state).await {
         Ok(()) => {}
         // There is nothing to publish yet.
-        Err(StageExit::Ended(ending)) => state.waiting = Some(ending),
-        Err(StageExit::Parked(parked)) => return Err(parked),
+        Err(ReviewExit::Ended(ending)) => state.waiting = Some(ending),
+        Err(ReviewExit::Parked(parked)) => return Err(parked),
     }
     Ok(StageOutcome::Continue(Key::for_baseline()))
 }
 
 /// Repairs the open findings by fixers, or by the user's open session.
-async fn repair_findings(host: &ReviewHost<'_>, state: &mut ReviewState, iteration: u32) -> Result<(), StageExit> {
+async fn repair_findings(host: &ReviewHost<'_>, state: &mut ReviewState, iteration: u32) -> Result<(), ReviewExit> {
     if host.order.fixers.in_session && !state.session_over {
         return session::repair_in_session(host, state, iteration).await;
     }

@@ -23,7 +23,7 @@ use crate::{
         review_host::ReviewHost,
         review_keys::ReviewKeys,
         round_stats::{self, RoundStats},
-        run_stage::StageExit,
+        run_stage::ReviewExit,
         user_requests,
     },
     runs::{settings::Settings, types::RunEvent},
@@ -59,7 +59,7 @@ struct PanelSeat {
 }
 
 /// Runs one review round.
-pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
+pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), ReviewExit> {
     let round_key = Key::for_round(round);
     // Whether an earlier confidence holds depends on the text, so that is read before the level is chosen.
     let first_copy = match is_level_open(host, state) {
@@ -69,7 +69,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
     let first_text = first_copy.as_ref().map(|frozen| &frozen.subject_hash);
     let roles = choose_roles(host, state, &round_key, first_text).await?;
     let max_rounds = host.order.limits.rounds.saturating_mul(state.spent.granted_shares());
-    host.note_review(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
+    host.note_own_event(ReviewEvent::RoundStarted { round, of: max_rounds, why: Some(round_trigger(state)) });
     // What the user sends may take back what an earlier run recorded, so the records are read first.
     state.read_dismissals(host, &round_key).await?;
     user_requests::read_inbox(host, state, &round_key).await?;
@@ -112,7 +112,7 @@ pub(super) async fn review_round(host: &ReviewHost<'_>, state: &mut ReviewState,
     let new_count = round_findings.unsettled_findings(state).count() as u32;
     state.record_pass(&round_findings, &panel_seats, matches!(challenged, ChallengeCompletion::All));
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_review(ReviewEvent::RoundEnded {
+    host.note_own_event(ReviewEvent::RoundEnded {
         round,
         new: new_count,
         dry: state.last_pass.dry,
@@ -171,7 +171,7 @@ fn select_findings_to_challenge(
 }
 
 /// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
-async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), StageExit> {
+async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: u32) -> Result<(), ReviewExit> {
     if round == 1 {
         let detail = String::from("there is no longer any change to review");
         return Err(RunEnding::new(RunReason::Environment, detail).into());
@@ -182,7 +182,7 @@ async fn end_empty_round(host: &ReviewHost<'_>, state: &mut ReviewState, round: 
     let last_text = state.last_pass.text.take();
     state.last_pass = PanelPass { dry: true, sound: true, text: last_text, ..PanelPass::default() };
     let finding_counts = FindingCounts::from_findings(&state.findings);
-    host.note_review(ReviewEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts, unbelieved: 0 });
+    host.note_own_event(ReviewEvent::RoundEnded { round, new: 0, dry: true, counts: finding_counts, unbelieved: 0 });
     state.publish_tracker(host, &Key::for_round(round)).await?;
     Ok(())
 }
@@ -324,7 +324,7 @@ async fn ask_reviewer(
     match (&all_raised, &consultation.fault) {
         (Some(_), _) => {
             let usage = consultation.usages.iter().copied().fold(AgentUsage::default(), AgentUsage::combined_with);
-            host.note_review(ReviewEvent::SeatAnswered {
+            host.note_own_event(ReviewEvent::SeatAnswered {
                 round,
                 role,
                 agent: agent_name.clone(),
@@ -336,7 +336,7 @@ async fn ask_reviewer(
             let fault = fault.clone().unwrap_or_else(|| {
                 Fault::new(FaultKind::Malformed, format!("{agent_name} returned no list of findings"))
             });
-            host.note_review(ReviewEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
+            host.note_own_event(ReviewEvent::SeatIncomplete { round, role, agent: agent_name.clone(), fault });
         }
     }
     if omitted > 0 {

@@ -39,7 +39,7 @@ impl ReviewState {
                 }
                 WriteOutcome::Written { path, kept_copy, unusable_edits } => {
                     self.tracker_rev = next_revision;
-                    host.note_review(ReviewEvent::FileWritten { file: own_file, path });
+                    host.note_own_event(ReviewEvent::FileWritten { file: own_file, path });
                     if let Some(kept_copy) = kept_copy {
                         // The edited version is kept, so nothing that the user wrote is lost.
                         let problem = match unusable_edits.is_empty() {
@@ -92,7 +92,9 @@ impl ReviewState {
         json_text.push('\n');
         let own_file = OwnFile::Metrics { unix_seconds: timestamp.wall_ms / 1000 };
         match host.perform(parent_key.child_key("metrics"), WriteFile { file: own_file, text: json_text }).await? {
-            WriteOutcome::Written { path, .. } => host.note_review(ReviewEvent::FileWritten { file: own_file, path }),
+            WriteOutcome::Written { path, .. } => {
+                host.note_own_event(ReviewEvent::FileWritten { file: own_file, path })
+            }
             // Metrics are never edited, so there is nothing to apply.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {

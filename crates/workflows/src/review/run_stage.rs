@@ -8,22 +8,22 @@ use tribunal_engine::{
 
 /// Why a stage ended early; `?` carries it up to the loop, which knows what follows.
 #[derive(Debug)]
-pub(super) enum StageExit {
+pub(super) enum ReviewExit {
     /// The host parks the run.
     Parked(ParkedRun),
     /// The review ends: a limit was reached, or the environment failed.
     Ended(RunEnding),
 }
 
-impl From<ParkedRun> for StageExit {
-    fn from(parked: ParkedRun) -> StageExit {
-        StageExit::Parked(parked)
+impl From<ParkedRun> for ReviewExit {
+    fn from(parked: ParkedRun) -> ReviewExit {
+        ReviewExit::Parked(parked)
     }
 }
 
-impl From<RunEnding> for StageExit {
-    fn from(ending: RunEnding) -> StageExit {
-        StageExit::Ended(ending)
+impl From<RunEnding> for ReviewExit {
+    fn from(ending: RunEnding) -> ReviewExit {
+        ReviewExit::Ended(ending)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         repairs::{accept_repairs, judge_repairs, reopen_unrepaired, shift_findings},
         review_host::ReviewHost,
         review_keys::ReviewKeys,
-        run_stage::StageExit,
+        run_stage::ReviewExit,
         topic::ReviewTopic,
         user_requests,
     },
@@ -42,7 +42,7 @@ pub(super) async fn repair_in_session(
     host: &ReviewHost<'_>,
     state: &mut ReviewState,
     iteration: u32,
-) -> Result<(), StageExit> {
+) -> Result<(), ReviewExit> {
     let iteration_key = Key::for_fix_iteration(state.round, iteration);
     user_requests::read_inbox(host, state, &iteration_key).await?;
     let open_ids: Vec<FindingId> =
@@ -91,7 +91,7 @@ enum SessionOutcome {
 
 fn assign_to_session(host: &ReviewHost<'_>, state: &mut ReviewState, iteration: u32, open_ids: &[FindingId]) {
     let (round, trigger) = (state.round, Some(fix_trigger(state)));
-    host.note_review(ReviewEvent::FixersDealt {
+    host.note_own_event(ReviewEvent::FixersDealt {
         round,
         iteration,
         wave: 1,
@@ -136,7 +136,7 @@ async fn collect_session_edits(
     state: &mut ReviewState,
     iteration_key: &Key,
     files_before: Vec<FrozenFile>,
-) -> Result<SessionOutcome, StageExit> {
+) -> Result<SessionOutcome, ReviewExit> {
     let settings = host.settings();
     let session_key = iteration_key.session_key();
     let assigned_ids: Vec<FindingId> = state
@@ -149,7 +149,7 @@ async fn collect_session_edits(
     match host.perform(iteration_key.child_key("take-in"), edits_effect).await? {
         LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
             let line_count = count_changed_lines(&landed.files);
-            host.note_review(ReviewEvent::PatchLanded {
+            host.note_own_event(ReviewEvent::PatchLanded {
                 key: session_key.clone(),
                 findings: assigned_ids.clone(),
                 lines: line_count,
@@ -192,7 +192,7 @@ async fn collect_session_edits(
         }
         LandOutcome::Refused { why } => {
             let (cause, note_text) = (refusal_cause(&why), describe_refusal(&why));
-            host.note_review(ReviewEvent::PatchRefused { key: session_key, findings: assigned_ids.clone(), why });
+            host.note_own_event(ReviewEvent::PatchRefused { key: session_key, findings: assigned_ids.clone(), why });
             state.reopen_assigned(host, &assigned_ids, cause, &note_text);
             Ok(SessionOutcome::Judged)
         }

@@ -22,7 +22,7 @@ impl ReviewState {
         let timestamp = host.last_timestamp();
         if let Some(finding) = self.find_finding_mut(finding_id) {
             finding.apply_transition(transition.clone(), timestamp);
-            host.note_review(ReviewEvent::FindingMoved { finding: finding_id, transition });
+            host.note_own_event(ReviewEvent::FindingMoved { finding: finding_id, transition });
         }
     }
 

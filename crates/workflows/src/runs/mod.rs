@@ -4,6 +4,7 @@ pub mod child_events;
 pub mod effect;
 mod effect_faults;
 pub mod failure_log;
+pub mod kind_host;
 pub mod kind_view;
 pub mod kinds;
 pub mod plan;

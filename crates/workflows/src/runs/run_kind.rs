@@ -28,6 +28,11 @@ pub trait RunKind {
     /// Names what the run works on, for instance `docs/prd.md`.
     fn title(&self) -> String;
 
+    /// Names the run in a notice to the user.
+    fn notice_title(&self) -> String {
+        self.title()
+    }
+
     /// A short name for file names and run ids.
     fn file_slug(&self) -> String;
 

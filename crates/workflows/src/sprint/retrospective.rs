@@ -8,16 +8,15 @@ use crate::{
         commits::{CommitOutcome, CommitWork, Integrate},
         concerns::{LandingGate, describe_concerns},
         landing::{self, LandingAttempt, RebaseAttempt},
-        performing::StageEnd,
         workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
-    runs::types::RunEvent,
     sprint::{
         event::SprintEvent,
         facts::{EpicLesson, FinishRetrospective, RetrospectiveOutcome, SprintFacts},
         sprint_host::SprintHost,
         state::SprintState,
     },
+    stages::exit::Staged,
     tasks::{
         asking::{AgentConsultation, consult_agent},
         brief::{AgentTask, WorkspaceKind},
@@ -30,7 +29,6 @@ use crate::{
 use tribunal_engine::{
     host::ParkedRun,
     ids::{CommitId, Key},
-    reason::RunEnding,
 };
 
 /// The most action items of one epic that later stories are told.
@@ -38,16 +36,23 @@ const MAX_ITEMS: usize = 12;
 /// The most earlier epics that later stories are told about.
 const MAX_EPICS: usize = 3;
 
-/// What came of an attempt to hold a retrospective.
-enum Attempt {
-    Held {
-        lesson: EpicLesson,
-        detail: String,
-    },
-    /// It could not be held.
-    Missed {
-        detail: String,
-    },
+/// A retrospective that was held.
+struct Held {
+    lesson: EpicLesson,
+    detail: String,
+}
+
+/// Why a retrospective was not held.
+enum RetroExit {
+    /// The sprint goes on without it.
+    Missed(String),
+    Parked(ParkedRun),
+}
+
+impl From<ParkedRun> for RetroExit {
+    fn from(parked: ParkedRun) -> RetroExit {
+        RetroExit::Parked(parked)
+    }
 }
 
 /// The epic whose retrospective is due: this sprint has done its last story, or an earlier sprint could not hold it.
@@ -81,21 +86,18 @@ pub(super) async fn hold_retrospective(
     state: &mut SprintState,
     stage_key: &Key,
     epic: &str,
-) -> Result<StageEnd, ParkedRun> {
+) -> Staged<()> {
     // It is tried once: the sprint does not depend on it.
     state.epics.worked_on.remove(epic);
     state.epics.tried.insert(String::from(epic));
-    let event = match write_and_land(host, state, stage_key, epic).await? {
-        Attempt::Held { lesson, detail } => {
-            state.epics.lessons.push(lesson.clone());
-            SprintEvent::SprintRetrospective { epic: String::from(epic), lesson: Some(lesson), detail }
-        }
-        Attempt::Missed { detail } => {
-            SprintEvent::SprintRetrospective { epic: String::from(epic), lesson: None, detail }
-        }
+    let (lesson, detail) = match write_and_land(host, state, stage_key, epic).await {
+        Ok(Held { lesson, detail }) => (Some(lesson), detail),
+        Err(RetroExit::Missed(detail)) => (None, detail),
+        Err(RetroExit::Parked(parked)) => return Err(parked.into()),
     };
-    host.note_event(event);
-    Ok(StageEnd::Continue)
+    state.epics.lessons.extend(lesson.clone());
+    host.note_own_event(SprintEvent::SprintRetrospective { epic: String::from(epic), lesson, detail });
+    Ok(())
 }
 
 async fn write_and_land(
@@ -103,7 +105,7 @@ async fn write_and_land(
     state: &mut SprintState,
     stage_key: &Key,
     epic: &str,
-) -> Result<Attempt, ParkedRun> {
+) -> Result<Held, RetroExit> {
     let workspace_name = format!("retrospective-{epic}");
     let open = OpenWorkspace {
         workspace: workspace_name.clone(),
@@ -112,18 +114,22 @@ async fn write_and_land(
         branch: host.order.story_branch(state.done > 0),
         scratchpad: None,
     };
-    let opened = match host.host.perform(stage_key.child_key("workspace"), open).await? {
+    let opened = match host.perform(stage_key.child_key("workspace"), open).await? {
         OpenOutcome::Opened(opened) => opened,
-        OpenOutcome::SetupFailed(result) => return Ok(Attempt::Missed { detail: result.describe() }),
-        OpenOutcome::Failed { fault } => return Ok(Attempt::Missed { detail: fault.detail }),
+        OpenOutcome::SetupFailed(result) => return Err(RetroExit::Missed(result.describe())),
+        OpenOutcome::Failed { fault } => return Err(RetroExit::Missed(fault.detail)),
     };
-    let attempt =
-        ask_and_land(host, state, stage_key, RetroTurn { epic, workspace_name: &workspace_name, opened }).await?;
+    let turn = RetroTurn { epic, workspace_name: &workspace_name, opened };
+    let held = match ask_and_land(host, state, stage_key, turn).await {
+        // What was not held leaves a workspace, too.
+        Err(RetroExit::Parked(parked)) => return Err(parked.into()),
+        held => held,
+    };
     let close = CloseWorkspace { workspace: workspace_name };
-    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
-        host.host.note_event(RunEvent::Warned { text: format!("could not remove the workspace: {}", fault.detail) });
+    if let CloseOutcome::Failed { fault } = host.perform(stage_key.child_key("close"), close).await? {
+        host.note_warning(format!("could not remove the workspace: {}", fault.detail));
     }
-    Ok(attempt)
+    held
 }
 
 /// The epic, and where its retrospective is written.
@@ -138,21 +144,19 @@ async fn ask_and_land(
     state: &mut SprintState,
     stage_key: &Key,
     turn: RetroTurn<'_>,
-) -> Result<Attempt, ParkedRun> {
-    if let Some(detail) = ask_agent(host, state, stage_key, &turn).await? {
-        return Ok(Attempt::Missed { detail });
-    }
+) -> Result<Held, RetroExit> {
+    ask_agent(host, state, stage_key, &turn).await?;
     let finish = FinishRetrospective { workspace: String::from(turn.workspace_name), epic: String::from(turn.epic) };
-    let (path, lesson, is_ignored) = match host.host.perform(stage_key.child_key("document"), finish).await? {
+    let (path, lesson, is_ignored) = match host.perform(stage_key.child_key("document"), finish).await? {
         RetrospectiveOutcome::Held { path, lesson, is_ignored } => (path, lesson, is_ignored),
         RetrospectiveOutcome::Missing { .. } => {
-            return Ok(Attempt::Missed { detail: String::from("the agent wrote no document about it") });
+            return Err(RetroExit::Missed(String::from("the agent wrote no document about it")));
         }
         RetrospectiveOutcome::Strayed { paths } => {
             let detail = format!("rejected: it also changed {} (only documents may change)", paths.join(", "));
-            return Ok(Attempt::Missed { detail });
+            return Err(RetroExit::Missed(detail));
         }
-        RetrospectiveOutcome::Failed { fault } => return Ok(Attempt::Missed { detail: fault.detail }),
+        RetrospectiveOutcome::Failed { fault } => return Err(RetroExit::Missed(fault.detail)),
     };
     let commit_work = CommitWork {
         workspace: String::from(turn.workspace_name),
@@ -161,28 +165,26 @@ async fn ask_and_land(
         squash: true,
         keeps_ref: false,
     };
-    Ok(match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
+    match host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {
-            match land_commit(host, stage_key, &turn, committed.commit, state.done > 0).await? {
-                Ok(branch) => Attempt::Held { lesson, detail: format!("{path}, on {branch}") },
-                Err(detail) => Attempt::Missed { detail },
-            }
+            let branch = land_commit(host, stage_key, &turn, committed.commit, state.done > 0).await?;
+            Ok(Held { lesson, detail: format!("{path}, on {branch}") })
         }
-        CommitOutcome::Unchanged { .. } if is_ignored => Attempt::Held { lesson, detail: path },
-        CommitOutcome::Unchanged { .. } => Attempt::Missed { detail: format!("{path} has not changed") },
-        CommitOutcome::Refused(result) => Attempt::Missed { detail: result.describe() },
-        CommitOutcome::Failed { fault } => Attempt::Missed { detail: fault.detail },
-    })
+        CommitOutcome::Unchanged { .. } if is_ignored => Ok(Held { lesson, detail: path }),
+        CommitOutcome::Unchanged { .. } => Err(RetroExit::Missed(format!("{path} has not changed"))),
+        CommitOutcome::Refused(result) => Err(RetroExit::Missed(result.describe())),
+        CommitOutcome::Failed { fault } => Err(RetroExit::Missed(fault.detail)),
+    }
 }
 
-/// Has an agent write the document. Returns why that failed.
+/// Has an agent write the document.
 async fn ask_agent(
     host: SprintHost<'_>,
     state: &mut SprintState,
     stage_key: &Key,
     turn: &RetroTurn<'_>,
-) -> Result<Option<String>, ParkedRun> {
-    let settings = host.host.settings();
+) -> Result<(), RetroExit> {
+    let settings = host.settings();
     let job = JobKind::CreateStory;
     let first_agent = selection::agent_for_seat(settings, job, 0, 0);
     let agent = selection::stand_in(settings, job, &first_agent, &state.spent.failing);
@@ -199,11 +201,13 @@ async fn ask_agent(
         escalated_size: None,
         is_single_try: false,
     };
-    let outcome = consult_agent(host.host, consultation, |_| None).await?;
+    let outcome = consult_agent(host.run_host(), consultation, |_| None).await?;
     let is_answered = outcome.last_content().is_some();
-    outcome.record_result(host.host, &mut state.spent, is_answered);
-    let fault = outcome.fault.as_ref().filter(|_| !is_answered);
-    Ok(fault.map(|fault| fault.detail.clone()))
+    outcome.record_result(host.run_host(), &mut state.spent, is_answered);
+    match outcome.fault {
+        Some(fault) if !is_answered => Err(RetroExit::Missed(fault.detail)),
+        _ => Ok(()),
+    }
 }
 
 fn build_brief(host: SprintHost<'_>, state: &SprintState, epic: &str) -> InstructionBrief {
@@ -239,14 +243,14 @@ fn fill_opening(opening: &TaskOpening, epic: &str) -> TaskOpening {
     filled
 }
 
-/// Moves the branch to the commit, after a rebase if it has moved meanwhile. Returns the branch, or why it did not land.
+/// Moves the branch to the commit, after a rebase if it has moved meanwhile. Returns the branch.
 async fn land_commit(
     host: SprintHost<'_>,
     stage_key: &Key,
     turn: &RetroTurn<'_>,
     commit: CommitId,
     branch_exists: bool,
-) -> Result<Result<String, String>, ParkedRun> {
+) -> Result<String, RetroExit> {
     let (mut base, mut commit) = (turn.opened.base.clone(), commit);
     for attempt in 1..=landing::MAX_REBASES {
         let integrate = Integrate {
@@ -254,27 +258,30 @@ async fn land_commit(
             branch: host.order.story_branch(branch_exists),
             expected: base.clone(),
             commit: commit.clone(),
-            unchanged_checks: landing::list_guarded_checks(host.host.settings(), false),
+            unchanged_checks: landing::list_guarded_checks(host.settings(), false),
             gate: LandingGate::default(),
             mergeable: host.order.story.list_mergeable_files(),
             only_looks: false,
         };
         let integrate_key = stage_key.numbered_child("integrate", attempt);
-        let tip = match landing::move_branch(host.host, integrate_key, integrate).await? {
-            LandingAttempt::Landed(landed) => return Ok(Ok(landed.branch)),
+        let tip = match landing::move_branch(host.run_host(), integrate_key, integrate).await? {
+            LandingAttempt::Landed(landed) => return Ok(landed.branch),
             LandingAttempt::Moved(tip) => tip,
-            LandingAttempt::ChecksChanged(_) => return Ok(Err(String::from("it changes what the checks run"))),
-            LandingAttempt::Questionable(concerns) => return Ok(Err(describe_concerns(&concerns))),
-            LandingAttempt::Halted(RunEnding { detail, .. }) => return Ok(Err(detail)),
+            LandingAttempt::ChecksChanged(_) => {
+                return Err(RetroExit::Missed(String::from("it changes what the checks run")));
+            }
+            LandingAttempt::Questionable(concerns) => return Err(RetroExit::Missed(describe_concerns(&concerns))),
+            LandingAttempt::Failed(fault) => return Err(RetroExit::Missed(fault.detail)),
         };
         let rebase_key = stage_key.numbered_child("rebase", attempt);
-        match landing::rebase_onto(host.host, rebase_key, turn.workspace_name, &tip).await? {
+        match landing::rebase_onto(host.run_host(), rebase_key, turn.workspace_name, &tip).await? {
             RebaseAttempt::Rebased(rebased) => (base, commit) = (tip, rebased),
             RebaseAttempt::Conflict(conflict) => {
-                return Ok(Err(format!("it conflicts with the branch in {}", conflict.paths.join(", "))));
+                let paths = conflict.paths.join(", ");
+                return Err(RetroExit::Missed(format!("it conflicts with the branch in {paths}")));
             }
-            RebaseAttempt::Halted(ending) => return Ok(Err(ending.detail)),
+            RebaseAttempt::Failed(fault) => return Err(RetroExit::Missed(fault.detail)),
         }
     }
-    Ok(Err(landing::moved_too_often(&host.order.story.branch.name).detail))
+    Err(RetroExit::Missed(landing::describe_moving_branch(&host.order.story.branch.name)))
 }

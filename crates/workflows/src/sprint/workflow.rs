@@ -3,15 +3,13 @@
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use crate::{
-    development::{
-        performing::{StageEnd, environment_ending},
-        workspace::DevelopmentPlace,
-    },
+    development::workspace::DevelopmentPlace,
     runs::{
         kinds::RunOrder,
         types::{
-            ChildNews, ChildOutcome, ChildReport, Requests, ReturnedChild, RunChild, RunEvent, RunHost, StartChild,
+            ChildNews, ChildOutcome, ChildReport, DecisionTopic, Requests, ReturnedChild, RunChild, RunHost, StartChild,
         },
+        user_request::UserRequest,
     },
     sprint::{
         event::SprintEvent,
@@ -24,14 +22,17 @@ use crate::{
         standing::StoryStanding,
         state::SprintState,
     },
+    stages::{
+        exit::{StageExit, Staged},
+        run::{HaltQuestion, StageParts, StageState, StagedOrder, UserNews, apply_requests, hear_user, run_stages},
+    },
     story::order::StoryOrder,
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
+    answer::ChoiceKey,
     children::AwaitChild,
-    dialog::user_dialog,
     fault::FaultKind,
-    host::{ParkedRun, cross_boundary},
     ids::{Key, RunId},
     limits::{LimitShare, check_limits, remaining_share},
     reason::{RunEnding, RunOutcome, RunReason},
@@ -41,46 +42,68 @@ impl Workflow for SprintOrder {
     type State = SprintState;
 
     fn run<'a>(host: &'a RunHost<'a>, order: &'a SprintOrder, state: SprintState) -> WorkflowFuture<'a> {
-        Box::pin(run_sprint(SprintHost { host, order }, state))
+        Box::pin(run_stages(SprintHost::new(host, order), state))
     }
 }
 
-async fn run_sprint(host: SprintHost<'_>, mut state: SprintState) -> Result<RunEnding, ParkedRun> {
-    loop {
-        let stage_key;
-        if let Some(ending) = state.waiting.take() {
-            stage_key = Key::for_user_wait();
-            if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
-                return Ok(ending);
-            }
-        } else {
-            state.stages += 1;
-            stage_key = Key::new(format!("story-{}", state.stages));
-            match run_stage(host, &mut state, &stage_key).await? {
-                StageEnd::Continue => {}
-                StageEnd::Ended(ending) => return Ok(ending),
-                StageEnd::Halted(ending) => halting::halt_sprint(host, &mut state, &stage_key, ending).await?,
-            }
+impl StageState for SprintState {
+    fn parts(&mut self) -> StageParts<'_> {
+        StageParts { waiting: &mut self.waiting, dialog: &mut self.dialog, spent: &mut self.spent }
+    }
+}
+
+impl StagedOrder for SprintOrder {
+    fn stage_key(&self, state: &mut SprintState) -> Key {
+        state.stages += 1;
+        Key::new(format!("story-{}", state.stages))
+    }
+
+    async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Staged<()> {
+        take_next_story(host, state, stage_key).await
+    }
+
+    fn settle_stage(host: SprintHost<'_>, state: &mut SprintState) {
+        halting::continue_extended(host, state);
+    }
+
+    fn find_question(_host: SprintHost<'_>, state: &SprintState, ending: &RunEnding) -> Option<HaltQuestion> {
+        halting::find_question(state, ending)
+    }
+
+    fn apply_request(host: SprintHost<'_>, state: &mut SprintState, request: UserRequest) -> Staged<()> {
+        halting::apply_request(host, state, request)
+    }
+
+    fn apply_answer(
+        _host: SprintHost<'_>,
+        state: &mut SprintState,
+        _topic: &DecisionTopic,
+        choice: ChoiceKey,
+    ) -> Staged<()> {
+        halting::apply_answer(state, choice)
+    }
+
+    fn can_continue(_state: &SprintState, news: &UserNews) -> bool {
+        news.is_answered || news.is_resumed() || news.is_child_answered()
+    }
+
+    fn continue_run(state: &mut SprintState, _ending: &RunEnding, news: &UserNews) {
+        if news.is_resumed() {
+            halting::continue_resumed(state, news);
         }
-        // Settings that are read again change the order in the middle of a stage, and what was recorded of it must be requested again.
-        // So it is looked at here, where only the state follows.
-        halting::continue_extended(host, &mut state);
-        cross_boundary(host.host, stage_key, &state).await?;
     }
 }
 
-async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    let requests = user_dialog::read_inbox(host.host, stage_key).await?;
-    if let Some(ending) = halting::apply_requests(host, state, requests) {
-        return Ok(StageEnd::Ended(ending));
-    }
-    let facts = match host.host.perform(stage_key.child_key("board"), read_sprint(host.order, state)).await? {
+/// Works on the story whose turn it is, or on the retrospective that is due before it.
+async fn take_next_story(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key) -> Staged<()> {
+    hear_user(host, state, stage_key).await?;
+    let facts = match host.perform(stage_key.child_key("board"), read_sprint(host.order, state)).await? {
         SprintReading::Read(facts) => facts,
-        SprintReading::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        SprintReading::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     };
     if state.stages == 1 {
-        host.note_event(SprintEvent::SprintBegun { open: facts.open_count, done: facts.done_count });
-        facts.remarks.iter().for_each(|remark| host.host.note_event(RunEvent::Warned { text: remark.clone() }));
+        host.note_own_event(SprintEvent::SprintBegun { open: facts.open_count, done: facts.done_count });
+        facts.remarks.iter().for_each(|remark| host.note_warning(remark.clone()));
     }
     forget_done(host, state, &facts);
     leave_skipped(host, state);
@@ -91,10 +114,8 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
     // What the user has answered goes on before anything new is begun.
     if let Some(key) = state.find_answered() {
         // Without anything left for it, the story would come back at once, and nothing would ask the user for more.
-        if let Some(ending) = check_before_story(host, state) {
-            return Ok(StageEnd::Halted(ending));
-        }
-        host.note_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
+        check_before_story(host, state)?;
+        host.note_own_event(SprintEvent::SprintStoryTaken { story: key.clone(), reason: String::from("it can go on") });
         return run_story(host, state, stage_key, StoryTurn { key: &key, facts: &facts }).await;
     }
     let progress = SprintProgress {
@@ -109,31 +130,29 @@ async fn run_stage(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Ke
             let mut left_out = list_left_out(&facts, &host.order.scope, progress);
             left_out.retain(|left_out| state.left_out.iter().any(|said| said.story == left_out.story));
             note_left_out(host, state, &left_out);
-            Ok(stop_sprint(state, &story.key))
+            Err(stop_sprint(state, &story.key))
         }
         NextStory::Take { story, reason } => {
-            if let Some(ending) = check_before_story(host, state) {
-                return Ok(StageEnd::Halted(ending));
-            }
-            host.note_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
+            check_before_story(host, state)?;
+            host.note_own_event(SprintEvent::SprintStoryTaken { story: story.key.clone(), reason });
             run_story(host, state, stage_key, StoryTurn { key: &story.key, facts: &facts }).await
         }
-        NextStory::Nothing { left_out } => Ok(finish_sprint(host, state, &left_out)),
+        NextStory::Nothing { left_out } => Err(finish_sprint(host, state, &left_out)),
     }
 }
 
 /// Returns the ending if a limit of the sprint is used up.
 fn check_sprint_limits(host: SprintHost<'_>, state: &SprintState) -> Option<RunEnding> {
-    check_limits(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms)
+    check_limits(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms)
 }
 
-/// Returns the ending if a limit of the sprint is used up. If none is, a question about one is out of date and is withdrawn.
-fn check_before_story(host: SprintHost<'_>, state: &mut SprintState) -> Option<RunEnding> {
-    let ending = check_sprint_limits(host, state);
-    if ending.is_none() {
-        halting::withdraw_limit_question(host, state);
+/// Halts the sprint if one of its limits is used up. If none is, a question about one is out of date and is withdrawn.
+fn check_before_story(host: SprintHost<'_>, state: &mut SprintState) -> Staged<()> {
+    if let Some(ending) = check_sprint_limits(host, state) {
+        return Err(StageExit::Halted(ending));
     }
-    ending
+    halting::withdraw_limit_question(host, state);
+    Ok(())
 }
 
 fn read_sprint(order: &SprintOrder, state: &SprintState) -> ReadSprint {
@@ -153,7 +172,12 @@ fn forget_done(host: SprintHost<'_>, state: &mut SprintState, facts: &SprintFact
             false => (StoryStanding::Done, "the board says that it is done"),
         };
         state.done += u32::from(standing == StoryStanding::Done);
-        host.note_event(SprintEvent::SprintStoryLeft { story, standing, detail: String::from(detail), child: None });
+        host.note_own_event(SprintEvent::SprintStoryLeft {
+            story,
+            standing,
+            detail: String::from(detail),
+            child: None,
+        });
     }
 }
 
@@ -173,26 +197,21 @@ struct StoryTurn<'a> {
 }
 
 /// Runs a story, or continues it.
-async fn run_story(
-    host: SprintHost<'_>,
-    state: &mut SprintState,
-    stage_key: &Key,
-    turn: StoryTurn<'_>,
-) -> Result<StageEnd, ParkedRun> {
+async fn run_story(host: SprintHost<'_>, state: &mut SprintState, stage_key: &Key, turn: StoryTurn<'_>) -> Staged<()> {
     let key = turn.key;
     let plan_story = PlanStory { story: String::from(key), tier: state.wishes.tier };
-    let planned = match host.host.perform(stage_key.child_key("plan"), plan_story).await? {
+    let planned = match host.perform(stage_key.child_key("plan"), plan_story).await? {
         StoryPlanning::Planned(planned) => planned,
         StoryPlanning::Refused { detail } => {
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Refused, detail, child: None });
-            return Ok(StageEnd::Continue);
+            return Ok(());
         }
         StoryPlanning::Claimed { claimant } => {
             let detail = format!("run {claimant} works on it");
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Claimed, detail, child: None });
-            return Ok(StageEnd::Continue);
+            return Ok(());
         }
-        StoryPlanning::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        StoryPlanning::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     };
     if !state.standings.contains_key(key) {
         match state.ended.contains_key(key) {
@@ -202,8 +221,8 @@ async fn run_story(
         }
     }
     let child_name = state.child_name(key);
-    let limits = &host.host.settings().limits;
-    let remaining = remaining_share(limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let limits = &host.settings().limits;
+    let remaining = remaining_share(limits, &state.spent, host.last_timestamp().awake_ms);
     let lendable = state.ledger.take_extension(&child_name).unwrap_or(host.order.story_share);
     let share = state.ledger.lend_share(&child_name, smaller_share(remaining, lendable), 1);
     let run_child = RunChild {
@@ -213,7 +232,7 @@ async fn run_story(
         workspace: None,
         tier: state.wishes.tier,
     };
-    host.host.perform(stage_key.child_key("run"), StartChild { child: run_child }).await?;
+    host.perform(stage_key.child_key("run"), StartChild { child: run_child }).await?;
     await_story(host, state, stage_key, turn).await
 }
 
@@ -223,19 +242,15 @@ async fn await_story(
     state: &mut SprintState,
     stage_key: &Key,
     turn: StoryTurn<'_>,
-) -> Result<StageEnd, ParkedRun> {
+) -> Staged<()> {
     let mut await_count = 0;
     loop {
         await_count += 1;
         let await_key = stage_key.child_key(&format!("await-{await_count}"));
-        match host.host.perform(await_key, AwaitChild {}).await? {
+        match host.perform(await_key, AwaitChild {}).await? {
             // Only one story is at work at a time.
-            ChildNews::Returned(returned) => return Ok(settle_story(host, state, turn, returned)),
-            ChildNews::Word(Requests { requests }) => {
-                if let Some(ending) = halting::apply_requests(host, state, requests) {
-                    return Ok(StageEnd::Ended(ending));
-                }
-            }
+            ChildNews::Returned(returned) => return settle_story(host, state, turn, returned),
+            ChildNews::Word(Requests { requests }) => apply_requests(host, state, requests)?,
         }
     }
 }
@@ -246,7 +261,7 @@ fn settle_story(
     state: &mut SprintState,
     turn: StoryTurn<'_>,
     returned: ReturnedChild,
-) -> StageEnd {
+) -> Staged<()> {
     let ReturnedChild { name, outcome } = returned;
     let used = state.ledger.settle_account(&name, &outcome);
     state.spent.add_child(&used);
@@ -279,7 +294,12 @@ fn story_order(order: &SprintOrder, planned: PlannedStory, state: &SprintState, 
 }
 
 /// Records what became of a story, and decides whether the sprint can go on.
-fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_>, outcome: ChildOutcome) -> StageEnd {
+fn judge_story(
+    host: SprintHost<'_>,
+    state: &mut SprintState,
+    turn: StoryTurn<'_>,
+    outcome: ChildOutcome,
+) -> Staged<()> {
     let key = turn.key;
     let (report, has_ended) = match outcome {
         ChildOutcome::Ended(report) => (report, true),
@@ -290,12 +310,12 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
         {
             let left = LeftStory { key, standing: StoryStanding::Claimed, detail: failed.fault.detail, child: None };
             leave_story(host, state, left);
-            return StageEnd::Continue;
+            return Ok(());
         }
         ChildOutcome::Failed(failed) => {
             // It is begun anew, or continued, when the sprint is resumed.
             state.standings.insert(String::from(key), StoryStanding::Answered);
-            return StageEnd::Halted(environment_ending(&failed.fault));
+            return Err(StageExit::from_fault(&failed.fault));
         }
     };
     let ChildReport { run, outcome, reason, detail, .. } = report;
@@ -314,16 +334,16 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
         // The same would happen to every other story.
         (false, Some(RunOutcome::Failed)) => {
             state.standings.insert(String::from(key), StoryStanding::Answered);
-            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+            return Err(StageExit::halt_run(reason, format!("story {key} ({run}): {detail}")));
         }
         // Every other story would begin in the same checkout.
         (false, _) if reason == RunReason::CheckoutNotReady => {
             state.standings.insert(String::from(key), StoryStanding::Answered);
-            return StageEnd::Halted(RunEnding::new(reason, format!("story {key} ({run}): {detail}")));
+            return Err(StageExit::halt_run(reason, format!("story {key} ({run}): {detail}")));
         }
         (false, _) if reason == RunReason::Baseline => {
             state.standings.insert(String::from(key), StoryStanding::Answered);
-            return StageEnd::Halted(RunEnding::new(reason, detail));
+            return Err(StageExit::halt_run(reason, detail));
         }
         // What the story lacks the sprint lacks as well; the story goes on when the user grants more.
         (false, Some(RunOutcome::Halted)) if check_sprint_limits(host, state).is_some() => {
@@ -334,7 +354,7 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
             // A story that was stopped in the middle has its work in the checkout, where the next one would begin.
             if host.order.story.place == DevelopmentPlace::InPlace {
                 let detail = format!("story {key} ({run}) was stopped, and its work is in your checkout");
-                return StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail));
+                return Err(StageExit::halt_run(RunReason::Stopped, detail));
             }
         }
         (false, Some(outcome)) => {
@@ -345,7 +365,7 @@ fn judge_story(host: SprintHost<'_>, state: &mut SprintState, turn: StoryTurn<'_
             leave_story(host, state, LeftStory { key, standing: StoryStanding::Waiting, detail, child });
         }
     }
-    StageEnd::Continue
+    Ok(())
 }
 
 struct LeftStory<'a> {
@@ -359,23 +379,23 @@ fn leave_story(host: SprintHost<'_>, state: &mut SprintState, left: LeftStory<'_
     let LeftStory { key, standing, detail, child } = left;
     // A story that is done is forgotten when the board says so: until then it must not be begun again.
     state.standings.insert(String::from(key), standing);
-    host.note_event(SprintEvent::SprintStoryLeft { story: String::from(key), standing, detail, child });
+    host.note_own_event(SprintEvent::SprintStoryLeft { story: String::from(key), standing, detail, child });
 }
 
 /// Says what is left out, if that was not said before. An empty list counts as well: what was left out may be done by now.
 fn note_left_out(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) {
     if left_out != state.left_out {
-        host.note_event(SprintEvent::SprintLeftOut { stories: left_out.to_vec() });
+        host.note_own_event(SprintEvent::SprintLeftOut { stories: left_out.to_vec() });
         state.left_out = left_out.to_vec();
     }
 }
 
 /// Ends the sprint, or has it wait for the stories that do.
-fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) -> StageEnd {
+fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: &[LeftOut]) -> StageExit {
     note_left_out(host, state, left_out);
     let waiting = state.list_waiting();
     if waiting.is_empty() {
-        return StageEnd::Ended(describe_end(state, left_out));
+        return StageExit::Ended(describe_end(state, left_out));
     }
     let detail = format!(
         "{} for you: {}{}",
@@ -386,15 +406,15 @@ fn finish_sprint(host: SprintHost<'_>, state: &mut SprintState, left_out: &[Left
         waiting.join(", "),
         describe_left(left_out)
     );
-    StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail))
+    StageExit::halt_run(RunReason::Blocked, detail)
 }
 
 /// Stops the sprint because the user said so.
-fn stop_sprint(state: &SprintState, next_key: &str) -> StageEnd {
+fn stop_sprint(state: &SprintState, next_key: &str) -> StageExit {
     let remark = format!("you asked to stop after a story; {next_key} would be next");
     let detail = format!("{}; {remark}", describe_end(state, &[]).detail);
     // It can be resumed like any run that was stopped.
-    StageEnd::Halted(RunEnding::new(RunReason::Stopped, detail))
+    StageExit::halt_run(RunReason::Stopped, detail)
 }
 
 fn describe_left(left_out: &[LeftOut]) -> String {

@@ -1,16 +1,17 @@
 //! A story that cannot go on by itself: what it leaves behind, what it asks, and what the user's answers mean.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use crate::{
     development::{
         concerns::{LandingConcern, describe_concerns},
-        workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace},
+        performing::end_without_landing,
+        workspace::DevelopmentPlace,
     },
-    runs::{
-        kinds::WorkflowTopic,
-        types::{Decision, DecisionTopic},
-        user_request::UserRequest,
+    runs::{kinds::WorkflowTopic, types::DecisionTopic},
+    stages::{
+        exit::{StageExit, Staged},
+        run::HaltQuestion,
     },
     story::{
         event::StoryEvent,
@@ -19,38 +20,17 @@ use crate::{
         order::StoryTopic,
         parking, sessions,
         state::{StoryState, StoryStep},
-        story_host::{StoryHost, WORKSPACE_NAME},
+        story_host::StoryHost,
         verification::StoryProblem,
     },
 };
 use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
-    dialog::user_dialog,
     host::ParkedRun,
     ids::{CommitId, Key},
-    limits::RemainingLimits,
     reason::{RunEnding, RunOutcome, RunReason},
 };
-
-/// Prepares the wait for the user: commits what there is, so that it can be looked at, and asks how to go on.
-pub(super) async fn halt_story(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    mut ending: RunEnding,
-) -> Result<(), ParkedRun> {
-    let halt_key = stage_key.child_key("halt");
-    parking::put_work_aside(host, state, &halt_key).await?;
-    if ending.reason.outcome() == Some(RunOutcome::Halted) {
-        let limits = &host.host.settings().limits;
-        ending.left = Some(RemainingLimits::calculate(limits, &state.spent, host.host.last_timestamp().awake_ms));
-    }
-    offer_choices(host, state, &halt_key, &ending).await?;
-    host.notify_user(halt_key.child_key("notify"), &ending.detail).await?;
-    state.waiting = Some(ending);
-    Ok(())
-}
 
 /// What is asked in which case; `None` if the ending says by itself what to do, or if it is asked already.
 fn find_topic(state: &StoryState, ending: &RunEnding) -> Option<StoryTopic> {
@@ -64,13 +44,8 @@ fn find_topic(state: &StoryState, ending: &RunEnding) -> Option<StoryTopic> {
     }
 }
 
-async fn offer_choices(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    halt_key: &Key,
-    ending: &RunEnding,
-) -> Result<(), ParkedRun> {
-    let Some(topic) = find_topic(state, ending) else { return Ok(()) };
+pub(super) fn find_question(host: StoryHost<'_>, state: &StoryState, ending: &RunEnding) -> Option<HaltQuestion> {
+    let topic = find_topic(state, ending)?;
     let by_hand = parking::describe_work_by_hand(state);
     let by_agents = match host.order.pacing.max_cycles {
         0 | 1 => String::from("have another agent try, in one more session"),
@@ -97,75 +72,28 @@ async fn offer_choices(
         StoryTopic::StoryHalted => "the user who sets the budget",
         _ => "the user of this repository",
     };
-    let decision = Decision {
-        id: state.dialog.next_decision_id(),
-        about: DecisionTopic::Workflow(WorkflowTopic::Story(topic)),
-        owner: String::from(owner),
+    let description = ending.reason.table_row().description;
+    Some(HaltQuestion {
+        topic: WorkflowTopic::Story(topic),
+        owner,
         // A limit may be that of the story or that of its sprint.
-        question: format!(
-            "story {}: {} ({})",
-            host.order.story.key,
-            ending.reason.table_row().description,
-            ending.detail
-        ),
+        question: format!("story {}: {description} ({})", host.order.story.key, ending.detail),
         choices,
-        answer: None,
-    };
-    state.dialog.post_decision(host.host, &halt_key.child_key("ask"), decision).await
-}
-
-/// Parks the run until the user sends something. Returns the ending if the user ended the story.
-pub(super) async fn wait_for_user(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    ending: RunEnding,
-) -> Result<Option<RunEnding>, ParkedRun> {
-    let requests = user_dialog::wait_for_user(host.host, ending.clone()).await?;
-    let is_resumed = requests.contains(&UserRequest::Resume);
-    let is_child_answered = requests.iter().any(|request| matches!(request, UserRequest::ContinueChild { .. }));
-    let open_count = state.dialog.open_decisions().count();
-    if let Some(ending) = apply_requests(host, state, requests) {
-        return Ok(Some(ending));
-    }
-    let is_answered = state.dialog.open_decisions().count() < open_count;
-    // To resume is no answer: an agent would write over what the user edits where the question says.
-    let needs_answer = state.step != StoryStep::Review && is_stuck_question_open(state);
-    if needs_answer || !is_answered && !is_resumed && !is_child_answered {
-        // A remark alone does not lift a limit.
-        state.waiting = Some(ending);
-        return Ok(None);
-    }
-    if ending.reason == RunReason::Environment {
-        // The user has repaired something, so every agent may be tried again.
-        state.spent.failing.clear();
-    }
-    Ok(None)
-}
-
-/// Applies what the user sent. Returns the ending if the user ended the story.
-pub(super) fn apply_requests(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    requests: Vec<UserRequest>,
-) -> Option<RunEnding> {
-    requests.into_iter().find_map(|request| {
-        let answered = state.dialog.take_request(host.host, request)?;
-        apply_answer(host, state, &answered.topic, answered.choice)
     })
 }
 
-fn apply_answer(
+pub(super) fn apply_answer(
     host: StoryHost<'_>,
     state: &mut StoryState,
     topic: &DecisionTopic,
     choice: ChoiceKey,
-) -> Option<RunEnding> {
+) -> Staged<()> {
     if landing::is_about_scripts(topic) {
         match choice {
             ChoiceKey::Approve => {
                 state.landing.accepted_content = state.work.as_ref().and_then(|work| work.content.clone());
             }
-            ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+            ChoiceKey::Keep => return Err(end_story(host, state)),
             _ => {
                 state.attempts.begin_step();
                 let detail = String::from("the user wants the change of what the checks run undone");
@@ -173,7 +101,7 @@ fn apply_answer(
                 state.step = StoryStep::Develop;
             }
         }
-        return None;
+        return Ok(());
     }
     if let DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { concerns })) = topic {
         return apply_concern_answer(host, state, concerns, choice);
@@ -181,15 +109,15 @@ fn apply_answer(
     if landing::is_about_owed(topic) {
         if choice == ChoiceKey::Done {
             state.landing.is_confirmed = true;
-            return None;
+            return Ok(());
         }
         let commit = state.landing.landed.as_ref().map(CommitId::short_hex).unwrap_or_default();
         let detail = format!("commit {commit} stays; it still owes: {}", state.landing.owed.join("; "));
-        return Some(RunEnding::new(RunReason::Abandoned, detail));
+        return Err(StageExit::abandon_run(detail));
     }
     if landing::is_conflict(topic) {
         match choice {
-            ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+            ChoiceKey::Keep => return Err(end_story(host, state)),
             // What the user has merged is verified like the work of a session: in the checkout now, and on the branch when it lands.
             ChoiceKey::Hand if state.has_parked_work() => {
                 state.attempts.begin_step();
@@ -200,10 +128,10 @@ fn apply_answer(
             }
             _ => state.attempts.by_hand = false,
         }
-        return None;
+        return Ok(());
     }
     match choice {
-        ChoiceKey::Skip => return Some(end_without_landing(host, state)),
+        ChoiceKey::Skip => return Err(end_story(host, state)),
         // No session is granted: if the work does not do, the user is asked again, and no agent writes over it.
         ChoiceKey::Hand => {
             state.attempts.by_hand = true;
@@ -231,7 +159,7 @@ fn apply_answer(
         let findings = state.review.critical.iter().map(StoryFollowUp::describe);
         state.attempts.problems = findings.map(|detail| StoryProblem::ReviewFinding { detail }).collect();
     }
-    None
+    Ok(())
 }
 
 /// Applies the answer about work that is questionable.
@@ -240,10 +168,10 @@ fn apply_concern_answer(
     state: &mut StoryState,
     concerns: &[LandingConcern],
     choice: ChoiceKey,
-) -> Option<RunEnding> {
+) -> Staged<()> {
     match choice {
         ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
-        ChoiceKey::Keep => return Some(end_without_landing(host, state)),
+        ChoiceKey::Keep => return Err(end_story(host, state)),
         _ => {
             state.attempts.begin_step();
             let detail = format!("the user wants this taken back: {}", describe_concerns(concerns));
@@ -251,37 +179,41 @@ fn apply_concern_answer(
             state.step = StoryStep::Develop;
         }
     }
-    None
+    Ok(())
 }
 
-fn end_without_landing(host: StoryHost<'_>, state: &StoryState) -> RunEnding {
-    let detail = format!("{} was left alone, {}", host.order.branch.name, describe_kept_work(state));
-    RunEnding::new(RunReason::Abandoned, detail)
+fn end_story(host: StoryHost<'_>, state: &StoryState) -> StageExit {
+    end_without_landing(&host.order.branch.name, find_kept(state))
 }
 
 /// Removes the workspace of a story that the user ended. Its commits stay in the user's repository.
-pub(super) async fn close_ended(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<(), ParkedRun> {
+pub(super) async fn close_abandoned(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    stage_key: &Key,
+) -> Result<(), ParkedRun> {
     // The answer may have come while the story went on, with its work in the checkout.
     if host.order.place == DevelopmentPlace::InPlace {
         parking::put_work_aside(host, state, &stage_key.child_key("end")).await?;
     }
-    let Some(work) = &state.work else { return Ok(()) };
     // What could not be committed is only in the workspace.
-    if work.has_uncommitted_work() {
+    if state.work.as_ref().is_none_or(|work| work.has_uncommitted_work()) {
         return Ok(());
     }
-    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
-    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
-        host.note_warning(landing::describe_leftover(&fault));
-        return Ok(());
+    if host.close_workspace(stage_key.child_key("close")).await? {
+        let kept = find_kept(state).cloned();
+        host.note_own_event(StoryEvent::StoryClosed { sessions: state.attempts.total, kept });
     }
-    let kept = (work.tip != work.base).then(|| work.tip.clone());
-    host.note_event(StoryEvent::StoryClosed { sessions: state.attempts.total, kept });
     Ok(())
 }
 
+/// The last commit of the work, if there is any.
+fn find_kept(state: &StoryState) -> Option<&CommitId> {
+    state.work.as_ref().filter(|work| work.tip != work.base).map(|work| &work.tip)
+}
+
 /// Whether the story waits for an answer about a step that its sessions, or the user, could not complete.
-fn is_stuck_question_open(state: &StoryState) -> bool {
+pub(super) fn is_stuck_question_open(state: &StoryState) -> bool {
     state.dialog.open_decisions().any(|decision| {
         matches!(decision.about, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryStuck { .. })))
     })
@@ -289,17 +221,7 @@ fn is_stuck_question_open(state: &StoryState) -> bool {
 
 /// Withdraws the question about a limit: the story goes on, so more was granted without an answer to it.
 pub(super) fn withdraw_limit_question(host: StoryHost<'_>, state: &mut StoryState) {
-    state.dialog.withdraw_decisions(host.host, "the limit was raised by other means", |topic| {
+    state.dialog.withdraw_decisions(host.run_host(), "the limit was raised by other means", |topic| {
         matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryHalted)))
     });
-}
-
-fn describe_kept_work(state: &StoryState) -> String {
-    match &state.work {
-        Some(work) if work.tip != work.base => {
-            let commit = work.tip.short_hex();
-            format!("its work is kept as commit {commit}: take it with `git merge {commit}`")
-        }
-        _ => String::from("it had no work to keep"),
-    }
 }

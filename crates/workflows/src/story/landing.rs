@@ -7,27 +7,25 @@ use crate::{
         commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
         concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
-        workspace::{CloseOutcome, CloseWorkspace},
     },
     runs::{
         kinds::WorkflowTopic,
         types::{Decision, DecisionTopic},
     },
+    stages::exit::{StageExit, Staged},
     story::{
         event::StoryEvent,
         facts::{RestoreBoard, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryOrder, StoryStepName, StoryTopic},
         sessions,
         state::{StoryState, StoryStep, StoryWork},
-        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        story_host::{StoryHost, WORKSPACE_NAME},
         verification::StoryProblem,
     },
 };
 use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
-    fault::Fault,
-    host::ParkedRun,
     ids::{CommitId, Key},
     reason::{RunEnding, RunReason},
     text::{format_count, truncate_chars},
@@ -37,11 +35,7 @@ use tribunal_engine::{
 const MAX_TITLE_CHARS: usize = 120;
 
 /// Writes the story's files, commits everything as one commit with the user's hooks, and moves the branch to it.
-pub(super) async fn land_work(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
+pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     // Only the answer of the user goes on from here.
     if let Some(commit) = state.landing.landed.clone().filter(|_| state.landing.is_owing()) {
         return ask_about_owed(host, state, stage_key, &commit).await;
@@ -58,9 +52,9 @@ pub(super) async fn land_work(
         follow_ups: state.review.follow_ups.clone(),
         take_over_from: None,
     };
-    match host.host.perform(stage_key.child_key("files"), write).await? {
+    match host.perform(stage_key.child_key("files"), write).await? {
         StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
-        StoryWriting::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        StoryWriting::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     // From now on the board in the workspace says what we wrote, also if a session has to follow.
     if let Some(work) = &mut state.work {
@@ -73,22 +67,20 @@ pub(super) async fn land_work(
         squash: true,
         keeps_ref: false,
     };
-    match host.host.perform(stage_key.child_key("commit"), commit_work).await? {
+    match host.perform(stage_key.child_key("commit"), commit_work).await? {
         CommitOutcome::Committed(committed) => {
             set_tip(state, committed.commit);
-            if !committed.rewritten.is_empty()
-                && let Some(stage_end) = check_again(host, state, &stage_key.child_key("rewritten")).await?
-            {
-                return Ok(stage_end);
+            if !committed.rewritten.is_empty() {
+                check_again(host, state, &stage_key.child_key("rewritten")).await?;
             }
         }
         CommitOutcome::Unchanged { tip } => set_tip(state, tip),
         CommitOutcome::Refused(result) => {
             let problem = StoryProblem::HookRefused { detail: result.describe() };
             state.attempts.failed_checks = alloc::vec![result];
-            return Ok(go_back(host, state, problem));
+            return Err(go_back(host, state, problem));
         }
-        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     integrate_work(host, state, stage_key).await
 }
@@ -144,7 +136,7 @@ fn set_tip(state: &mut StoryState, tip: CommitId) {
 }
 
 /// Has another session repair the work. A story that is refused again and again waits for the user: every session costs something.
-fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageEnd {
+fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageExit {
     let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
     let detail = problem.describe();
     host.note_warning(detail.clone());
@@ -155,31 +147,28 @@ fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -
     state.attempts.failed_checks = failed_checks;
     state.step = StoryStep::Develop;
     if state.landing.refusals < allowed {
-        return StageEnd::Continue;
+        return StageExit::Next;
     }
     state.landing.refusals = 0;
     let times = format_count(allowed, "time");
-    StageEnd::Halted(RunEnding::new(RunReason::Blocked, format!("finished work was refused {times}: {detail}")))
+    StageExit::halt_run(RunReason::Blocked, format!("finished work was refused {times}: {detail}"))
 }
 
-/// Runs all checks on a content that differs from what they passed on. Returns how the stage ends if one fails.
-pub(super) async fn check_again(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    checks_key: &Key,
-) -> Result<Option<StageEnd>, ParkedRun> {
+/// Runs all checks on a content that differs from what they passed on. Another session follows if one fails.
+pub(super) async fn check_again(host: StoryHost<'_>, state: &mut StoryState, checks_key: &Key) -> Staged<()> {
     if let Some(work) = &mut state.work {
         work.checked_content = None;
     }
-    Ok(match sessions::check_content(host, state, checks_key.child_key("checks")).await? {
-        Ok(problems) => problems.into_iter().next().map(|problem| go_back(host, state, problem)),
-        Err(ending) => Some(StageEnd::Halted(ending)),
-    })
+    let problems = sessions::check_content(host, state, checks_key.child_key("checks")).await?;
+    match problems.into_iter().next() {
+        Some(problem) => Err(go_back(host, state, problem)),
+        None => Ok(()),
+    }
 }
 
-async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     let Some(work) = state.work.clone() else {
-        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, "there is no workspace to land from")));
+        return Err(StageExit::halt_run(RunReason::Environment, "there is no workspace to land from"));
     };
     let is_accepted = work.content.is_some() && state.landing.accepted_content == work.content;
     let integrate = Integrate {
@@ -187,15 +176,15 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         branch: host.order.branch.clone(),
         expected: work.base.clone(),
         commit: work.tip.clone(),
-        unchanged_checks: landing::list_guarded_checks(host.host.settings(), is_accepted),
+        unchanged_checks: landing::list_guarded_checks(host.settings(), is_accepted),
         gate: build_gate(host.order, state),
         mergeable: host.order.list_mergeable_files(),
         // A commit that the user has merged is on the branch, whether or not its changes are.
         only_looks: state.landing.may_be_merged,
     };
-    match landing::move_branch(host.host, stage_key.child_key("integrate"), integrate).await? {
+    match landing::move_branch(host.run_host(), stage_key.child_key("integrate"), integrate).await? {
         LandingAttempt::Landed(landed) => {
-            host.note_event(StoryEvent::StoryLanded {
+            host.note_own_event(StoryEvent::StoryLanded {
                 commit: work.tip.clone(),
                 branch: landed.branch.clone(),
                 checkout_moved: landed.checkout_moved,
@@ -211,14 +200,14 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
         LandingAttempt::ChecksChanged(scripts) => {
             // The user wants to look at it before answering.
-            host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+            host.note_own_event(StoryEvent::StoryKept { commit: work.tip.clone() });
             let about = StoryTopic::StoryChecksChanged { scripts: scripts.clone() };
             let question = landing_question(about, is_about_scripts);
             let ask_key = stage_key.child_key("ask");
-            landing::ask_about_scripts(host.host, &mut state.dialog, ask_key, question, &scripts).await
+            Err(landing::ask_about_scripts(host.run_host(), &mut state.dialog, ask_key, question, &scripts).await)
         }
         LandingAttempt::Questionable(concerns) => question_work(host, state, stage_key, concerns).await,
-        LandingAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
+        LandingAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
     }
 }
 
@@ -242,37 +231,35 @@ async fn question_work(
     state: &mut StoryState,
     stage_key: &Key,
     concerns: Vec<LandingConcern>,
-) -> Result<StageEnd, ParkedRun> {
+) -> Staged<()> {
     // The last session that would be allowed is not worth a question that cannot be approved.
     let has_session_left = state.landing.refusals + 1 < host.order.pacing.max_cycles.max(1);
     if has_session_left && state.landing.concerns.choose_step(&concerns) == ConcernStep::TellAgent {
-        return Ok(go_back(host, state, StoryProblem::Questionable { detail: advise_agent(&concerns) }));
+        return Err(go_back(host, state, StoryProblem::Questionable { detail: advise_agent(&concerns) }));
     }
     if let Some(work) = &state.work {
         // The user wants to look at it before answering.
-        host.note_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+        host.note_own_event(StoryEvent::StoryKept { commit: work.tip.clone() });
     }
     let question = landing_question(StoryTopic::StoryQuestionable { concerns: concerns.clone() }, is_about_concerns);
     let ask_key = stage_key.child_key("ask");
-    landing::ask_about_concerns(host.host, &mut state.dialog, ask_key, question, &concerns).await
+    Err(landing::ask_about_concerns(host.run_host(), &mut state.dialog, ask_key, question, &concerns).await)
 }
 
 /// Rebases the work onto the branch and checks it again; then it lands anew. The board is left out of it: others move their stories
 /// on it, and its line for this story is written again from where the branch is.
-async fn rebase_work(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    onto: CommitId,
-) -> Result<StageEnd, ParkedRun> {
+async fn rebase_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key, onto: CommitId) -> Staged<()> {
     state.landing.rebases += 1;
     if state.landing.rebases > landing::MAX_REBASES {
         state.landing.rebases = 0;
-        return Ok(StageEnd::Halted(landing::moved_too_often(&host.order.branch.name)));
+        return Err(StageExit::halt_run(
+            RunReason::Environment,
+            landing::describe_moving_branch(&host.order.branch.name),
+        ));
     }
     let restore = RestoreBoard { workspace: String::from(WORKSPACE_NAME), story: host.order.story.clone() };
-    if let StoryWriting::Failed { fault } = host.host.perform(stage_key.child_key("board"), restore).await? {
-        return Ok(StageEnd::Halted(environment_ending(&fault)));
+    if let StoryWriting::Failed { fault } = host.perform(stage_key.child_key("board"), restore).await? {
+        return Err(StageExit::from_fault(&fault));
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
@@ -281,30 +268,28 @@ async fn rebase_work(
         squash: true,
         keeps_ref: false,
     };
-    match host.host.perform(stage_key.child_key("without-board"), commit_work).await? {
+    match host.perform(stage_key.child_key("without-board"), commit_work).await? {
         CommitOutcome::Committed(committed) => set_tip(state, committed.commit),
         CommitOutcome::Unchanged { tip } => set_tip(state, tip),
         CommitOutcome::Refused(_) => {}
-        CommitOutcome::Failed { fault } => return Ok(StageEnd::Halted(environment_ending(&fault))),
+        CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
-    match landing::rebase_onto(host.host, stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
+    match landing::rebase_onto(host.run_host(), stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
         RebaseAttempt::Rebased(commit) => {
             note_hand_merge(state, &commit, &onto);
             if let Some(work) = &mut state.work {
                 work.base = onto;
                 work.tip = commit;
             }
-            if let Some(stage_end) = verify_hand_merge(host, state, stage_key).await? {
-                return Ok(stage_end);
-            }
-            Ok(check_again(host, state, stage_key).await?.unwrap_or(StageEnd::Continue))
+            verify_hand_merge(host, state, stage_key).await?;
+            check_again(host, state, stage_key).await
         }
         RebaseAttempt::Conflict(conflict) => {
             let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
-            host.note_event(StoryEvent::StoryKept { commit: tip.clone() });
-            ask_about_conflict(host, state, stage_key, &tip, &conflict).await
+            host.note_own_event(StoryEvent::StoryKept { commit: tip.clone() });
+            Err(ask_about_conflict(host, state, stage_key, &tip, &conflict).await)
         }
-        RebaseAttempt::Halted(ending) => Ok(StageEnd::Halted(ending)),
+        RebaseAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
     }
 }
 
@@ -314,13 +299,13 @@ async fn ask_about_conflict(
     stage_key: &Key,
     commit: &CommitId,
     conflict: &RebaseConflict,
-) -> Result<StageEnd, ParkedRun> {
+) -> StageExit {
     // The user may merge the work and resume with or without an answer.
     state.landing.may_be_merged = true;
     let question = landing_question(StoryTopic::StoryConflict { paths: conflict.paths.clone() }, is_conflict);
     let conflict = BranchConflict { branch_name: &host.order.branch.name, commit, conflict };
     let ask_key = stage_key.child_key("ask");
-    landing::ask_about_conflict(host.host, &mut state.dialog, ask_key, question, conflict).await
+    landing::ask_about_conflict(host.run_host(), &mut state.dialog, ask_key, question, conflict).await
 }
 
 /// Remembers whether the branch has the work by a merge of the user. `commit` is the last one of the work after a rebase onto `onto`.
@@ -334,37 +319,30 @@ fn note_hand_merge(state: &mut StoryState, commit: &CommitId, onto: &CommitId) {
 }
 
 /// Applies the rules of a session to what the user has merged by hand: the merge may have dropped any part of the work. If they refuse
-/// it, the user is asked again, because the branch is the user's to repair. Returns how the stage ends then.
-async fn verify_hand_merge(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-) -> Result<Option<StageEnd>, ParkedRun> {
+/// it, the user is asked again, because the branch is the user's to repair.
+async fn verify_hand_merge(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     if !state.landing.may_be_merged {
-        return Ok(None);
+        return Ok(());
     }
     // However often the user repairs it, the branch does not move on its own.
     state.landing.rebases = 0;
-    let facts = match host.read_story(state, stage_key.child_key("merged")).await? {
-        Ok(facts) => facts,
-        Err(ending) => return Ok(Some(StageEnd::Halted(ending))),
-    };
-    let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(None) };
+    let facts = host.read_story(state, stage_key.child_key("merged")).await?;
+    let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(()) };
     // The workspace has followed the branch, so what was read is what is committed.
     set_tip(state, tip.clone());
     let verdict = sessions::verify_step(host, state, &facts);
     if verdict.problems.is_empty() {
         state.landing.may_be_merged = false;
-        return Ok(None);
+        return Ok(());
     }
     let reasons = verdict.problems.iter().map(StoryProblem::describe).collect();
     let found = Some(FoundSolution::Incomplete { reasons });
     let conflict = RebaseConflict { found, ..RebaseConflict::default() };
-    ask_about_conflict(host, state, stage_key, &tip, &conflict).await.map(Some)
+    Err(ask_about_conflict(host, state, stage_key, &tip, &conflict).await)
 }
 
 fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
-    LandingQuestion { run_word: "story", about: DecisionTopic::Workflow(WorkflowTopic::Story(about)), is_same }
+    LandingQuestion { run_word: "story", about: WorkflowTopic::Story(about), is_same }
 }
 
 pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
@@ -385,12 +363,10 @@ pub(super) fn is_about_owed(topic: &DecisionTopic) -> bool {
 
 /// Keeps the workspace of work that has landed until the user has done what only a person can do. What the confirmation changes
 /// is a commit of its own: the workspace begins anew with the one that landed.
-async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    let Some(commit) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(StageEnd::Continue) };
-    if let Some(ending) = write_ignored(host, state, stage_key).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
-    match landing::rebase_onto(host.host, stage_key.child_key("begin-anew"), WORKSPACE_NAME, &commit).await? {
+async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
+    let Some(commit) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(()) };
+    write_ignored(host, state, stage_key).await?;
+    match landing::rebase_onto(host.run_host(), stage_key.child_key("begin-anew"), WORKSPACE_NAME, &commit).await? {
         RebaseAttempt::Rebased(tip) => {
             if let Some(work) = &mut state.work {
                 work.base = commit.clone();
@@ -399,19 +375,14 @@ async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key
         }
         // The work is compared with itself.
         RebaseAttempt::Conflict(_) => {}
-        RebaseAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
+        RebaseAttempt::Failed(fault) => return Err(StageExit::from_fault(&fault)),
     }
     state.review.follow_ups.clear();
     state.landing.landed = Some(commit.clone());
     ask_about_owed(host, state, stage_key, &commit).await
 }
 
-async fn ask_about_owed(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    commit: &CommitId,
-) -> Result<StageEnd, ParkedRun> {
+async fn ask_about_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key, commit: &CommitId) -> Staged<()> {
     let actions = state.landing.owed.clone();
     let detail = format!(
         "commit {} is on {}; it waits for what only you can do: {}",
@@ -431,17 +402,13 @@ async fn ask_about_owed(
             ]),
             answer: None,
         };
-        state.dialog.post_decision(host.host, &stage_key.child_key("ask"), decision).await?;
+        state.dialog.post_decision(host.run_host(), &stage_key.child_key("ask"), decision).await?;
     }
-    Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, detail)))
+    Err(StageExit::halt_run(RunReason::Blocked, detail))
 }
 
-/// Writes what git ignores into the checkout. Returns the ending if that failed.
-async fn write_ignored(
-    host: StoryHost<'_>,
-    state: &StoryState,
-    stage_key: &Key,
-) -> Result<Option<RunEnding>, ParkedRun> {
+/// Writes what git ignores into the checkout.
+async fn write_ignored(host: StoryHost<'_>, state: &StoryState, stage_key: &Key) -> Staged<()> {
     let files = &host.order.files;
     let stage = landed_stage(host.order, state);
     if files.board_is_ignored || files.stories_are_ignored {
@@ -453,31 +420,20 @@ async fn write_ignored(
             follow_ups: state.review.follow_ups.clone(),
             take_over_from: Some(String::from(WORKSPACE_NAME)),
         };
-        match host.host.perform(stage_key.child_key("ignored"), write).await? {
+        match host.perform(stage_key.child_key("ignored"), write).await? {
             StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
-            StoryWriting::Failed { fault } => return Ok(Some(environment_ending(&fault))),
+            StoryWriting::Failed { fault } => return Err(StageExit::from_fault(&fault)),
         }
     }
-    host.note_event(StoryEvent::StoryMoved { stage });
-    Ok(None)
+    host.note_own_event(StoryEvent::StoryMoved { stage });
+    Ok(())
 }
 
 /// Writes what git ignores into the checkout, removes the workspace, tells the user and ends the run.
-async fn finish_story(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    landed: &LandedWork,
-) -> Result<StageEnd, ParkedRun> {
-    if let Some(ending) = write_ignored(host, state, stage_key).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
-    host.note_event(StoryEvent::StoryStepDone { step: StoryStepName::Land });
-    let close = CloseWorkspace { workspace: String::from(WORKSPACE_NAME) };
-    if let CloseOutcome::Failed { fault } = host.host.perform(stage_key.child_key("close"), close).await? {
-        // The work is on the branch; `gc` removes what is left.
-        host.note_warning(describe_leftover(&fault));
-    }
+async fn finish_story(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key, landed: &LandedWork) -> Staged<()> {
+    write_ignored(host, state, stage_key).await?;
+    host.note_own_event(StoryEvent::StoryStepDone { step: StoryStepName::Land });
+    host.close_workspace(stage_key.child_key("close")).await?;
     let commit = state.work.as_ref().map(|work| String::from(work.tip.short_hex())).unwrap_or_default();
     let stage_text = match host.order.goal {
         StoryGoal::Done => "done",
@@ -488,9 +444,5 @@ async fn finish_story(
         None => (RunReason::GoalMet, format!("the story is {stage_text}: commit {commit} on {}", landed.branch)),
     };
     host.notify_user(stage_key.child_key("notify"), &detail).await?;
-    Ok(StageEnd::Ended(RunEnding::new(reason, detail)))
-}
-
-pub(super) fn describe_leftover(fault: &Fault) -> String {
-    format!("could not remove the workspace: {}", fault.detail)
+    Err(StageExit::Ended(RunEnding::new(reason, detail)))
 }

@@ -13,31 +13,25 @@ use crate::{
         kinds::WorkflowTopic,
         types::{Decision, DecisionTopic},
     },
+    stages::exit::{StageExit, Staged},
     story::{
         facts::{RestoreBoard, StoryWriting},
         landing,
         order::StoryTopic,
         review_cycle,
         state::{StoryState, StoryStep},
-        story_host::{StoryHost, WORKSPACE_NAME, environment_ending},
+        story_host::{StoryHost, WORKSPACE_NAME},
     },
 };
-use tribunal_engine::{
-    answer::ChoiceKey,
-    decision::build_choices,
-    host::ParkedRun,
-    ids::Key,
-    reason::{RunEnding, RunReason},
-};
+use tribunal_engine::{answer::ChoiceKey, decision::build_choices, host::ParkedRun, ids::Key, reason::RunReason};
 
-/// What came of an attempt to take parked work back.
-#[derive(Debug)]
-pub(super) enum ReturnAttempt {
+/// How parked work came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReturnedWork {
     /// The work is what it was.
     Unchanged,
     /// The work follows another commit now, so checks that passed before do not hold for it.
     Rebased,
-    Halted(RunEnding),
 }
 
 /// Commits what there is, so that it can be looked at, and takes it out of the user's checkout. What fails is only a warning: it must
@@ -56,19 +50,19 @@ pub(super) async fn put_work_aside(
     // is less that the work can conflict with when it comes back.
     if is_in_place {
         let restore = RestoreBoard { workspace: String::from(WORKSPACE_NAME), story: host.order.story.clone() };
-        if let StoryWriting::Failed { fault } = host.host.perform(halt_key.child_key("board"), restore).await? {
+        if let StoryWriting::Failed { fault } = host.perform(halt_key.child_key("board"), restore).await? {
             host.note_warning(format!("could not restore the board: {}", fault.detail));
         }
     }
-    if let Some(failure) = review_cycle::keep_work(host, state, halt_key.child_key("keep")).await? {
-        host.note_warning(format!("could not commit the work: {}", failure.detail));
+    if let Some(fault) = review_cycle::try_keep_work(host, state, halt_key.child_key("keep")).await? {
+        host.note_warning(format!("could not commit the work: {}", fault.detail));
         return Ok(());
     }
     if !is_in_place {
         return Ok(());
     }
     let park = ParkWork { workspace: String::from(WORKSPACE_NAME), mode: ParkMode::Park };
-    match host.host.perform(halt_key.child_key("park"), park).await? {
+    match host.perform(halt_key.child_key("park"), park).await? {
         ParkOutcome::Parked { left, .. } => {
             if let Some(work) = &mut state.work {
                 work.is_parked = true;
@@ -96,35 +90,35 @@ pub(super) async fn take_work_back(
     host: StoryHost<'_>,
     state: &mut StoryState,
     stage_key: &Key,
-) -> Result<ReturnAttempt, ParkedRun> {
+) -> Staged<ReturnedWork> {
     if !state.has_parked_work() {
-        return Ok(ReturnAttempt::Unchanged);
+        return Ok(ReturnedWork::Unchanged);
     }
     let mode = if state.attempts.by_hand { ParkMode::TakeCheckout } else { ParkMode::Return };
     let park = ParkWork { workspace: String::from(WORKSPACE_NAME), mode };
-    Ok(match host.host.perform(stage_key.child_key("return"), park).await? {
+    match host.perform(stage_key.child_key("return"), park).await? {
         ParkOutcome::Returned { base, commit } => {
-            let Some(work) = &mut state.work else { return Ok(ReturnAttempt::Unchanged) };
+            let Some(work) = &mut state.work else { return Ok(ReturnedWork::Unchanged) };
             let is_rebased = work.base != base;
             work.is_parked = false;
             (work.base, work.tip) = (base, commit);
             if is_rebased {
                 work.checked_content = None;
             }
-            if is_rebased { ReturnAttempt::Rebased } else { ReturnAttempt::Unchanged }
+            Ok(if is_rebased { ReturnedWork::Rebased } else { ReturnedWork::Unchanged })
         }
         ParkOutcome::InTheWay { paths } => {
             let detail = format!(
                 "files in your checkout are in the way of the parked work: {}; commit, move or stash them (`git stash -u`), then resume",
                 name_files(&paths)
             );
-            ReturnAttempt::Halted(RunEnding::new(RunReason::CheckoutNotReady, detail))
+            Err(StageExit::halt_run(RunReason::CheckoutNotReady, detail))
         }
-        ParkOutcome::Conflict { paths } => ask_about_conflict(host, state, stage_key, paths).await?,
-        ParkOutcome::Failed { fault } => ReturnAttempt::Halted(environment_ending(&fault)),
+        ParkOutcome::Conflict { paths } => Err(ask_about_conflict(host, state, stage_key, paths).await),
+        ParkOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
         // The request was another one.
-        ParkOutcome::Parked { .. } => ReturnAttempt::Unchanged,
-    })
+        ParkOutcome::Parked { .. } => Ok(ReturnedWork::Unchanged),
+    }
 }
 
 /// Asks what to do about parked work that conflicts with its branch, unless that is asked already.
@@ -133,7 +127,7 @@ async fn ask_about_conflict(
     state: &mut StoryState,
     stage_key: &Key,
     paths: Vec<String>,
-) -> Result<ReturnAttempt, ParkedRun> {
+) -> StageExit {
     let branch_name = &host.order.branch.name;
     let detail = format!(
         "{branch_name} has moved, and the parked work of the story conflicts with it in {}",
@@ -153,9 +147,12 @@ async fn ask_about_conflict(
             ]),
             answer: None,
         };
-        state.dialog.post_decision(host.host, &stage_key.child_key("ask"), decision).await?;
+        let ask_key = stage_key.child_key("ask");
+        if let Err(parked) = state.dialog.post_decision(host.run_host(), &ask_key, decision).await {
+            return parked.into();
+        }
     }
-    Ok(ReturnAttempt::Halted(RunEnding::new(RunReason::Blocked, detail)))
+    StageExit::halt_run(RunReason::Blocked, detail)
 }
 
 /// Says how the user can work on the story by hand.

@@ -21,38 +21,33 @@ use crate::{
         kinds::RunOrder,
         types::{ChildOutcome, ChildReport, RunChild},
     },
+    stages::exit::{StageExit, Staged},
     story::{
         event::StoryEvent,
         facts::StoryFollowUp,
         order::StoryStepName,
         sessions,
         state::{StoryState, StoryStep},
-        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        story_host::{StoryHost, WORKSPACE_NAME},
         verification::{StoryMilestone, verify_story},
     },
 };
 use tribunal_engine::{
+    fault::Fault,
     host::ParkedRun,
     ids::Key,
     limits::remaining_share,
-    reason::{RunEnding, RunOutcome, RunReason},
+    reason::{RunOutcome, RunReason},
 };
 
 /// Reviews the work. A review that waits for the user is continued after the answer.
-pub(super) async fn review_work(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
+pub(super) async fn review_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     // Work that the user did by hand counts like that of an agent.
     state.attempts.by_hand = false;
-    if let Some(ending) = keep_work(host, state, stage_key.child_key("keep")).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
-    let change = match list_change(host, state, stage_key).await? {
-        Ok(Some(change)) => change,
-        Ok(None) => return Ok(pass_review(host, state)),
-        Err(ending) => return Ok(StageEnd::Halted(ending)),
+    keep_work(host, state, stage_key.child_key("keep")).await?;
+    let Some(change) = list_change(host, state, stage_key).await? else {
+        pass_review(host, state);
+        return Ok(());
     };
     let child_name = match state.review.waiting_child.take() {
         Some(child_name) => child_name,
@@ -63,7 +58,7 @@ pub(super) async fn review_work(
         }
     };
     state.review.asked += 1;
-    let remaining = remaining_share(&host.host.settings().limits, &state.spent, host.host.last_timestamp().awake_ms);
+    let remaining = remaining_share(&host.settings().limits, &state.spent, host.last_timestamp().awake_ms);
     let share = state.review.ledger.lend_share(&child_name, remaining, 1);
     let run_child = RunChild {
         name: child_name.clone(),
@@ -73,7 +68,7 @@ pub(super) async fn review_work(
         tier: None,
     };
     let child_key = stage_key.numbered_child("review", state.review.asked);
-    let outcome = host.host.perform(child_key, run_child).await?;
+    let outcome = host.perform(child_key, run_child).await?;
     let used = state.review.ledger.settle_account(&child_name, &outcome);
     state.spent.add_child(&used);
     match outcome {
@@ -83,7 +78,7 @@ pub(super) async fn review_work(
         }
         ChildOutcome::Ended(report) => {
             note_review(host, state, &report);
-            Ok(StageEnd::Halted(describe_unresolved(state, &report)))
+            Err(describe_unresolved(state, &report))
         }
         ChildOutcome::Waiting(report) => {
             // A review that waits for an answer, or for its environment, is continued; one that has come to a limit is not.
@@ -94,26 +89,36 @@ pub(super) async fn review_work(
                 state.review.waiting_child = Some(child_name);
             }
             if is_used_up {
-                return Ok(StageEnd::Halted(RunEnding::new(report.reason, report.detail)));
+                return Err(StageExit::halt_run(report.reason, report.detail));
             }
             if !is_failed {
                 note_review(host, state, &report);
             }
-            Ok(StageEnd::Halted(match is_failed {
-                true => RunEnding::new(RunReason::Environment, format!("the review {}: {}", report.run, report.detail)),
+            Err(match is_failed {
+                true => {
+                    StageExit::halt_run(RunReason::Environment, format!("the review {}: {}", report.run, report.detail))
+                }
                 false => describe_unresolved(state, &report),
-            }))
+            })
         }
-        ChildOutcome::Failed(failed) => Ok(StageEnd::Halted(environment_ending(&failed.fault))),
+        ChildOutcome::Failed(failed) => Err(StageExit::from_fault(&failed.fault)),
     }
 }
 
-/// Commits the work so far: it can be compared, and nothing of it is lost. Returns the ending if that failed.
-pub(super) async fn keep_work(
+/// Commits the work so far: it can be compared, and nothing of it is lost.
+pub(super) async fn keep_work(host: StoryHost<'_>, state: &mut StoryState, keep_key: Key) -> Staged<()> {
+    match try_keep_work(host, state, keep_key).await? {
+        Some(fault) => Err(StageExit::from_fault(&fault)),
+        None => Ok(()),
+    }
+}
+
+/// Commits the work so far, and returns the fault if that failed.
+pub(super) async fn try_keep_work(
     host: StoryHost<'_>,
     state: &mut StoryState,
     keep_key: Key,
-) -> Result<Option<RunEnding>, ParkedRun> {
+) -> Result<Option<Fault>, ParkedRun> {
     let message = format!("Story {}: work in progress\n", host.order.story.key);
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
@@ -123,14 +128,14 @@ pub(super) async fn keep_work(
         // An agent may write over it, and what lands is one commit, which has only what is left then.
         keeps_ref: state.attempts.has_unkept_edits,
     };
-    match host.host.perform(keep_key, commit_work).await? {
+    match host.perform(keep_key, commit_work).await? {
         CommitOutcome::Committed(committed) => {
             state.attempts.has_unkept_edits = false;
             if let Some(work) = &mut state.work {
                 work.tip = committed.commit.clone();
                 work.committed_content.clone_from(&work.content);
             }
-            host.note_event(StoryEvent::StoryKept { commit: committed.commit });
+            host.note_own_event(StoryEvent::StoryKept { commit: committed.commit });
             Ok(None)
         }
         CommitOutcome::Unchanged { .. } => {
@@ -138,17 +143,13 @@ pub(super) async fn keep_work(
             Ok(None)
         }
         CommitOutcome::Refused(_) => Ok(None),
-        CommitOutcome::Failed { fault } => Ok(Some(environment_ending(&fault))),
+        CommitOutcome::Failed { fault } => Ok(Some(fault)),
     }
 }
 
 /// Lists what the story changed in the product; `None` if that cannot be reviewed.
-async fn list_change(
-    host: StoryHost<'_>,
-    state: &StoryState,
-    stage_key: &Key,
-) -> Result<Result<Option<CodeChange>, RunEnding>, ParkedRun> {
-    let Some(work) = &state.work else { return Ok(Ok(None)) };
+async fn list_change(host: StoryHost<'_>, state: &StoryState, stage_key: &Key) -> Staged<Option<CodeChange>> {
+    let Some(work) = &state.work else { return Ok(None) };
     // Work that the user has merged is a part of the branch, and of the story.
     let begun_at = host.order.files.begun_at.as_ref().or(state.landing.merged_into.as_ref());
     let read_change = ReadChange {
@@ -156,7 +157,7 @@ async fn list_change(
         base: begun_at.unwrap_or(&work.base).clone(),
         end: work.tip.clone(),
     };
-    Ok(match host.host.perform(stage_key.child_key("change"), read_change).await? {
+    match host.perform(stage_key.child_key("change"), read_change).await? {
         ChangeOutcome::Listed { change } => {
             let mut change = *change;
             change.files.retain(|file| !host.order.story.is_bookkeeping(&file.path));
@@ -166,8 +167,8 @@ async fn list_change(
             Ok(Some(change).filter(|change| !change.files.is_empty()))
         }
         ChangeOutcome::Empty => Ok(None),
-        ChangeOutcome::Failed { fault } => Err(environment_ending(&fault)),
-    })
+        ChangeOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
+    }
 }
 
 fn review_order(host: StoryHost<'_>, change: CodeChange) -> ReviewOrder {
@@ -198,7 +199,7 @@ fn note_review(host: StoryHost<'_>, state: &mut StoryState, report: &ChildReport
     (state.review.critical, state.review.follow_ups) =
         open_findings.partition(|finding| finding.severity == Severity::Critical);
     let critical = state.review.critical.len() as u32;
-    host.note_event(StoryEvent::StoryReviewed {
+    host.note_own_event(StoryEvent::StoryReviewed {
         review: report.run.clone(),
         critical,
         follow_ups: state.review.follow_ups.clone(),
@@ -206,29 +207,24 @@ fn note_review(host: StoryHost<'_>, state: &mut StoryState, report: &ChildReport
     });
 }
 
-fn describe_unresolved(state: &StoryState, report: &ChildReport) -> RunEnding {
+fn describe_unresolved(state: &StoryState, report: &ChildReport) -> StageExit {
     let detail = match (&state.review.waiting_child, report.reason) {
         (Some(_), _) => format!("the review {} waits for you: {}", report.run, report.detail),
         _ => format!("the review {} did not resolve its findings: {}", report.run, report.detail),
     };
-    RunEnding::new(RunReason::Blocked, detail)
+    StageExit::halt_run(RunReason::Blocked, detail)
 }
 
 /// Verifies the work once more: the fixes of the review may have broken it.
-async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    let facts = match host.read_story(state, stage_key.child_key("story")).await? {
-        Ok(facts) => facts,
-        Err(ending) => return Ok(StageEnd::Halted(ending)),
-    };
+async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
+    let facts = host.read_story(state, stage_key.child_key("story")).await?;
     let board_before = state.work.as_ref().and_then(|work| work.board_stage);
     let rules = host.order.rules;
     let mut verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_before, rules);
-    match sessions::check_content(host, state, stage_key.child_key("checks")).await? {
-        Ok(problems) => verdict.problems.extend(problems),
-        Err(ending) => return Ok(StageEnd::Halted(ending)),
-    }
+    verdict.problems.extend(sessions::check_content(host, state, stage_key.child_key("checks")).await?);
     if verdict.problems.is_empty() {
-        return Ok(pass_review(host, state));
+        pass_review(host, state);
+        return Ok(());
     }
     // Another session repairs it; then the panel looks at it again.
     let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
@@ -236,10 +232,9 @@ async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key:
     state.attempts.problems = verdict.problems;
     state.attempts.failed_checks = failed_checks;
     state.step = StoryStep::Develop;
-    Ok(StageEnd::Continue)
+    Ok(())
 }
 
-fn pass_review(host: StoryHost<'_>, state: &mut StoryState) -> StageEnd {
+fn pass_review(host: StoryHost<'_>, state: &mut StoryState) {
     sessions::finish_step(host, state, StoryStepName::Review);
-    StageEnd::Continue
 }

@@ -3,13 +3,14 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    stages::exit::{StageExit, Staged},
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
         facts::{StoryFacts, StoryFileFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryStepName},
         prompt,
         state::{StoryState, StoryStep},
-        story_host::{StageEnd, StoryHost, WORKSPACE_NAME, environment_ending},
+        story_host::{StoryHost, WORKSPACE_NAME},
         verification::{StoryMilestone, StoryProblem, StoryVerdict, verify_story},
     },
     tasks::{
@@ -25,22 +26,15 @@ use tribunal_engine::{
     fault::{Fault, FaultKind},
     host::ParkedRun,
     ids::{AgentName, Key},
-    reason::{RunEnding, RunReason},
+    reason::RunReason,
     text::format_count,
 };
 
 /// Runs one session of the current step, verifies it, and decides what comes next.
-pub(super) async fn run_session(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-) -> Result<StageEnd, ParkedRun> {
+pub(super) async fn run_session(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     // What an earlier session wrote about the review does not count for it.
-    if state.step == StoryStep::CodeReview
-        && state.attempts.charged == 0
-        && let Some(ending) = reset_stage(host, stage_key.child_key("stage")).await?
-    {
-        return Ok(StageEnd::Halted(ending));
+    if state.step == StoryStep::CodeReview && state.attempts.charged == 0 {
+        reset_stage(host, stage_key.child_key("stage")).await?;
     }
     let is_by_hand = state.attempts.by_hand;
     let consulted = match is_by_hand {
@@ -52,15 +46,10 @@ pub(super) async fn run_session(
     }
     state.attempts.total += 1;
     let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
-    let facts = match host.read_story(state, stage_key.child_key("story")).await? {
-        Ok(facts) => facts,
-        Err(ending) => return Ok(StageEnd::Halted(ending)),
-    };
+    let facts = host.read_story(state, stage_key.child_key("story")).await?;
     let mut verdict = verify_step(host, state, &facts);
-    if verdict.problems.is_empty()
-        && let Err(ending) = check_work(host, state, stage_key, &mut verdict).await?
-    {
-        return Ok(StageEnd::Halted(ending));
+    if verdict.problems.is_empty() {
+        verdict.problems.extend(check_content(host, state, stage_key.child_key("checks")).await?);
     }
     // Work that is finished counts, however its session ended.
     let outcome = match fault {
@@ -80,33 +69,33 @@ pub(super) async fn run_session(
         claim: consulted.as_ref().map(find_claim).unwrap_or_default(),
     };
     let step = state.step.step_name();
-    host.note_event(StoryEvent::StorySession { session: state.attempts.total, step, report });
+    host.note_own_event(StoryEvent::StorySession { session: state.attempts.total, step, report });
     if outcome == SessionOutcome::Completed {
         keep_created_story(state, facts.file.as_ref());
         finish_step(host, state, step);
-        return Ok(StageEnd::Continue);
+        return Ok(());
     }
     state.attempts.problems = verdict.problems;
     if is_by_hand {
         state.attempts.by_hand = false;
-        return Ok(StageEnd::Halted(unfinished_by_hand(state)));
+        return Err(halt_unfinished(state));
     }
     if let (true, Some(fault)) = (is_broken_environment, fault) {
         // What the environment breaks is charged to no step.
-        return Ok(StageEnd::Halted(environment_ending(fault)));
+        return Err(StageExit::from_fault(fault));
     }
     if let Some(fault) = fault.filter(|fault| fault.instant)
         && state.attempts.note_instant_failure(&fault.detail)
     {
         state.attempts.failed_at_once.clear();
         let detail = format!("{} (failed twice, each time immediately)", fault.detail);
-        return Ok(StageEnd::Halted(RunEnding::new(RunReason::Environment, detail)));
+        return Err(StageExit::halt_run(RunReason::Environment, detail));
     }
     state.attempts.charged += u32::from(outcome.is_charged());
-    Ok(match state.attempts.charged >= allowed_sessions(host, state) {
-        true => StageEnd::Halted(stuck_ending(state, fault)),
-        false => StageEnd::Continue,
-    })
+    match state.attempts.charged >= allowed_sessions(host, state) {
+        true => Err(halt_stuck(state, fault)),
+        false => Ok(()),
+    }
 }
 
 /// Remembers what a story names that this run has written: what later sessions make of the file does not count.
@@ -124,8 +113,8 @@ async fn record_consultation(
     outcome: &ConsultOutcome,
 ) -> Result<(), ParkedRun> {
     let is_answered = outcome.last_content().is_some();
-    outcome.record_result(host.host, &mut state.spent, is_answered);
-    state.dialog.ask_about_strays(host.host, stage_key, &outcome.strayed).await?;
+    outcome.record_result(host.run_host(), &mut state.spent, is_answered);
+    state.dialog.ask_about_strays(host.run_host(), stage_key, &outcome.strayed).await?;
     state.attempts.last_agent = outcome.last_agent().cloned();
     for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
         host.note_warning(remark.clone());
@@ -133,8 +122,8 @@ async fn record_consultation(
     Ok(())
 }
 
-/// Has the board and the story's file say that the story waits for its review. Returns the ending if that failed.
-async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEnding>, ParkedRun> {
+/// Has the board and the story's file say that the story waits for its review.
+async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Staged<()> {
     let write = WriteStory {
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
@@ -143,10 +132,10 @@ async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Result<Option<RunEn
         follow_ups: Vec::new(),
         take_over_from: None,
     };
-    Ok(match host.host.perform(write_key, write).await? {
-        StoryWriting::Written { .. } => None,
-        StoryWriting::Failed { fault } => Some(environment_ending(&fault)),
-    })
+    match host.perform(write_key, write).await? {
+        StoryWriting::Written { .. } => Ok(()),
+        StoryWriting::Failed { fault } => Err(StageExit::from_fault(&fault)),
+    }
 }
 
 /// How many sessions the current step may have, with what the user granted.
@@ -154,8 +143,8 @@ pub(super) fn allowed_sessions(host: StoryHost<'_>, state: &StoryState) -> u32 {
     host.order.pacing.max_cycles.max(1).saturating_mul(state.attempts.grants + 1)
 }
 
-/// The ending of a story whose step has failed as often as it may. What ended the last session early is the likely cause.
-fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
+/// Halts a story whose step has failed as often as it may. What ended the last session early is the likely cause.
+fn halt_stuck(state: &StoryState, last_fault: Option<&Fault>) -> StageExit {
     let step = state.step.step_name();
     let sessions_text = format_count(state.attempts.charged, "session");
     let first_problem = state.attempts.problems.first().map(StoryProblem::describe);
@@ -166,19 +155,19 @@ fn stuck_ending(state: &StoryState, last_fault: Option<&Fault>) -> RunEnding {
     if let Some(fault) = last_fault {
         detail.push_str(&format!("; the last session failed: {}", fault.detail));
     }
-    RunEnding::new(RunReason::Blocked, detail)
+    StageExit::halt_run(RunReason::Blocked, detail)
 }
 
-/// The ending of a story whose step is not complete after the user worked on it. All reasons are named: no agent is told about them.
-fn unfinished_by_hand(state: &StoryState) -> RunEnding {
+/// Halts a story whose step is not complete after the user worked on it. All reasons are named: no agent is told about them.
+fn halt_unfinished(state: &StoryState) -> StageExit {
     let step = state.step.step_name();
     let problems: Vec<String> = state.attempts.problems.iter().map(StoryProblem::describe).collect();
     let detail = format!("your work does not complete the step `{step}` yet: {}", problems.join("; "));
-    RunEnding::new(RunReason::Blocked, detail)
+    StageExit::halt_run(RunReason::Blocked, detail)
 }
 
 async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<ConsultOutcome, ParkedRun> {
-    let settings = host.host.settings();
+    let settings = host.settings();
     let job = match state.step {
         StoryStep::Create => JobKind::CreateStory,
         _ => JobKind::Develop,
@@ -206,7 +195,7 @@ async fn ask_agent(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
         is_single_try: true,
     };
     // Any answer is accepted: what it is worth shows in the workspace.
-    consult_agent(host.host, consultation, |_| None).await
+    consult_agent(host.run_host(), consultation, |_| None).await
 }
 
 fn next_size(size: ModelSize) -> ModelSize {
@@ -218,7 +207,7 @@ fn next_size(size: ModelSize) -> ModelSize {
 
 /// Chooses the agent of the next session: from the second one of a step on, another than the last.
 fn choose_agent(host: StoryHost<'_>, state: &StoryState, job: JobKind) -> AgentName {
-    let settings = host.host.settings();
+    let settings = host.settings();
     match &state.attempts.last_agent {
         Some(last_agent) if state.attempts.charged > 0 => {
             selection::other_agent(settings, job, last_agent, &state.spent.failing)
@@ -272,38 +261,20 @@ pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &Story
     verdict
 }
 
-/// Runs the checks on work that the rules accept, unless they have passed on it already.
-async fn check_work(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    verdict: &mut StoryVerdict,
-) -> Result<Result<(), RunEnding>, ParkedRun> {
-    let problems = match check_content(host, state, stage_key.child_key("checks")).await? {
-        Ok(problems) => problems,
-        Err(ending) => return Ok(Err(ending)),
-    };
-    verdict.problems.extend(problems);
-    Ok(Ok(()))
-}
-
 /// Runs all checks on the current content. Returns the failures that count.
 pub(super) async fn check_content(
     host: StoryHost<'_>,
     state: &mut StoryState,
     checks_key: Key,
-) -> Result<Result<Vec<StoryProblem>, RunEnding>, ParkedRun> {
+) -> Staged<Vec<StoryProblem>> {
     state.attempts.failed_checks.clear();
-    let checks = host.host.settings().checks.clone();
+    let checks = host.settings().checks.clone();
     let is_checked = state.work.as_ref().is_some_and(|work| work.is_checked());
     // A story file alone breaks no check.
     if checks.is_empty() || is_checked || state.step == StoryStep::Create {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     }
-    let report = match host.run_checks(checks_key, checks).await? {
-        Ok(report) => report,
-        Err(ending) => return Ok(Err(ending)),
-    };
+    let report = host.run_checks(checks_key, checks).await?;
     for result in report.list_warnings() {
         host.note_warning(result.describe());
     }
@@ -312,12 +283,12 @@ pub(super) async fn check_content(
         work.checked_content.clone_from(&work.content);
     }
     let failures = state.attempts.failed_checks.iter();
-    Ok(Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect()))
+    Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect())
 }
 
 /// Ends the current step.
 pub(super) fn finish_step(host: StoryHost<'_>, state: &mut StoryState, step: StoryStepName) {
-    host.note_event(StoryEvent::StoryStepDone { step });
+    host.note_own_event(StoryEvent::StoryStepDone { step });
     state.attempts.begin_step();
     let mode = host.order.review.mode;
     let is_reviewed = host.order.goal == StoryGoal::Done;

@@ -3,23 +3,27 @@
 use alloc::{boxed::Box, format};
 
 use crate::{
-    runs::types::RunHost,
+    runs::types::{DecisionTopic, RunHost},
+    stages::{
+        exit::{StageExit, Staged},
+        run::{HaltQuestion, StageParts, StageState, StagedOrder, UserNews, hear_user, run_stages, stop_for_strays},
+    },
     story::{
         halting, landing,
         order::StoryOrder,
-        parking::{self, ReturnAttempt},
+        parking::{self, ReturnedWork},
         preparation, review_cycle, sessions,
         state::{StoryState, StoryStep},
-        story_host::{StageEnd, StoryHost},
+        story_host::StoryHost,
     },
     workflows::{Workflow, WorkflowFuture},
 };
 use tribunal_engine::{
-    dialog::user_dialog,
-    host::{ParkedRun, cross_boundary},
+    answer::ChoiceKey,
+    host::ParkedRun,
     ids::Key,
     limits::{RunUsage, check_limits, remaining_share},
-    reason::{RunEnding, RunReason},
+    reason::RunEnding,
 };
 
 /// The user is told when so much of the budget is used.
@@ -29,46 +33,76 @@ impl Workflow for StoryOrder {
     type State = StoryState;
 
     fn run<'a>(host: &'a RunHost<'a>, order: &'a StoryOrder, state: StoryState) -> WorkflowFuture<'a> {
-        Box::pin(run_story(StoryHost { host, order }, state))
+        Box::pin(run_stages(StoryHost::new(host, order), state))
     }
 }
 
-async fn run_story(host: StoryHost<'_>, mut state: StoryState) -> Result<RunEnding, ParkedRun> {
-    loop {
-        let stage_key = stage_key(&state);
-        if let Some(ending) = state.waiting.take() {
-            if let Some(ending) = halting::wait_for_user(host, &mut state, ending).await? {
-                halting::close_ended(host, &mut state, &stage_key).await?;
-                return Ok(ending);
-            }
-        } else {
-            match run_stage(host, &mut state, &stage_key).await? {
-                StageEnd::Continue => {}
-                StageEnd::Ended(ending) => return Ok(ending),
-                StageEnd::Halted(ending) => halting::halt_story(host, &mut state, &stage_key, ending).await?,
+impl StageState for StoryState {
+    fn parts(&mut self) -> StageParts<'_> {
+        StageParts { waiting: &mut self.waiting, dialog: &mut self.dialog, spent: &mut self.spent }
+    }
+}
+
+impl StagedOrder for StoryOrder {
+    fn stage_key(&self, state: &mut StoryState) -> Key {
+        let session = state.attempts.total + 1;
+        match state.step {
+            StoryStep::Open => Key::new("open"),
+            StoryStep::Baseline => Key::new("baseline"),
+            StoryStep::Create => Key::new(format!("create-{session}")),
+            StoryStep::Develop => Key::new(format!("develop-{session}")),
+            StoryStep::CodeReview => Key::new(format!("code-review-{session}")),
+            StoryStep::Review => Key::new(format!("review-{}", state.review.count + 1)),
+            StoryStep::Land => Key::new(format!("landing-{}", state.landing.attempts + 1)),
+        }
+    }
+
+    async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
+        match state.step {
+            StoryStep::Open => preparation::open_workspace(host, state, stage_key).await,
+            StoryStep::Baseline => preparation::check_baseline(host, state, stage_key).await,
+            step => {
+                hear_user(host, state, stage_key).await?;
+                match step {
+                    // An answer may have changed the step.
+                    _ if state.step != step => Ok(()),
+                    StoryStep::Land => land_work(host, state, stage_key).await,
+                    _ => work_on(host, state, stage_key).await,
+                }
             }
         }
-        cross_boundary(host.host, stage_key, &state).await?;
     }
-}
 
-/// Names a stage, with a number where a step may have several.
-fn stage_key(state: &StoryState) -> Key {
-    if state.waiting.is_some() {
-        return Key::for_user_wait();
+    async fn keep_work(
+        host: StoryHost<'_>,
+        state: &mut StoryState,
+        halt_key: &Key,
+        _ending: &RunEnding,
+    ) -> Result<(), ParkedRun> {
+        parking::put_work_aside(host, state, halt_key).await
     }
-    if state.dialog.has_edits_to_restore() {
-        return Key::new("restore");
+
+    fn find_question(host: StoryHost<'_>, state: &StoryState, ending: &RunEnding) -> Option<HaltQuestion> {
+        halting::find_question(host, state, ending)
     }
-    let session = state.attempts.total + 1;
-    match state.step {
-        StoryStep::Open => Key::new("open"),
-        StoryStep::Baseline => Key::new("baseline"),
-        StoryStep::Create => Key::new(format!("create-{session}")),
-        StoryStep::Develop => Key::new(format!("develop-{session}")),
-        StoryStep::CodeReview => Key::new(format!("code-review-{session}")),
-        StoryStep::Review => Key::new(format!("review-{}", state.review.count + 1)),
-        StoryStep::Land => Key::new(format!("landing-{}", state.landing.attempts + 1)),
+
+    fn apply_answer(
+        host: StoryHost<'_>,
+        state: &mut StoryState,
+        topic: &DecisionTopic,
+        choice: ChoiceKey,
+    ) -> Staged<()> {
+        halting::apply_answer(host, state, topic, choice)
+    }
+
+    fn can_continue(state: &StoryState, news: &UserNews) -> bool {
+        // To resume is no answer: an agent would write over what the user edits where the question says.
+        let needs_answer = state.step != StoryStep::Review && halting::is_stuck_question_open(state);
+        !needs_answer && (news.is_answered || news.is_resumed() || news.is_child_answered())
+    }
+
+    async fn close_abandoned(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<(), ParkedRun> {
+        halting::close_abandoned(host, state, stage_key).await
     }
 }
 
@@ -77,7 +111,7 @@ fn warn_of_budget(host: StoryHost<'_>, state: &mut StoryState, awake_ms: u64) {
     if state.is_budget_warned {
         return;
     }
-    let limits = &host.host.settings().limits;
+    let limits = &host.settings().limits;
     let remaining = remaining_share(limits, &state.spent, awake_ms);
     let whole = remaining_share(limits, &RunUsage { grants: state.spent.grants, ..RunUsage::default() }, 0);
     let is_nearly_used = |left: u64, whole: u64| left.saturating_mul(100) <= whole.saturating_mul(100 - WARN_PERCENT);
@@ -92,69 +126,37 @@ fn warn_of_budget(host: StoryHost<'_>, state: &mut StoryState, awake_ms: u64) {
     }
 }
 
-async fn run_stage(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
-    // The user's files come first: a landing would otherwise find the stray edits in its way.
-    if state.dialog.has_edits_to_restore() {
-        state.dialog.restore_strays(host.host).await?;
-        return Ok(StageEnd::Continue);
-    }
-    match state.step {
-        StoryStep::Open => return preparation::open_workspace(host, state, stage_key).await,
-        StoryStep::Baseline => return preparation::check_baseline(host, state, stage_key).await,
-        _ => {}
-    }
-    let requests = user_dialog::read_inbox(host.host, stage_key).await?;
-    let step_before = state.step;
-    if let Some(ending) = halting::apply_requests(host, state, requests) {
-        halting::close_ended(host, state, stage_key).await?;
-        return Ok(StageEnd::Ended(ending));
-    }
-    // An answer may have changed the step.
-    if state.step != step_before {
-        return Ok(StageEnd::Continue);
-    }
-    // Work that is verified and reviewed lands even if a limit was reached meanwhile: nothing more is spent on it.
-    if state.step == StoryStep::Land {
-        return match state.dialog.describe_unanswered_strays() {
-            // An agent that wrote to the user's checkout may have prepared it for what is about to land.
-            Some(description) => Ok(StageEnd::Halted(RunEnding::new(RunReason::Blocked, description))),
-            None => land_returned(host, state, stage_key).await,
-        };
-    }
-    let awake_ms = host.host.last_timestamp().awake_ms;
+/// Lets an agent, or the panel, work on the story.
+async fn work_on(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
+    let awake_ms = host.last_timestamp().awake_ms;
     warn_of_budget(host, state, awake_ms);
-    if let Some(ending) = check_limits(&host.host.settings().limits, &state.spent, awake_ms) {
-        return Ok(StageEnd::Halted(ending));
+    if let Some(ending) = check_limits(&host.settings().limits, &state.spent, awake_ms) {
+        return Err(StageExit::Halted(ending));
     }
     // The sprint may have been granted more, or the settings may have been read again: then the question needs no answer any more.
     halting::withdraw_limit_question(host, state);
-    if let ReturnAttempt::Halted(ending) = parking::take_work_back(host, state, stage_key).await? {
-        return Ok(StageEnd::Halted(ending));
-    }
+    parking::take_work_back(host, state, stage_key).await?;
     if state.step == StoryStep::Review {
         return review_cycle::review_work(host, state, stage_key).await;
     }
     // An agent may write over what the user has edited.
-    if state.attempts.has_unkept_edits
-        && !state.attempts.by_hand
-        && let Some(ending) = review_cycle::keep_work(host, state, stage_key.child_key("keep")).await?
-    {
-        return Ok(StageEnd::Halted(ending));
+    if state.attempts.has_unkept_edits && !state.attempts.by_hand {
+        review_cycle::keep_work(host, state, stage_key.child_key("keep")).await?;
     }
     sessions::run_session(host, state, stage_key).await
 }
 
-/// Lands the work, after it was put back if it was parked.
-async fn land_returned(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Result<StageEnd, ParkedRun> {
+/// Lands the work, after it was put back if it was parked. Work that is verified and reviewed lands even if a limit was reached
+/// meanwhile: nothing more is spent on it.
+async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
+    // An agent that wrote to the user's checkout may have prepared it for what is about to land.
+    stop_for_strays(&state.dialog)?;
     match parking::take_work_back(host, state, stage_key).await? {
-        ReturnAttempt::Halted(ending) => return Ok(StageEnd::Halted(ending)),
         // What the user confirms after a story has landed changes no code.
-        ReturnAttempt::Rebased if state.landing.landed.is_none() => {
-            if let Some(stage_end) = landing::check_again(host, state, &stage_key.child_key("returned")).await? {
-                return Ok(stage_end);
-            }
+        ReturnedWork::Rebased if state.landing.landed.is_none() => {
+            landing::check_again(host, state, &stage_key.child_key("returned")).await?;
         }
-        ReturnAttempt::Rebased | ReturnAttempt::Unchanged => {}
+        ReturnedWork::Rebased | ReturnedWork::Unchanged => {}
     }
     landing::land_work(host, state, stage_key).await
 }

@@ -69,7 +69,7 @@ pub(super) fn merge_answers(
                     round_findings.overlapping.push(finding_id);
                 }
                 let is_new_dispute = needs_new_dispute(host.settings(), state, finding_id, &raiser);
-                host.note_review(ReviewEvent::FindingJoined { finding: finding_id, severity, raiser });
+                host.note_own_event(ReviewEvent::FindingJoined { finding: finding_id, severity, raiser });
                 if is_new_dispute && !round_findings.raised_again.contains(&finding_id) {
                     let note_text = "refuted before, but raised again by another reviewer";
                     state.transition_finding(
@@ -98,7 +98,7 @@ pub(super) fn merge_answers(
                     kept_dismissals.add_finding(new_id, earlier_run);
                 }
                 let Some(finding) = state.find_finding(new_id).cloned() else { continue };
-                host.note_review(ReviewEvent::FindingRaised { finding });
+                host.note_own_event(ReviewEvent::FindingRaised { finding });
                 round_findings.raised.push(new_id);
             }
         }

@@ -50,6 +50,6 @@ pub(super) async fn choose_roles(
     };
     state.level = Some(level);
     let panel = panel_roles(subject, level, tier);
-    host.note_review(ReviewEvent::LevelChosen { level, why: reason, panel: panel.clone() });
+    host.note_own_event(ReviewEvent::LevelChosen { level, why: reason, panel: panel.clone() });
     Ok(panel)
 }
