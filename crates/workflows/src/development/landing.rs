@@ -5,27 +5,19 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
-        check_scripts::{ChangedScript, describe_changed_scripts},
+        check_scripts::ChangedScript,
         checks::CommandLine,
         commits::{
             ConflictSides, FoundSolution, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome, RebaseWork,
         },
-        concerns::{LandingConcern, describe_concerns},
+        concerns::LandingConcern,
     },
-    runs::{
-        kinds::WorkflowTopic,
-        settings::Settings,
-        types::{Decision, DecisionTopic, RunHost, UserDialog},
-    },
-    stages::exit::StageExit,
+    runs::{settings::Settings, types::RunHost},
 };
 use tribunal_engine::{
-    answer::ChoiceKey,
-    decision::build_choices,
     fault::Fault,
     host::ParkedRun,
     ids::{CommitId, Key},
-    reason::RunReason,
 };
 
 /// How often work is rebased onto a branch that keeps moving before the run waits.
@@ -129,16 +121,6 @@ pub fn find_waiting_branch(detail: &str) -> Option<&str> {
     (!branch.starts_with('-') && branch.chars().all(is_plain)).then_some(branch)
 }
 
-/// A question about work that cannot land. What it is about is up to the kind of run.
-#[derive(Debug)]
-pub struct LandingQuestion {
-    /// How users call the run: `loop`, `story`.
-    pub run_word: &'static str,
-    pub about: WorkflowTopic,
-    /// Whether an open question is about the same.
-    pub is_same: fn(&DecisionTopic) -> bool,
-}
-
 /// Work that conflicts with its branch.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchConflict<'a> {
@@ -150,7 +132,7 @@ pub struct BranchConflict<'a> {
 
 impl BranchConflict<'_> {
     /// Lists the conflicts with the texts of both sides, one in each line, and says where the work is.
-    fn describe_sides(&self) -> String {
+    pub fn describe_sides(&self) -> String {
         let show_text = |text: &str| if text.is_empty() { String::from("nothing") } else { format!("{text:?}") };
         let mut described: String = self
             .conflict
@@ -168,7 +150,7 @@ impl BranchConflict<'_> {
     }
 
     /// Says what is wrong in one sentence, with what is missing of a solution by hand.
-    fn summarize(&self, run_word: &str, is_asked_again: bool) -> String {
+    pub fn summarize(&self, run_word: &str, is_asked_again: bool) -> String {
         let BranchConflict { branch_name, commit, conflict } = *self;
         let commit = commit.short_hex();
         let paths = conflict.paths.join(", ");
@@ -206,7 +188,7 @@ impl BranchConflict<'_> {
     }
 
     /// Says how the user can solve it by hand.
-    fn describe_solution(&self) -> String {
+    pub fn describe_solution(&self) -> String {
         let BranchConflict { branch_name, commit, conflict } = *self;
         match conflict.found {
             Some(
@@ -222,101 +204,4 @@ impl BranchConflict<'_> {
             ),
         }
     }
-}
-
-/// Asks what to do about work that conflicts with its branch, unless that is asked already.
-pub async fn ask_about_conflict(
-    host: &RunHost<'_>,
-    dialog: &mut UserDialog,
-    ask_key: Key,
-    question: LandingQuestion,
-    conflict: BranchConflict<'_>,
-) -> StageExit {
-    let run_word = question.run_word;
-    let is_asked_again = dialog.decisions.iter().any(|decision| (question.is_same)(&decision.about));
-    let summary = conflict.summarize(run_word, is_asked_again);
-    let question_text = match conflict.describe_sides() {
-        sides_text if sides_text.is_empty() => summary.clone(),
-        sides_text => format!("{summary}.{sides_text}"),
-    };
-    // A merge by hand is found on the branch by the next attempt; a solution in the workspace could not be told from the work.
-    let hand_text = conflict.describe_solution();
-    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
-    let choices = [
-        (ChoiceKey::Hand, hand_text.as_str()),
-        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
-        (ChoiceKey::Keep, end_text.as_str()),
-    ];
-    ask_once(host, dialog, ask_key, question, LandingChoices { summary, question_text, choices: &choices }).await
-}
-
-/// Asks whether work may land that changes what a check runs, unless that is asked already.
-pub async fn ask_about_scripts(
-    host: &RunHost<'_>,
-    dialog: &mut UserDialog,
-    ask_key: Key,
-    question: LandingQuestion,
-    scripts: &[ChangedScript],
-) -> StageExit {
-    let run_word = question.run_word;
-    let question_text = format!("the work changes {}", describe_changed_scripts(scripts));
-    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
-    let choices = [
-        (ChoiceKey::Approve, "the change is right: land the work"),
-        (ChoiceKey::Reject, "the next agent is told to undo that change"),
-        (ChoiceKey::Keep, end_text.as_str()),
-    ];
-    let landing_choices = LandingChoices { summary: question_text.clone(), question_text, choices: &choices };
-    ask_once(host, dialog, ask_key, question, landing_choices).await
-}
-
-/// Asks whether questionable work may land, unless that is asked already.
-pub async fn ask_about_concerns(
-    host: &RunHost<'_>,
-    dialog: &mut UserDialog,
-    ask_key: Key,
-    question: LandingQuestion,
-    concerns: &[LandingConcern],
-) -> StageExit {
-    let run_word = question.run_word;
-    let question_text = describe_concerns(concerns);
-    let end_text = format!("end the {run_word}; its commits stay under refs/tribunal/work");
-    let choices = [
-        (ChoiceKey::Approve, "that is right: land the work"),
-        (ChoiceKey::Reject, "the next agent is told to take that back"),
-        (ChoiceKey::Keep, end_text.as_str()),
-    ];
-    let landing_choices = LandingChoices { summary: question_text.clone(), question_text, choices: &choices };
-    ask_once(host, dialog, ask_key, question, landing_choices).await
-}
-
-struct LandingChoices<'a> {
-    /// What the ending of the run says.
-    summary: String,
-    question_text: String,
-    choices: &'a [(ChoiceKey, &'a str)],
-}
-
-async fn ask_once(
-    host: &RunHost<'_>,
-    dialog: &mut UserDialog,
-    ask_key: Key,
-    question: LandingQuestion,
-    choices: LandingChoices<'_>,
-) -> StageExit {
-    let LandingChoices { summary, question_text, choices } = choices;
-    if !dialog.open_decisions().any(|decision| (question.is_same)(&decision.about)) {
-        let decision = Decision {
-            id: dialog.next_decision_id(),
-            about: DecisionTopic::Workflow(question.about),
-            owner: String::from("the user of this repository"),
-            question: question_text,
-            choices: build_choices(choices),
-            answer: None,
-        };
-        if let Err(parked) = dialog.post_decision(host, &ask_key, decision).await {
-            return parked.into();
-        }
-    }
-    StageExit::halt_run(RunReason::Blocked, summary)
 }

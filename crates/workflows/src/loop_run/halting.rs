@@ -4,16 +4,15 @@ use alloc::format;
 
 use crate::{
     development::{
-        check_scripts::{ChangedScript, describe_changed_scripts},
-        concerns::{LandingConcern, describe_concerns},
-        performing::{describe_kept_work, end_without_landing},
+        land_work::{LandingOrder, apply_landing_answer},
+        performing::describe_kept_work,
     },
     loop_run::{
         breaker::BreakerPhase,
         event::LoopEvent,
         landing,
         loop_host::LoopHost,
-        order::LoopTopic,
+        order::{LoopOrder, LoopTopic},
         state::{LoopStage, LoopState},
     },
     runs::{kinds::WorkflowTopic, types::DecisionTopic},
@@ -26,7 +25,7 @@ use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
     host::ParkedRun,
-    ids::{CommitId, Key},
+    ids::Key,
     reason::{RunEnding, RunOutcome},
 };
 
@@ -72,73 +71,27 @@ pub(super) fn apply_answer(
     topic: &DecisionTopic,
     choice: ChoiceKey,
 ) -> Staged<()> {
-    if let DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { scripts })) = topic {
-        return apply_script_answer(host, state, scripts, choice);
+    if let Some(topic) = LoopOrder::find_landing_topic(topic) {
+        return apply_landing_answer(host, state, topic, choice);
     }
-    if let DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopQuestionable { concerns })) = topic {
-        return apply_concern_answer(host, state, concerns, choice);
-    }
-    match (choice, is_about_halt(topic), landing::is_conflict(topic)) {
-        (ChoiceKey::More, true, _) => {
+    match choice {
+        ChoiceKey::More if is_about_halt(topic) => {
             state.spent.grants += 1;
             state.spent.failures_in_a_row = 0;
             if state.breaker.phase == BreakerPhase::Open {
                 state.breaker.allow_one_try();
             }
         }
-        (ChoiceKey::Accept, true, _) => {
+        ChoiceKey::Accept if is_about_halt(topic) => {
             state.stage = LoopStage::Land;
             state.landing.accepted = true;
         }
-        (ChoiceKey::End, true, _) => return Err(StageExit::abandon_run(describe_kept_work(find_kept(state)))),
-        (ChoiceKey::Keep, _, true) => return Err(end_loop(host, state)),
-        // A new landing rebases once more.
+        ChoiceKey::End if is_about_halt(topic) => {
+            return Err(StageExit::abandon_run(describe_kept_work(LoopOrder::find_kept(state))));
+        }
         _ => {}
     }
     Ok(())
-}
-
-/// Applies the answer about work that changes what a check runs.
-fn apply_script_answer(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    scripts: &[ChangedScript],
-    choice: ChoiceKey,
-) -> Staged<()> {
-    match choice {
-        ChoiceKey::Approve => state.landing.accepted_scripts = state.work.as_ref().map(|work| work.tip.clone()),
-        ChoiceKey::Keep => return Err(end_loop(host, state)),
-        _ => {
-            state.feedback.refused =
-                format!("the user wants this change undone: {}", describe_changed_scripts(scripts));
-            state.stage = LoopStage::Iterate;
-            state.landing.accepted = false;
-        }
-    }
-    Ok(())
-}
-
-/// Applies the answer about work that is questionable.
-fn apply_concern_answer(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    concerns: &[LandingConcern],
-    choice: ChoiceKey,
-) -> Staged<()> {
-    match choice {
-        ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
-        ChoiceKey::Keep => return Err(end_loop(host, state)),
-        _ => {
-            state.feedback.refused = format!("the user wants this taken back: {}", describe_concerns(concerns));
-            state.stage = LoopStage::Iterate;
-            state.landing.accepted = false;
-        }
-    }
-    Ok(())
-}
-
-fn end_loop(host: LoopHost<'_>, state: &LoopState) -> StageExit {
-    end_without_landing(&host.order.branch.name, find_kept(state))
 }
 
 /// Removes the workspace of a loop that the user ended. Its commits stay in the user's repository.
@@ -148,13 +101,8 @@ pub(super) async fn close_abandoned(host: LoopHost<'_>, state: &LoopState, stage
         return Ok(());
     }
     if host.close_workspace(stage_key.child_key("close")).await? {
-        let kept = find_kept(state).cloned();
+        let kept = LoopOrder::find_kept(state).cloned();
         host.note_own_event(LoopEvent::LoopClosed { iteration: state.iteration, kept });
     }
     Ok(())
-}
-
-/// The last commit of the work, if there is any.
-fn find_kept(state: &LoopState) -> Option<&CommitId> {
-    state.work.as_ref().filter(|work| work.tip != work.base).map(|work| &work.tip)
 }

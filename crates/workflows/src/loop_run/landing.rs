@@ -4,9 +4,11 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
+        checks::CheckResult,
         commits::{CommitOutcome, CommitWork, Integrate},
-        concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
-        landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
+        concerns::{ConcernLog, LandingGate},
+        land_work::{self, BranchMove, LandingOrder, LandingTopic, Refusal},
+        landing::{self, LandedWork},
     },
     loop_run::{
         event::LoopEvent,
@@ -14,7 +16,11 @@ use crate::{
         order::{LoopOrder, LoopTopic},
         state::{LoopStage, LoopState},
     },
-    runs::{kinds::WorkflowTopic, run_kind::RunKind, types::DecisionTopic},
+    runs::{
+        kinds::WorkflowTopic,
+        run_kind::RunKind,
+        types::{DecisionTopic, find_topic},
+    },
     stages::exit::{StageExit, Staged},
 };
 use tribunal_engine::{
@@ -54,7 +60,7 @@ pub(super) async fn commit_checkpoint(
     };
     match host.perform(commit_key.clone(), commit_work).await? {
         CommitOutcome::Committed(committed) => {
-            note_commit(host, state, committed.commit);
+            take_commit(host, state, committed.commit);
             Ok(None)
         }
         CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => Ok(None),
@@ -62,13 +68,9 @@ pub(super) async fn commit_checkpoint(
     }
 }
 
-fn note_commit(host: LoopHost<'_>, state: &mut LoopState, commit: CommitId) {
-    if let Some(work) = &mut state.work {
-        work.tip = commit.clone();
-        work.committed_content.clone_from(&work.content);
-    }
-    let event = LoopEvent::LoopCommitted { iteration: state.iteration, commit };
-    host.note_own_event(event);
+fn take_commit(host: LoopHost<'_>, state: &mut LoopState, commit: CommitId) {
+    LoopOrder::set_tip(state, commit.clone());
+    LoopOrder::note_commit(host, state, &commit);
 }
 
 /// Commits the result with the user's hooks, moves the branch to it and ends the run. What stands in the way is told to the
@@ -79,7 +81,7 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
         state.work.as_ref().is_some_and(|work| work.content.is_some() && work.content == work.checked_content);
     // The user may have accepted work that no check has seen.
     if !is_checked {
-        check_again(host, state, &stage_key.child_key("accepted")).await?;
+        land_work::check_again(host, state, &stage_key.child_key("accepted")).await?;
     }
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
@@ -91,52 +93,99 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
         squash: false,
         keeps_ref: false,
     };
-    match host.perform(stage_key.child_key("commit"), commit_work).await? {
-        CommitOutcome::Committed(committed) => {
-            note_commit(host, state, committed.commit);
-            if !committed.rewritten.is_empty() {
-                check_again(host, state, &stage_key.child_key("rewritten")).await?;
-            }
-        }
-        CommitOutcome::Unchanged { .. } => {}
-        CommitOutcome::Refused(result) => {
-            state.feedback.refused = format!("the commit hook `{}` {}", result.command, result.status);
-            state.feedback.failed_checks = alloc::vec![result];
-            return Err(continue_loop(host, state));
-        }
-        CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
-    }
+    land_work::commit_result(host, state, stage_key, commit_work).await?;
     integrate_work(host, state, stage_key).await
 }
 
-/// Goes back to the iterations because the result is not good enough.
-fn continue_loop(host: LoopHost<'_>, state: &mut LoopState) -> StageExit {
-    let why = state.feedback.refused.clone();
-    if state.landing.accepted {
-        // The user took the work as it was; the agent has promised nothing that could be refused.
-        host.note_warning(format!("the work cannot land: {why}"));
-        state.feedback.refused.clear();
-    } else {
-        host.note_own_event(LoopEvent::PromiseRefused { iteration: state.iteration, why });
+impl LandingOrder for LoopOrder {
+    const RUN_WORD: &'static str = "loop";
+    const LANDS_ONE_COMMIT: bool = false;
+
+    fn branch_name(&self) -> &str {
+        &self.branch.name
     }
-    state.stage = LoopStage::Iterate;
-    state.landing.accepted = false;
-    StageExit::Next
+
+    fn make_topic(topic: LandingTopic) -> WorkflowTopic {
+        WorkflowTopic::Loop(match topic {
+            LandingTopic::Conflict { paths } => LoopTopic::LoopConflict { paths },
+            LandingTopic::ChecksChanged { scripts } => LoopTopic::LoopChecksChanged { scripts },
+            LandingTopic::Questionable { concerns } => LoopTopic::LoopQuestionable { concerns },
+        })
+    }
+
+    fn find_landing_topic(topic: &DecisionTopic) -> Option<LandingTopic> {
+        match find_topic::<LoopTopic>(topic)?.clone() {
+            LoopTopic::LoopHalted => None,
+            LoopTopic::LoopConflict { paths } => Some(LandingTopic::Conflict { paths }),
+            LoopTopic::LoopChecksChanged { scripts } => Some(LandingTopic::ChecksChanged { scripts }),
+            LoopTopic::LoopQuestionable { concerns } => Some(LandingTopic::Questionable { concerns }),
+        }
+    }
+
+    fn concern_log(state: &mut LoopState) -> &mut ConcernLog {
+        &mut state.landing.concerns
+    }
+
+    fn find_kept(state: &LoopState) -> Option<&CommitId> {
+        state.work.as_ref().filter(|work| work.tip != work.base).map(|work| &work.tip)
+    }
+
+    fn set_tip(state: &mut LoopState, tip: CommitId) {
+        if let Some(work) = &mut state.work {
+            work.tip = tip;
+            work.committed_content.clone_from(&work.content);
+        }
+    }
+
+    fn note_commit(host: LoopHost<'_>, state: &LoopState, commit: &CommitId) {
+        host.note_own_event(LoopEvent::LoopCommitted { iteration: state.iteration, commit: commit.clone() });
+    }
+
+    fn failed_checks(state: &mut LoopState) -> &mut Vec<CheckResult> {
+        &mut state.feedback.failed_checks
+    }
+
+    fn may_send_back(_host: LoopHost<'_>, state: &LoopState) -> bool {
+        // Work that the user has accepted is not handed to an agent again.
+        !state.landing.accepted
+    }
+
+    fn send_back(host: LoopHost<'_>, state: &mut LoopState, refusal: Refusal) -> StageExit {
+        let why = match refusal {
+            Refusal::CheckFailed(CheckResult { command, status, .. }) => {
+                format!("`{command}` {status} on what is to land")
+            }
+            Refusal::HookRefused(CheckResult { command, status, .. }) => {
+                format!("the commit hook `{command}` {status}")
+            }
+            Refusal::Questionable { advice } => advice,
+        };
+        if state.landing.accepted {
+            // The user took the work as it was; the agent has promised nothing that could be refused.
+            host.note_warning(format!("the work cannot land: {why}"));
+            state.feedback.refused.clear();
+            continue_loop(state);
+        } else {
+            host.note_own_event(LoopEvent::PromiseRefused { iteration: state.iteration, why: why.clone() });
+            Self::take_back(state, why);
+        }
+        StageExit::Next
+    }
+
+    fn take_back(state: &mut LoopState, wish: String) {
+        state.feedback.refused = wish;
+        continue_loop(state);
+    }
+
+    fn accept_scripts(state: &mut LoopState) {
+        state.landing.accepted_scripts = state.work.as_ref().map(|work| work.tip.clone());
+    }
 }
 
-/// Runs all checks on a content that differs from what they passed on. The loop goes on if one fails.
-async fn check_again(host: LoopHost<'_>, state: &mut LoopState, checks_key: &Key) -> Staged<()> {
-    let checks = host.settings().checks.clone();
-    if checks.is_empty() {
-        return Ok(());
-    }
-    let report = host.run_checks(checks_key.child_key("checks"), checks).await?;
-    state.feedback.failed_checks = report.counting_failures().cloned().collect();
-    if let Some(failure) = report.counting_failures().next() {
-        state.feedback.refused = format!("`{}` {} on what is to land", failure.command, failure.status);
-        return Err(continue_loop(host, state));
-    }
-    Ok(())
+/// Goes back to the iterations because the result is not good enough.
+fn continue_loop(state: &mut LoopState) {
+    state.stage = LoopStage::Iterate;
+    state.landing.accepted = false;
 }
 
 async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
@@ -159,8 +208,8 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             mergeable: Vec::new(),
             only_looks: false,
         };
-        match landing::move_branch(host.run_host(), attempt_key.child_key("integrate"), integrate).await? {
-            LandingAttempt::Landed(landed) => {
+        match land_work::move_branch(host, state, &attempt_key, integrate).await? {
+            BranchMove::Landed(landed) => {
                 let remark = landing::describe_waiting(&landed);
                 let LandedWork { branch, checkout_moved, in_the_way } = landed;
                 host.note_own_event(LoopEvent::LoopLanded {
@@ -172,24 +221,15 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
                 });
                 return finish_loop(host, state, stage_key, remark).await;
             }
-            LandingAttempt::Moved(tip) => {
-                rebase_work(host, state, &attempt_key, tip).await?;
+            BranchMove::Outdated(onto) => {
+                let tip = land_work::rebase_work(host, state, &attempt_key, &onto).await?;
+                if let Some(work) = &mut state.work {
+                    (work.base, work.tip) = (onto, tip);
+                }
+                land_work::check_again(host, state, &attempt_key).await?;
             }
-            LandingAttempt::ChecksChanged(scripts) => {
-                let about = LoopTopic::LoopChecksChanged { scripts: scripts.clone() };
-                let question = landing_question(about, is_about_scripts);
-                let ask_key = attempt_key.child_key("ask");
-                let dialog = &mut state.dialog;
-                return Err(landing::ask_about_scripts(host.run_host(), dialog, ask_key, question, &scripts).await);
-            }
-            LandingAttempt::Questionable(concerns) if concerns.iter().all(LandingConcern::is_past) => {
-                // The result has no secret any more; commits on the way to it must not land.
-                squash_work(host, state, &attempt_key.child_key("squash")).await?;
-            }
-            LandingAttempt::Questionable(concerns) => {
-                return question_work(host, state, &attempt_key, &concerns).await;
-            }
-            LandingAttempt::Failed(fault) => return Err(StageExit::from_fault(&fault)),
+            // The result has no secret any more; commits on the way to it must not land.
+            BranchMove::PastQuestionable => squash_work(host, state, &attempt_key.child_key("squash")).await?,
         }
     }
     Err(StageExit::halt_run(RunReason::Environment, landing::describe_moving_branch(&host.order.branch.name)))
@@ -205,67 +245,11 @@ async fn squash_work(host: LoopHost<'_>, state: &mut LoopState, commit_key: &Key
         keeps_ref: false,
     };
     match host.perform(commit_key.clone(), commit_work).await? {
-        CommitOutcome::Committed(committed) => note_commit(host, state, committed.commit),
+        CommitOutcome::Committed(committed) => take_commit(host, state, committed.commit),
         CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => {}
         CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     Ok(())
-}
-
-/// Has the next iteration repair what it can, or asks the user.
-async fn question_work(
-    host: LoopHost<'_>,
-    state: &mut LoopState,
-    attempt_key: &Key,
-    concerns: &[LandingConcern],
-) -> Staged<()> {
-    // Work that the user has accepted is not handed to an agent again.
-    if !state.landing.accepted && state.landing.concerns.choose_step(concerns) == ConcernStep::TellAgent {
-        state.feedback.refused = advise_agent(concerns);
-        return Err(continue_loop(host, state));
-    }
-    let question = landing_question(LoopTopic::LoopQuestionable { concerns: concerns.to_vec() }, is_about_concerns);
-    let ask_key = attempt_key.child_key("ask");
-    Err(landing::ask_about_concerns(host.run_host(), &mut state.dialog, ask_key, question, concerns).await)
-}
-
-/// Rebases the work onto the branch and checks it again.
-async fn rebase_work(host: LoopHost<'_>, state: &mut LoopState, attempt_key: &Key, onto: CommitId) -> Staged<()> {
-    match landing::rebase_onto(host.run_host(), attempt_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
-        RebaseAttempt::Rebased(commit) => {
-            if let Some(work) = &mut state.work {
-                work.base = onto;
-                work.tip = commit;
-            }
-            check_again(host, state, attempt_key).await
-        }
-        RebaseAttempt::Conflict(conflict) => {
-            let about = LoopTopic::LoopConflict { paths: conflict.paths.clone() };
-            let question = landing_question(about, is_conflict);
-            let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
-            let branch_name = &host.order.branch.name;
-            let conflict = BranchConflict { branch_name, commit: &tip, conflict: &conflict };
-            let ask_key = attempt_key.child_key("ask");
-            Err(landing::ask_about_conflict(host.run_host(), &mut state.dialog, ask_key, question, conflict).await)
-        }
-        RebaseAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
-    }
-}
-
-fn landing_question(about: LoopTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
-    LandingQuestion { run_word: "loop", about: WorkflowTopic::Loop(about), is_same }
-}
-
-pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopChecksChanged { .. })))
-}
-
-fn is_about_concerns(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopQuestionable { .. })))
-}
-
-pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Loop(LoopTopic::LoopConflict { .. })))
 }
 
 /// Removes the workspace, tells the user and ends the run.

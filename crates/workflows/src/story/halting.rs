@@ -4,7 +4,7 @@ use alloc::{format, string::String};
 
 use crate::{
     development::{
-        concerns::{LandingConcern, describe_concerns},
+        land_work::{LandingOrder, apply_landing_answer},
         performing::end_without_landing,
         workspace::DevelopmentPlace,
     },
@@ -17,7 +17,7 @@ use crate::{
         event::StoryEvent,
         facts::StoryFollowUp,
         landing,
-        order::StoryTopic,
+        order::{StoryOrder, StoryTopic},
         parking, sessions,
         state::{StoryState, StoryStep},
         story_host::StoryHost,
@@ -88,23 +88,8 @@ pub(super) fn apply_answer(
     topic: &DecisionTopic,
     choice: ChoiceKey,
 ) -> Staged<()> {
-    if landing::is_about_scripts(topic) {
-        match choice {
-            ChoiceKey::Approve => {
-                state.landing.accepted_content = state.work.as_ref().and_then(|work| work.content.clone());
-            }
-            ChoiceKey::Keep => return Err(end_story(host, state)),
-            _ => {
-                state.attempts.begin_step();
-                let detail = String::from("the user wants the change of what the checks run undone");
-                state.attempts.problems = alloc::vec![StoryProblem::CheckFailed { detail }];
-                state.step = StoryStep::Develop;
-            }
-        }
-        return Ok(());
-    }
-    if let DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { concerns })) = topic {
-        return apply_concern_answer(host, state, concerns, choice);
+    if let Some(topic) = StoryOrder::find_landing_topic(topic) {
+        return apply_landing_answer(host, state, topic, choice);
     }
     if landing::is_about_owed(topic) {
         if choice == ChoiceKey::Done {
@@ -115,23 +100,10 @@ pub(super) fn apply_answer(
         let detail = format!("commit {commit} stays; it still owes: {}", state.landing.owed.join("; "));
         return Err(StageExit::abandon_run(detail));
     }
-    if landing::is_conflict(topic) {
-        match choice {
-            ChoiceKey::Keep => return Err(end_story(host, state)),
-            // What the user has merged is verified like the work of a session: in the checkout now, and on the branch when it lands.
-            ChoiceKey::Hand if state.has_parked_work() => {
-                state.attempts.begin_step();
-                state.attempts.by_hand = true;
-                state.attempts.has_unkept_edits = true;
-                state.landing.may_be_merged = false;
-                state.step = state.step.min(StoryStep::Develop);
-            }
-            _ => state.attempts.by_hand = false,
-        }
-        return Ok(());
-    }
     match choice {
-        ChoiceKey::Skip => return Err(end_story(host, state)),
+        ChoiceKey::Skip => {
+            return Err(end_without_landing(host.order.branch_name(), StoryOrder::find_kept(state)));
+        }
         // No session is granted: if the work does not do, the user is asked again, and no agent writes over it.
         ChoiceKey::Hand => {
             state.attempts.by_hand = true;
@@ -162,30 +134,6 @@ pub(super) fn apply_answer(
     Ok(())
 }
 
-/// Applies the answer about work that is questionable.
-fn apply_concern_answer(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    concerns: &[LandingConcern],
-    choice: ChoiceKey,
-) -> Staged<()> {
-    match choice {
-        ChoiceKey::Approve => state.landing.concerns.accepted.extend(concerns.iter().cloned()),
-        ChoiceKey::Keep => return Err(end_story(host, state)),
-        _ => {
-            state.attempts.begin_step();
-            let detail = format!("the user wants this taken back: {}", describe_concerns(concerns));
-            state.attempts.problems = alloc::vec![StoryProblem::Questionable { detail }];
-            state.step = StoryStep::Develop;
-        }
-    }
-    Ok(())
-}
-
-fn end_story(host: StoryHost<'_>, state: &StoryState) -> StageExit {
-    end_without_landing(&host.order.branch.name, find_kept(state))
-}
-
 /// Removes the workspace of a story that the user ended. Its commits stay in the user's repository.
 pub(super) async fn close_abandoned(
     host: StoryHost<'_>,
@@ -201,15 +149,10 @@ pub(super) async fn close_abandoned(
         return Ok(());
     }
     if host.close_workspace(stage_key.child_key("close")).await? {
-        let kept = find_kept(state).cloned();
+        let kept = StoryOrder::find_kept(state).cloned();
         host.note_own_event(StoryEvent::StoryClosed { sessions: state.attempts.total, kept });
     }
     Ok(())
-}
-
-/// The last commit of the work, if there is any.
-fn find_kept(state: &StoryState) -> Option<&CommitId> {
-    state.work.as_ref().filter(|work| work.tip != work.base).map(|work| &work.tip)
 }
 
 /// Whether the story waits for an answer about a step that its sessions, or the user, could not complete.

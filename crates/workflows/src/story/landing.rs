@@ -4,13 +4,15 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
+        checks::CheckResult,
         commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
-        concerns::{ConcernStep, LandingConcern, LandingGate, advise_agent},
-        landing::{self, BranchConflict, LandedWork, LandingAttempt, LandingQuestion, RebaseAttempt},
+        concerns::{ConcernLog, LandingGate},
+        land_work::{self, BranchMove, LandingOrder, LandingTopic, Refusal},
+        landing::{self, LandedWork, RebaseAttempt},
     },
     runs::{
         kinds::WorkflowTopic,
-        types::{Decision, DecisionTopic},
+        types::{Decision, DecisionTopic, find_topic},
     },
     stages::exit::{StageExit, Staged},
     story::{
@@ -67,22 +69,124 @@ pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage
         squash: true,
         keeps_ref: false,
     };
-    match host.perform(stage_key.child_key("commit"), commit_work).await? {
-        CommitOutcome::Committed(committed) => {
-            set_tip(state, committed.commit);
-            if !committed.rewritten.is_empty() {
-                check_again(host, state, &stage_key.child_key("rewritten")).await?;
-            }
-        }
-        CommitOutcome::Unchanged { tip } => set_tip(state, tip),
-        CommitOutcome::Refused(result) => {
-            let problem = StoryProblem::HookRefused { detail: result.describe() };
-            state.attempts.failed_checks = alloc::vec![result];
-            return Err(go_back(host, state, problem));
-        }
-        CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
-    }
+    land_work::commit_result(host, state, stage_key, commit_work).await?;
     integrate_work(host, state, stage_key).await
+}
+
+impl LandingOrder for StoryOrder {
+    const RUN_WORD: &'static str = "story";
+    const LANDS_ONE_COMMIT: bool = true;
+
+    fn branch_name(&self) -> &str {
+        &self.branch.name
+    }
+
+    fn make_topic(topic: LandingTopic) -> WorkflowTopic {
+        WorkflowTopic::Story(match topic {
+            LandingTopic::Conflict { paths } => StoryTopic::StoryConflict { paths },
+            LandingTopic::ChecksChanged { scripts } => StoryTopic::StoryChecksChanged { scripts },
+            LandingTopic::Questionable { concerns } => StoryTopic::StoryQuestionable { concerns },
+        })
+    }
+
+    fn find_landing_topic(topic: &DecisionTopic) -> Option<LandingTopic> {
+        match find_topic::<StoryTopic>(topic)?.clone() {
+            StoryTopic::StoryConflict { paths } => Some(LandingTopic::Conflict { paths }),
+            StoryTopic::StoryChecksChanged { scripts } => Some(LandingTopic::ChecksChanged { scripts }),
+            StoryTopic::StoryQuestionable { concerns } => Some(LandingTopic::Questionable { concerns }),
+            StoryTopic::StoryHalted | StoryTopic::StoryStuck { .. } | StoryTopic::StoryOwes { .. } => None,
+        }
+    }
+
+    fn concern_log(state: &mut StoryState) -> &mut ConcernLog {
+        &mut state.landing.concerns
+    }
+
+    fn find_kept(state: &StoryState) -> Option<&CommitId> {
+        state.work.as_ref().filter(|work| work.tip != work.base).map(|work| &work.tip)
+    }
+
+    fn set_tip(state: &mut StoryState, tip: CommitId) {
+        if let Some(work) = &mut state.work {
+            work.tip = tip;
+            work.committed_content.clone_from(&work.content);
+        }
+    }
+
+    fn failed_checks(state: &mut StoryState) -> &mut Vec<CheckResult> {
+        &mut state.attempts.failed_checks
+    }
+
+    fn note_checks(state: &mut StoryState, has_passed: bool) {
+        if let Some(work) = &mut state.work {
+            work.checked_content = work.content.clone().filter(|_| has_passed);
+        }
+    }
+
+    fn may_send_back(host: StoryHost<'_>, state: &StoryState) -> bool {
+        // The last session that would be allowed is not worth a question that cannot be approved.
+        state.landing.refusals + 1 < host.order.pacing.max_cycles.max(1)
+    }
+
+    /// A story that is refused again and again waits for the user: every session costs something.
+    fn send_back(host: StoryHost<'_>, state: &mut StoryState, refusal: Refusal) -> StageExit {
+        let problem = match refusal {
+            Refusal::CheckFailed(result) => StoryProblem::CheckFailed { detail: result.describe() },
+            Refusal::HookRefused(result) => StoryProblem::HookRefused { detail: result.describe() },
+            Refusal::Questionable { advice } => StoryProblem::Questionable { detail: advice },
+        };
+        let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
+        let detail = problem.describe();
+        host.note_warning(detail.clone());
+        state.landing.refusals += 1;
+        let allowed = host.order.pacing.max_cycles.max(1);
+        repair_work(state, problem);
+        state.attempts.failed_checks = failed_checks;
+        if state.landing.refusals < allowed {
+            return StageExit::Next;
+        }
+        state.landing.refusals = 0;
+        let times = format_count(allowed, "time");
+        StageExit::halt_run(RunReason::Blocked, format!("finished work was refused {times}: {detail}"))
+    }
+
+    fn take_back(state: &mut StoryState, wish: String) {
+        repair_work(state, StoryProblem::Questionable { detail: wish });
+    }
+
+    fn note_question(host: StoryHost<'_>, state: &mut StoryState) {
+        if let Some(work) = &state.work {
+            host.note_own_event(StoryEvent::StoryKept { commit: work.tip.clone() });
+        }
+    }
+
+    fn note_conflict(state: &mut StoryState) {
+        // The user may merge the work and resume with or without an answer.
+        state.landing.may_be_merged = true;
+    }
+
+    fn accept_scripts(state: &mut StoryState) {
+        state.landing.accepted_content = state.work.as_ref().and_then(|work| work.content.clone());
+    }
+
+    fn apply_conflict_answer(state: &mut StoryState, choice: ChoiceKey) {
+        state.attempts.by_hand = false;
+        // What the user has merged is verified like the work of a session: in the checkout now, and on the branch when it lands.
+        if choice == ChoiceKey::Hand && state.has_parked_work() {
+            state.attempts.begin_step();
+            state.attempts.by_hand = true;
+            state.attempts.has_unkept_edits = true;
+            state.landing.may_be_merged = false;
+            state.step = state.step.min(StoryStep::Develop);
+        }
+    }
+}
+
+/// Has another session repair the work.
+fn repair_work(state: &mut StoryState, problem: StoryProblem) {
+    state.attempts.begin_step();
+    state.attempts.problems = Vec::from([problem]);
+    state.step = StoryStep::Develop;
 }
 
 /// The stage that the board has once the work has landed. A story that owes something is not done.
@@ -128,44 +232,6 @@ fn clean_title(title: &str) -> String {
     truncate_chars(visible.trim(), MAX_TITLE_CHARS)
 }
 
-fn set_tip(state: &mut StoryState, tip: CommitId) {
-    if let Some(work) = &mut state.work {
-        work.tip = tip;
-        work.committed_content.clone_from(&work.content);
-    }
-}
-
-/// Has another session repair the work. A story that is refused again and again waits for the user: every session costs something.
-fn go_back(host: StoryHost<'_>, state: &mut StoryState, problem: StoryProblem) -> StageExit {
-    let failed_checks = core::mem::take(&mut state.attempts.failed_checks);
-    let detail = problem.describe();
-    host.note_warning(detail.clone());
-    state.landing.refusals += 1;
-    let allowed = host.order.pacing.max_cycles.max(1);
-    state.attempts.begin_step();
-    state.attempts.problems = alloc::vec![problem];
-    state.attempts.failed_checks = failed_checks;
-    state.step = StoryStep::Develop;
-    if state.landing.refusals < allowed {
-        return StageExit::Next;
-    }
-    state.landing.refusals = 0;
-    let times = format_count(allowed, "time");
-    StageExit::halt_run(RunReason::Blocked, format!("finished work was refused {times}: {detail}"))
-}
-
-/// Runs all checks on a content that differs from what they passed on. Another session follows if one fails.
-pub(super) async fn check_again(host: StoryHost<'_>, state: &mut StoryState, checks_key: &Key) -> Staged<()> {
-    if let Some(work) = &mut state.work {
-        work.checked_content = None;
-    }
-    let problems = sessions::check_content(host, state, checks_key.child_key("checks")).await?;
-    match problems.into_iter().next() {
-        Some(problem) => Err(go_back(host, state, problem)),
-        None => Ok(()),
-    }
-}
-
 async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     let Some(work) = state.work.clone() else {
         return Err(StageExit::halt_run(RunReason::Environment, "there is no workspace to land from"));
@@ -182,8 +248,8 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         // A commit that the user has merged is on the branch, whether or not its changes are.
         only_looks: state.landing.may_be_merged,
     };
-    match landing::move_branch(host.run_host(), stage_key.child_key("integrate"), integrate).await? {
-        LandingAttempt::Landed(landed) => {
+    match land_work::move_branch(host, state, stage_key, integrate).await? {
+        BranchMove::Landed(landed) => {
             host.note_own_event(StoryEvent::StoryLanded {
                 commit: work.tip.clone(),
                 branch: landed.branch.clone(),
@@ -197,17 +263,9 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
                 false => finish_story(host, state, stage_key, &landed).await,
             }
         }
-        LandingAttempt::Moved(tip) => rebase_work(host, state, stage_key, tip).await,
-        LandingAttempt::ChecksChanged(scripts) => {
-            // The user wants to look at it before answering.
-            host.note_own_event(StoryEvent::StoryKept { commit: work.tip.clone() });
-            let about = StoryTopic::StoryChecksChanged { scripts: scripts.clone() };
-            let question = landing_question(about, is_about_scripts);
-            let ask_key = stage_key.child_key("ask");
-            Err(landing::ask_about_scripts(host.run_host(), &mut state.dialog, ask_key, question, &scripts).await)
-        }
-        LandingAttempt::Questionable(concerns) => question_work(host, state, stage_key, concerns).await,
-        LandingAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
+        BranchMove::Outdated(tip) => rebase_work(host, state, stage_key, tip).await,
+        // The work is one commit.
+        BranchMove::PastQuestionable => Ok(()),
     }
 }
 
@@ -223,27 +281,6 @@ fn build_gate(order: &StoryOrder, state: &StoryState) -> LandingGate {
         accepted: state.landing.concerns.accepted.clone(),
         ..LandingGate::default()
     }
-}
-
-/// Has the next session repair what it can, or asks the user.
-async fn question_work(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    concerns: Vec<LandingConcern>,
-) -> Staged<()> {
-    // The last session that would be allowed is not worth a question that cannot be approved.
-    let has_session_left = state.landing.refusals + 1 < host.order.pacing.max_cycles.max(1);
-    if has_session_left && state.landing.concerns.choose_step(&concerns) == ConcernStep::TellAgent {
-        return Err(go_back(host, state, StoryProblem::Questionable { detail: advise_agent(&concerns) }));
-    }
-    if let Some(work) = &state.work {
-        // The user wants to look at it before answering.
-        host.note_own_event(StoryEvent::StoryKept { commit: work.tip.clone() });
-    }
-    let question = landing_question(StoryTopic::StoryQuestionable { concerns: concerns.clone() }, is_about_concerns);
-    let ask_key = stage_key.child_key("ask");
-    Err(landing::ask_about_concerns(host.run_host(), &mut state.dialog, ask_key, question, &concerns).await)
 }
 
 /// Rebases the work onto the branch and checks it again; then it lands anew. The board is left out of it: others move their stories
@@ -269,43 +306,18 @@ async fn rebase_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Ke
         keeps_ref: false,
     };
     match host.perform(stage_key.child_key("without-board"), commit_work).await? {
-        CommitOutcome::Committed(committed) => set_tip(state, committed.commit),
-        CommitOutcome::Unchanged { tip } => set_tip(state, tip),
+        CommitOutcome::Committed(committed) => StoryOrder::set_tip(state, committed.commit),
+        CommitOutcome::Unchanged { tip } => StoryOrder::set_tip(state, tip),
         CommitOutcome::Refused(_) => {}
         CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
-    match landing::rebase_onto(host.run_host(), stage_key.child_key("rebase"), WORKSPACE_NAME, &onto).await? {
-        RebaseAttempt::Rebased(commit) => {
-            note_hand_merge(state, &commit, &onto);
-            if let Some(work) = &mut state.work {
-                work.base = onto;
-                work.tip = commit;
-            }
-            verify_hand_merge(host, state, stage_key).await?;
-            check_again(host, state, stage_key).await
-        }
-        RebaseAttempt::Conflict(conflict) => {
-            let tip = state.work.as_ref().map_or(onto, |work| work.tip.clone());
-            host.note_own_event(StoryEvent::StoryKept { commit: tip.clone() });
-            Err(ask_about_conflict(host, state, stage_key, &tip, &conflict).await)
-        }
-        RebaseAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
+    let tip = land_work::rebase_work(host, state, stage_key, &onto).await?;
+    note_hand_merge(state, &tip, &onto);
+    if let Some(work) = &mut state.work {
+        (work.base, work.tip) = (onto, tip);
     }
-}
-
-async fn ask_about_conflict(
-    host: StoryHost<'_>,
-    state: &mut StoryState,
-    stage_key: &Key,
-    commit: &CommitId,
-    conflict: &RebaseConflict,
-) -> StageExit {
-    // The user may merge the work and resume with or without an answer.
-    state.landing.may_be_merged = true;
-    let question = landing_question(StoryTopic::StoryConflict { paths: conflict.paths.clone() }, is_conflict);
-    let conflict = BranchConflict { branch_name: &host.order.branch.name, commit, conflict };
-    let ask_key = stage_key.child_key("ask");
-    landing::ask_about_conflict(host.run_host(), &mut state.dialog, ask_key, question, conflict).await
+    verify_hand_merge(host, state, stage_key).await?;
+    land_work::check_again(host, state, stage_key).await
 }
 
 /// Remembers whether the branch has the work by a merge of the user. `commit` is the last one of the work after a rebase onto `onto`.
@@ -329,7 +341,7 @@ async fn verify_hand_merge(host: StoryHost<'_>, state: &mut StoryState, stage_ke
     let facts = host.read_story(state, stage_key.child_key("merged")).await?;
     let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(()) };
     // The workspace has followed the branch, so what was read is what is committed.
-    set_tip(state, tip.clone());
+    StoryOrder::set_tip(state, tip.clone());
     let verdict = sessions::verify_step(host, state, &facts);
     if verdict.problems.is_empty() {
         state.landing.may_be_merged = false;
@@ -338,23 +350,7 @@ async fn verify_hand_merge(host: StoryHost<'_>, state: &mut StoryState, stage_ke
     let reasons = verdict.problems.iter().map(StoryProblem::describe).collect();
     let found = Some(FoundSolution::Incomplete { reasons });
     let conflict = RebaseConflict { found, ..RebaseConflict::default() };
-    Err(ask_about_conflict(host, state, stage_key, &tip, &conflict).await)
-}
-
-fn landing_question(about: StoryTopic, is_same: fn(&DecisionTopic) -> bool) -> LandingQuestion {
-    LandingQuestion { run_word: "story", about: WorkflowTopic::Story(about), is_same }
-}
-
-pub(super) fn is_about_scripts(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryChecksChanged { .. })))
-}
-
-pub(super) fn is_about_concerns(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryQuestionable { .. })))
-}
-
-pub(super) fn is_conflict(topic: &DecisionTopic) -> bool {
-    matches!(topic, DecisionTopic::Workflow(WorkflowTopic::Story(StoryTopic::StoryConflict { .. })))
+    Err(land_work::ask_about_conflict(host, state, stage_key, &tip, &conflict).await)
 }
 
 pub(super) fn is_about_owed(topic: &DecisionTopic) -> bool {

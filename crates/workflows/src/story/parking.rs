@@ -6,6 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     development::{
+        land_work::{LandingOrder, LandingTopic},
         parking::{ParkMode, ParkOutcome, ParkWork, name_files},
         workspace::DevelopmentPlace,
     },
@@ -16,8 +17,7 @@ use crate::{
     stages::exit::{StageExit, Staged},
     story::{
         facts::{RestoreBoard, StoryWriting},
-        landing,
-        order::StoryTopic,
+        order::{StoryOrder, StoryTopic},
         review_cycle,
         state::{StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
@@ -133,7 +133,7 @@ async fn ask_about_conflict(
         "{branch_name} has moved, and the parked work of the story conflicts with it in {}",
         name_files(&paths)
     );
-    if !state.dialog.open_decisions().any(|decision| landing::is_conflict(&decision.about)) {
+    if !state.dialog.open_decisions().any(|decision| is_conflict(&decision.about)) {
         let by_hand = describe_work_by_hand(state);
         let decision = Decision {
             id: state.dialog.next_decision_id(),
@@ -153,6 +153,10 @@ async fn ask_about_conflict(
         }
     }
     StageExit::halt_run(RunReason::Blocked, detail)
+}
+
+fn is_conflict(topic: &DecisionTopic) -> bool {
+    matches!(StoryOrder::find_landing_topic(topic), Some(LandingTopic::Conflict { .. }))
 }
 
 /// Says how the user can work on the story by hand.

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, format};
 
 use crate::{
+    development::land_work,
     runs::types::{DecisionTopic, RunHost},
     stages::{
         exit::{StageExit, Staged},
@@ -154,7 +155,7 @@ async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key)
     match parking::take_work_back(host, state, stage_key).await? {
         // What the user confirms after a story has landed changes no code.
         ReturnedWork::Rebased if state.landing.landed.is_none() => {
-            landing::check_again(host, state, &stage_key.child_key("returned")).await?;
+            land_work::check_again(host, state, &stage_key.child_key("returned")).await?;
         }
         ReturnedWork::Rebased | ReturnedWork::Unchanged => {}
     }

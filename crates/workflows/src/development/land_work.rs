@@ -1,0 +1,333 @@
+//! Landing as every kind of run does it: the result is committed and checked, the branch moves to it or the work is rebased, and what
+//! stands in the way goes back to an agent or is asked.
+
+use alloc::{format, string::String, vec::Vec};
+use core::mem;
+
+use crate::{
+    development::{
+        check_scripts::{ChangedScript, describe_changed_scripts},
+        checks::CheckResult,
+        commits::{CommitOutcome, CommitWork, Integrate, RebaseConflict},
+        concerns::{ConcernLog, ConcernStep, LandingConcern, advise_agent, describe_concerns},
+        landing::{self, BranchConflict, LandedWork, LandingAttempt, RebaseAttempt},
+        performing::{DevelopingOrder, end_without_landing},
+    },
+    runs::{
+        kind_host::KindHost,
+        kinds::WorkflowTopic,
+        types::{Decision, DecisionTopic},
+    },
+    stages::{
+        exit::{StageExit, Staged},
+        run::{StageState, StagedOrder},
+    },
+};
+use tribunal_engine::{
+    answer::ChoiceKey,
+    decision::build_choices,
+    ids::{CommitId, Key},
+    reason::RunReason,
+};
+
+/// What is asked about work that cannot land.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LandingTopic {
+    /// The work cannot be rebased onto the branch.
+    Conflict { paths: Vec<String> },
+    /// The work changes what a check runs.
+    ChecksChanged { scripts: Vec<ChangedScript> },
+    /// Something about the work is questionable.
+    Questionable { concerns: Vec<LandingConcern> },
+}
+
+/// Why work is not good enough to land.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    CheckFailed(CheckResult),
+    HookRefused(CheckResult),
+    /// Something about the work is questionable; this is what an agent is to do about it.
+    Questionable {
+        advice: String,
+    },
+}
+
+/// A kind of run whose work lands on a branch of the user.
+pub trait LandingOrder: DevelopingOrder + StagedOrder {
+    /// How users call the run: `loop`, `story`.
+    const RUN_WORD: &'static str;
+    /// Whether the work lands as one commit, which has nothing that the result does not have.
+    const LANDS_ONE_COMMIT: bool;
+
+    fn branch_name(&self) -> &str;
+
+    fn make_topic(topic: LandingTopic) -> WorkflowTopic;
+
+    /// Which of these questions a topic is; `None` if it is another one.
+    fn find_landing_topic(topic: &DecisionTopic) -> Option<LandingTopic>;
+
+    fn concern_log(state: &mut Self::State) -> &mut ConcernLog;
+
+    /// The last commit of the work, if there is any.
+    fn find_kept(state: &Self::State) -> Option<&CommitId>;
+
+    /// Remembers the last commit of the work.
+    fn set_tip(state: &mut Self::State, tip: CommitId);
+
+    /// Notes that a commit was made.
+    fn note_commit(_host: KindHost<'_, Self>, _state: &Self::State, _commit: &CommitId) {}
+
+    /// The checks that an agent is told to repair.
+    fn failed_checks(state: &mut Self::State) -> &mut Vec<CheckResult>;
+
+    /// Remembers whether what is to land has passed all checks.
+    fn note_checks(_state: &mut Self::State, _has_passed: bool) {}
+
+    /// Whether an agent may still repair what is questionable.
+    fn may_send_back(host: KindHost<'_, Self>, state: &Self::State) -> bool;
+
+    /// Has an agent repair work that is not good enough.
+    fn send_back(host: KindHost<'_, Self>, state: &mut Self::State, refusal: Refusal) -> StageExit;
+
+    /// Has an agent take back what the user does not want.
+    fn take_back(state: &mut Self::State, wish: String);
+
+    /// Makes the work known that the user is about to be asked about, so that it can be looked at.
+    fn note_question(_host: KindHost<'_, Self>, _state: &mut Self::State) {}
+
+    /// Takes note that the work conflicts with its branch.
+    fn note_conflict(_state: &mut Self::State) {}
+
+    /// Remembers that the user accepts the work as it is although it changes what a check runs.
+    fn accept_scripts(state: &mut Self::State);
+
+    /// Applies an answer about a conflict other than the end of the run.
+    fn apply_conflict_answer(_state: &mut Self::State, _choice: ChoiceKey) {}
+}
+
+/// Commits the result. If a hook of the user changes it, the checks run once more.
+pub async fn commit_result<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    stage_key: &Key,
+    commit_work: CommitWork,
+) -> Staged<()> {
+    match host.perform(stage_key.child_key("commit"), commit_work).await? {
+        CommitOutcome::Committed(committed) => {
+            O::set_tip(state, committed.commit.clone());
+            O::note_commit(host, state, &committed.commit);
+            if !committed.rewritten.is_empty() {
+                check_again(host, state, &stage_key.child_key("rewritten")).await?;
+            }
+            Ok(())
+        }
+        CommitOutcome::Unchanged { tip } => {
+            O::set_tip(state, tip);
+            Ok(())
+        }
+        CommitOutcome::Refused(result) => {
+            *O::failed_checks(state) = Vec::from([result.clone()]);
+            Err(O::send_back(host, state, Refusal::HookRefused(result)))
+        }
+        CommitOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
+    }
+}
+
+/// Runs all checks on a content that differs from what they passed on. If one fails, the work goes back to an agent.
+pub async fn check_again<O: LandingOrder>(host: KindHost<'_, O>, state: &mut O::State, checks_key: &Key) -> Staged<()> {
+    let checks = host.settings().checks.clone();
+    if checks.is_empty() {
+        return Ok(());
+    }
+    let report = host.run_checks(checks_key.child_key("checks"), checks).await?;
+    for result in report.list_warnings() {
+        host.note_warning(result.describe());
+    }
+    let failed_checks: Vec<CheckResult> = report.counting_failures().cloned().collect();
+    O::note_checks(state, failed_checks.is_empty());
+    O::failed_checks(state).clone_from(&failed_checks);
+    match failed_checks.into_iter().next() {
+        Some(failure) => Err(O::send_back(host, state, Refusal::CheckFailed(failure))),
+        None => Ok(()),
+    }
+}
+
+/// What came of an attempt to move the branch to work that may land.
+#[derive(Debug)]
+pub enum BranchMove {
+    Landed(LandedWork),
+    /// The branch has moved to this commit: the work has to be rebased first.
+    Outdated(CommitId),
+    /// Only commits on the way to the result are questionable, not the result.
+    PastQuestionable,
+}
+
+/// Moves the branch to the work. What speaks against it goes back to an agent, or is asked.
+pub async fn move_branch<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    integrate: Integrate,
+) -> Staged<BranchMove> {
+    match landing::move_branch(host.run_host(), attempt_key.child_key("integrate"), integrate).await? {
+        LandingAttempt::Landed(landed) => Ok(BranchMove::Landed(landed)),
+        LandingAttempt::Moved(tip) => Ok(BranchMove::Outdated(tip)),
+        LandingAttempt::ChecksChanged(scripts) => Err(ask_about_scripts(host, state, attempt_key, scripts).await),
+        LandingAttempt::Questionable(concerns)
+            if !O::LANDS_ONE_COMMIT && concerns.iter().all(LandingConcern::is_past) =>
+        {
+            Ok(BranchMove::PastQuestionable)
+        }
+        LandingAttempt::Questionable(concerns) => {
+            if O::may_send_back(host, state) && O::concern_log(state).choose_step(&concerns) == ConcernStep::TellAgent {
+                return Err(O::send_back(host, state, Refusal::Questionable { advice: advise_agent(&concerns) }));
+            }
+            Err(ask_about_concerns(host, state, attempt_key, concerns).await)
+        }
+        LandingAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
+    }
+}
+
+/// Rebases the work onto the branch and returns its last commit. The user is asked about a conflict.
+pub async fn rebase_work<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    onto: &CommitId,
+) -> Staged<CommitId> {
+    let rebase_key = attempt_key.child_key("rebase");
+    match landing::rebase_onto(host.run_host(), rebase_key, O::WORKSPACE_NAME, onto).await? {
+        RebaseAttempt::Rebased(commit) => Ok(commit),
+        RebaseAttempt::Conflict(conflict) => {
+            O::note_question(host, state);
+            let commit = O::find_kept(state).unwrap_or(onto).clone();
+            Err(ask_about_conflict(host, state, attempt_key, &commit, &conflict).await)
+        }
+        RebaseAttempt::Failed(fault) => Err(StageExit::from_fault(&fault)),
+    }
+}
+
+/// Applies the answer to a question about work that cannot land.
+pub fn apply_landing_answer<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    topic: LandingTopic,
+    choice: ChoiceKey,
+) -> Staged<()> {
+    match (topic, choice) {
+        (_, ChoiceKey::Keep) => return Err(end_without_landing(host.order.branch_name(), O::find_kept(state))),
+        (LandingTopic::ChecksChanged { .. }, ChoiceKey::Approve) => O::accept_scripts(state),
+        (LandingTopic::ChecksChanged { scripts }, _) => {
+            let described = describe_changed_scripts(&scripts);
+            O::take_back(state, format!("the user wants this change undone: {described}"));
+        }
+        (LandingTopic::Questionable { concerns }, ChoiceKey::Approve) => {
+            O::concern_log(state).accepted.extend(concerns);
+        }
+        (LandingTopic::Questionable { concerns }, _) => {
+            let described = describe_concerns(&concerns);
+            O::take_back(state, format!("the user wants this taken back: {described}"));
+        }
+        (LandingTopic::Conflict { .. }, choice) => O::apply_conflict_answer(state, choice),
+    }
+    Ok(())
+}
+
+async fn ask_about_scripts<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    scripts: Vec<ChangedScript>,
+) -> StageExit {
+    let summary = format!("the work changes {}", describe_changed_scripts(&scripts));
+    let choices = [
+        (ChoiceKey::Approve, "the change is right: land the work"),
+        (ChoiceKey::Reject, "the next agent is told to undo that change"),
+    ];
+    let question = LandingQuestion { text: summary.clone(), summary, choices: &choices };
+    O::note_question(host, state);
+    ask_once(host, state, attempt_key, LandingTopic::ChecksChanged { scripts }, question).await
+}
+
+async fn ask_about_concerns<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    concerns: Vec<LandingConcern>,
+) -> StageExit {
+    let summary = describe_concerns(&concerns);
+    let choices = [
+        (ChoiceKey::Approve, "that is right: land the work"),
+        (ChoiceKey::Reject, "the next agent is told to take that back"),
+    ];
+    let question = LandingQuestion { text: summary.clone(), summary, choices: &choices };
+    O::note_question(host, state);
+    ask_once(host, state, attempt_key, LandingTopic::Questionable { concerns }, question).await
+}
+
+/// Asks what to do about work that conflicts with its branch. `commit` is the last one of the work.
+pub async fn ask_about_conflict<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    commit: &CommitId,
+    conflict: &RebaseConflict,
+) -> StageExit {
+    O::note_conflict(state);
+    let topic = LandingTopic::Conflict { paths: conflict.paths.clone() };
+    let is_asked_again = state.parts().dialog.decisions.iter().any(|decision| is_same::<O>(&decision.about, &topic));
+    let conflict = BranchConflict { branch_name: host.order.branch_name(), commit, conflict };
+    let summary = conflict.summarize(O::RUN_WORD, is_asked_again);
+    let text = match conflict.describe_sides() {
+        sides_text if sides_text.is_empty() => summary.clone(),
+        sides_text => format!("{summary}.{sides_text}"),
+    };
+    // A merge by hand is found on the branch by the next attempt; a solution in the workspace could not be told from the work.
+    let hand_text = conflict.describe_solution();
+    let choices = [
+        (ChoiceKey::Hand, hand_text.as_str()),
+        (ChoiceKey::Retry, "try to rebase once more (after you changed the branch)"),
+    ];
+    ask_once(host, state, attempt_key, topic, LandingQuestion { summary, text, choices: &choices }).await
+}
+
+struct LandingQuestion<'a> {
+    /// What the ending of the run says.
+    summary: String,
+    text: String,
+    /// The choices besides the end of the run.
+    choices: &'a [(ChoiceKey, &'a str)],
+}
+
+/// Asks, unless that is asked already.
+async fn ask_once<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    attempt_key: &Key,
+    topic: LandingTopic,
+    question: LandingQuestion<'_>,
+) -> StageExit {
+    let LandingQuestion { summary, text, choices } = question;
+    let dialog = state.parts().dialog;
+    if !dialog.open_decisions().any(|decision| is_same::<O>(&decision.about, &topic)) {
+        let end_text = format!("end the {}; its commits stay under refs/tribunal/work", O::RUN_WORD);
+        let end_choice = (ChoiceKey::Keep, end_text.as_str());
+        let decision = Decision {
+            id: dialog.next_decision_id(),
+            about: DecisionTopic::Workflow(O::make_topic(topic)),
+            owner: String::from("the user of this repository"),
+            question: text,
+            choices: build_choices(&[choices, &[end_choice]].concat()),
+            answer: None,
+        };
+        if let Err(parked) = dialog.post_decision(host.run_host(), &attempt_key.child_key("ask"), decision).await {
+            return parked.into();
+        }
+    }
+    StageExit::halt_run(RunReason::Blocked, summary)
+}
+
+/// Whether a question is about the same thing, though perhaps about other files.
+fn is_same<O: LandingOrder>(about: &DecisionTopic, topic: &LandingTopic) -> bool {
+    O::find_landing_topic(about).is_some_and(|known| mem::discriminant(&known) == mem::discriminant(topic))
+}
