@@ -51,7 +51,7 @@ pub(crate) use headless::LoopRunArguments;
 pub(crate) use plan::LoopPlanArguments;
 #[cfg(test)]
 pub(crate) use plan::LoopPlanDocument;
-pub(super) use ralph_project::loop_trust_items;
+pub(super) use ralph_project::{LoopProject, loop_trust_items};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LoopCommand {

@@ -1,6 +1,6 @@
 //! `tribunal resume [RUN]`: continues a run that was stopped, waits or crashed, or all runs of the last command.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use tribunal_engine::ids::{BatchId, RunId};
 use tribunal_report::tables::{RunStanding, is_driven_by_session};
@@ -16,7 +16,7 @@ use tribunal_workflows::runs::{
 use super::{
     decisions::{StoppedRun, answer_in_place},
     discard,
-    loops::report_plan_progress,
+    loops::{LoopProject, report_plan_progress},
     review::{answer_several, print_notes, print_warnings, silence_if_asked},
     runs, session_loops,
 };
@@ -32,7 +32,7 @@ use crate::{
         run_verdict::{SeverityName, judge_and_print},
     },
     settings::{
-        EffectiveSettings, ReloadedRun, RunInputs, SettingSources, chosen_progress, gather_settings,
+        EffectiveSettings, LoopFileSettings, ReloadedRun, RunInputs, SettingSources, chosen_progress, gather_settings,
         gather_user_settings, reload_run, user_item_hashes,
     },
     terminal::progress_display::ProgressArgs,
@@ -168,9 +168,7 @@ fn prepare_resume(
         context.print_warning(&format!("ignoring an unusable answer: {problem}"))?;
     }
     let reloaded = match (arguments.reload, run_view.run_plan()) {
-        (true, Some(pinned_plan)) => {
-            Some(resolve_reloaded(project.root(), &run_view, pinned_plan, arguments, context)?)
-        }
+        (true, Some(pinned_plan)) => Some(resolve_reloaded(project, &run_view, pinned_plan, arguments, context)?),
         _ => None,
     };
     require_run_trust(context, project, &run_view, reloaded.as_ref())?;
@@ -288,7 +286,7 @@ struct ReloadedPlan {
 
 /// Resolves the settings as they are now; what is fixed when a run starts is kept.
 fn resolve_reloaded(
-    project_root: &Path,
+    project: &Project,
     run_view: &RunView,
     pinned_plan: RunPlan,
     arguments: &ResumeArguments,
@@ -298,7 +296,17 @@ fn resolve_reloaded(
         .with_flag("--agent", "agents.use", arguments.agent.clone())
         .with_set_flags(&arguments.set)?;
     let typed_sources = run_inputs.sources.clone();
-    let ReloadedRun { plan, notes, warnings } = reload_run(project_root, run_view, pinned_plan, run_inputs)?;
+    let loop_project = LoopProject::of_run(project, run_view, context);
+    let run_inputs = match &loop_project {
+        Some(loop_project) => {
+            loop_project.print_problems(context)?;
+            loop_project.choose_agent(project, run_inputs)?
+        }
+        None => run_inputs,
+    };
+    let loop_files = loop_project.as_ref().map(|loop_project| loop_project as &dyn LoopFileSettings);
+    let ReloadedRun { plan, notes, warnings } =
+        reload_run(project.root(), run_view, pinned_plan, run_inputs, loop_files)?;
     print_notes(notes.iter(), context)?;
     print_warnings(warnings.iter(), context)?;
     let items = find_foreign_items(&plan.settings, &typed_sources)?;

@@ -8,7 +8,7 @@ use tribunal_engine::ids::AgentName;
 use tribunal_workflows::runs::settings::{AgentSpec, DriverSpec};
 
 use super::{
-    drivers::{find_agent_client_id, resolve_driver},
+    drivers::{find_agent_client_id, find_driver, resolve_driver},
     file_reader::{self, SettingProblem},
     inputs::RunInputs,
     layers::{EffectiveSettings, describe_origin, list_setting, text_setting},
@@ -59,7 +59,7 @@ pub(super) fn choose_agents(
         return Err(user_error);
     }
     let selection = AgentSelection::from_settings(effective, typed_settings);
-    let listed_names = typed_settings.agents.used.clone().unwrap_or_default();
+    let listed_names = list_used_agents(effective, &selection, &typed_settings.agents);
     let UsedAgents { agent_names: used_names, choice_note } = match listed_names.is_empty() {
         true => default_agents(effective, &selection, inputs, project_root)?,
         false => UsedAgents { agent_names: listed_names, choice_note: None },
@@ -90,7 +90,31 @@ pub(super) fn choose_agents(
             reserves.push(reserve);
         }
     }
+    // Fresh sessions for all agents override the agent's own choice.
+    if !typed_settings.agents.continue_sessions {
+        for agent_spec in agents.iter_mut().chain(&mut reserves) {
+            if let DriverSpec::Client(client_spec) = &mut agent_spec.driver {
+                client_spec.fresh = true;
+            }
+        }
+    }
     Ok(ChosenAgents { agents, reserves, warnings, choice_note })
+}
+
+/// The agents under `agents.use`. A run that goes on keeps its agents if neither this nor `agentConfig` names others.
+fn list_used_agents(
+    effective: &EffectiveSettings,
+    selection: &AgentSelection,
+    agent_choice: &AgentChoice,
+) -> Vec<String> {
+    if let Some(used_names) = &agent_choice.used {
+        return used_names.clone();
+    }
+    if !selection.primary_names().is_empty() || !selection.fallback_names().is_empty() {
+        return Vec::new();
+    }
+    let is_known = |agent_name: &&String| find_driver(agent_name, effective).is_some();
+    agent_choice.kept.iter().filter(is_known).cloned().collect()
 }
 
 /// The names of the agents that take part.

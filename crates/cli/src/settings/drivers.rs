@@ -156,8 +156,7 @@ impl<'a> AgentSection<'a> {
                 _ => SettingsInheritance::User,
             },
             bypass: is_enabled("bypass"),
-            // Fresh sessions for all agents override the agent's own choice.
-            fresh: is_enabled("fresh") || !effective.to_typed().agents.continue_sessions,
+            fresh: is_enabled("fresh"),
             allow: list_setting(effective, &self.setting_path("allow")),
             servers: mcp_servers(effective),
         }

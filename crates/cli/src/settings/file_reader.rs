@@ -297,12 +297,16 @@ pub(super) fn describe_unknown_key(parent_path: &str, unknown_key: &str) -> (Str
     }
     let message = match parent_path {
         "" => format!("unknown setting `{unknown_key}`"),
+        parent_path if known_keys.is_empty() => format!("unknown setting `{parent_path}.{unknown_key}`"),
         parent_path => format!("unknown setting `{unknown_key}` under `{parent_path}:`"),
     };
     let hint = nearest_name(unknown_key, &known_keys).map(|near_key| format!("did you mean `{near_key}`?"));
-    let known_hint = || format!("known settings: {}", known_keys.join(", "));
-    // At the top level the list of known keys would be too long to help.
-    (message, hint.or_else(|| (!parent_path.is_empty()).then(known_hint)))
+    // At the top level the list of known keys would be too long to help, and an unknown section has none.
+    let known_hint = || match parent_path.is_empty() || known_keys.is_empty() {
+        true => None,
+        false => Some(format!("known settings: {}", known_keys.join(", "))),
+    };
+    (message, hint.or_else(known_hint))
 }
 
 /// Finds the only section in which this key is known, if it is not this one.

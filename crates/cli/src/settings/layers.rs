@@ -323,7 +323,7 @@ fn apply_flag(effective: &mut EffectiveSettings, setting_flag: &SettingFlag, pro
         line_number: None,
         message,
         source_line: None,
-        hint: suggestion.or(hint),
+        hint: suggestion.or(hint).or_else(|| Some("list all settings: `tribunal inspect settings`".into())),
     });
 }
 

@@ -40,7 +40,8 @@ pub(crate) use layers::{
     EffectiveSettings, SETTINGS_FILE, SettingSources, describe_ignored_file, gather_settings, gather_user_settings,
 };
 pub(crate) use origin::SettingLayer;
-pub(crate) use reload::{ReloadedRun, reload_run};
+pub(crate) use pinned::is_pinned_in;
+pub(crate) use reload::{LoopFileSettings, ReloadedRun, reload_run};
 pub(crate) use resolve::{
     ResolvedLoop, ResolvedSettings, chosen_progress, find_clones_root, resolve_check_settings, resolve_loop_settings,
     resolve_reviews_dir, resolve_settings, resolve_sprint_settings, resolve_story_settings, survey_settings,

@@ -5,14 +5,17 @@
 //! it was. The user is told of each pinned setting that has another value now. Agents are always chosen anew.
 
 use tribunal_workflows::{
-    runs::{kinds::RunOrder, plan::RunPlan},
+    findings::agent_role::AgentRole,
+    runs::{kinds::RunOrder, plan::RunPlan, settings::AgentSpec},
     story::order::StoryOrder,
+    tasks::client::{ClientSpec, JobKind},
 };
 
 use super::{
     layers::EffectiveSettings,
+    selection::uses_seat_models,
     table::{self, RowTarget},
-    typed::TypedSettings,
+    typed::{AgentChoice, SeatModels, TypedSettings},
 };
 
 /// What a run is pinned to.
@@ -25,7 +28,11 @@ pub(crate) struct PinnedRun {
 
 impl PinnedRun {
     pub fn from_plan(plan: &RunPlan) -> PinnedRun {
-        let mut typed_settings = TypedSettings { run: plan.settings.clone(), ..TypedSettings::default() };
+        let mut typed_settings = TypedSettings {
+            run: plan.settings.clone(),
+            agents: AgentChoice::restore(&plan.settings.agents),
+            ..TypedSettings::default()
+        };
         match &plan.order {
             RunOrder::Review(order) => typed_settings.review = order.clone(),
             RunOrder::Loop(order) => {
@@ -77,6 +84,35 @@ impl PinnedRun {
         let unchanged: Vec<String> = pinned_rows.filter_map(describe_row).collect();
         (!unchanged.is_empty())
             .then(|| format!("what is fixed when a run starts stays as it was: {}", unchanged.join(", ")))
+    }
+}
+
+/// Whether a setting stays as it is in runs of a kind that have begun.
+pub(crate) fn is_pinned_in(setting_path: &str, kind_name: &str) -> bool {
+    table::all_rows().any(|row| row.path == setting_path && row.pinned_in.contains(&kind_name))
+}
+
+impl AgentChoice {
+    /// What the agents of a run show of it.
+    fn restore(agents: &[AgentSpec]) -> AgentChoice {
+        let clients: Vec<&ClientSpec> = agents.iter().filter_map(|agent| agent.driver.client_spec()).collect();
+        let duties = |job| {
+            let takers = agents.iter().filter(|agent| uses_seat_models(agent));
+            takers.filter_map(move |agent| agent.duties.get(&job))
+        };
+        let seat_model = |role| duties(JobKind::Review).find_map(|duty| duty.seat_models.get(&role).cloned());
+        AgentChoice {
+            used: None,
+            kept: agents.iter().map(|agent| agent.name.to_string()).collect(),
+            continue_sessions: clients.is_empty() || clients.iter().any(|client| !client.fresh),
+            fixer_model: duties(JobKind::Fix).find_map(|duty| duty.model.clone()),
+            // Those without a model of their own have that of every reviewer.
+            seat_models: SeatModels {
+                reviewer: seat_model(AgentRole::Adversarial),
+                party: seat_model(AgentRole::Party),
+                elicitation: seat_model(AgentRole::Elicitation),
+            },
+        }
     }
 }
 

@@ -22,6 +22,12 @@ use super::{
 };
 use crate::messages::user_errors::UserError;
 
+/// Settings that a project has for loops in files of other programs. They are weaker than all of Tribunal's own.
+pub(crate) trait LoopFileSettings {
+    /// Applies what may change in a loop that has begun. Warns of what may not.
+    fn apply_changes(&self, resolved: &mut ResolvedLoop);
+}
+
 /// What a run continues with.
 #[derive(Debug)]
 pub(crate) struct ReloadedRun {
@@ -36,6 +42,7 @@ pub(crate) fn reload_run(
     run_view: &RunView,
     pinned_plan: RunPlan,
     inputs: RunInputs,
+    loop_files: Option<&dyn LoopFileSettings>,
 ) -> Result<ReloadedRun, UserError> {
     let pinned_run = PinnedRun::from_plan(&pinned_plan);
     let current = layers::gather_settings(project_root, &inputs.sources)?;
@@ -47,7 +54,7 @@ pub(crate) fn reload_run(
     let RunPlan { settings: pinned_settings, order } = pinned_plan;
     let mut reloaded = match order {
         RunOrder::Review(order) => reload_review(project_root, order, &inputs)?,
-        RunOrder::Loop(order) => reload_loop(project_root, order, &inputs)?,
+        RunOrder::Loop(order) => reload_loop(project_root, order, &inputs, loop_files)?,
         RunOrder::Story(order) => reload_story(project_root, order, &inputs)?,
         RunOrder::Sprint(order) => reload_sprint(project_root, order, run_view, &inputs)?,
         other_order => resolve_run_settings(project_root, &inputs)?.reload_onto(other_order),
@@ -82,8 +89,17 @@ fn reload_review(project_root: &Path, order: ReviewOrder, inputs: &RunInputs) ->
     Ok(resolved.reload_onto(order))
 }
 
-fn reload_loop(project_root: &Path, order: LoopOrder, inputs: &RunInputs) -> Result<ReloadedRun, UserError> {
-    let ResolvedLoop { settings: resolved, .. } = resolve_loop_settings(project_root, inputs)?;
+fn reload_loop(
+    project_root: &Path,
+    order: LoopOrder,
+    inputs: &RunInputs,
+    loop_files: Option<&dyn LoopFileSettings>,
+) -> Result<ReloadedRun, UserError> {
+    let mut resolved_loop = resolve_loop_settings(project_root, inputs)?;
+    if let Some(loop_files) = loop_files {
+        loop_files.apply_changes(&mut resolved_loop);
+    }
+    let ResolvedLoop { settings: resolved, .. } = resolved_loop;
     let new_order = resolved.plan.order.clone();
     // The names of its panel were read when it began.
     let review = LoopReview { mode: new_order.review.mode, ..order.review };

@@ -190,7 +190,7 @@ impl AgentSelection {
 }
 
 /// Returns whether models for single seats, such as `tasks.fixer_model`, apply to this agent's client.
-fn uses_seat_models(agent_spec: &AgentSpec) -> bool {
+pub(super) fn uses_seat_models(agent_spec: &AgentSpec) -> bool {
     let known_client =
         agent_spec.driver.client_spec().and_then(|client_spec| AgentClient::find(client_spec.client.as_str()).ok());
     known_client.is_some_and(|known_client| known_client.facts.uses_seat_models)

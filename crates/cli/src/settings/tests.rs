@@ -620,3 +620,18 @@ fn runs_are_resumed_with_the_fewest_calls_per_hour_that_they_are_pinned_to() {
     assert_eq!(calls_of(&[]), 1_000);
     assert_eq!(calls_of(&[plan_with(50), plan_with(7), plan_with(2_000)]), 7);
 }
+
+#[test]
+fn a_flag_for_a_setting_that_does_not_exist_says_where_they_are_listed() {
+    let directory = project_with_files(&[(SETTINGS_FILE, AGENT_YAML)]);
+    let refusal = |text: &str| {
+        let inputs = RunInputs::default().with_set_flags(&[text.to_string()]).unwrap();
+        resolve_settings(directory.path(), Subject::from_path("plan.md", None), &inputs).unwrap_err().to_string()
+    };
+    insta::assert_snapshot!(refusal("foo.bar=1"), @"
+    error: --set foo.bar: unknown setting `foo.bar`
+      Nothing was started.
+      help: list all settings: `tribunal inspect settings`
+    ");
+    assert!(refusal("limits.max_cst=1").contains("did you mean `limits.max_cost`?"));
+}

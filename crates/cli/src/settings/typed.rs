@@ -189,6 +189,8 @@ pub(crate) struct FolderSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentChoice {
     pub used: Option<Vec<String>>,
+    /// Those of a run that goes on. They stay if the user names none, as far as there still are such agents.
+    pub kept: Vec<String>,
     /// Whether agents continue their sessions; otherwise every task starts a fresh one.
     pub continue_sessions: bool,
     pub fixer_model: Option<String>,
@@ -218,6 +220,12 @@ impl SeatModels {
 
 impl Default for AgentChoice {
     fn default() -> Self {
-        AgentChoice { used: None, continue_sessions: true, fixer_model: None, seat_models: SeatModels::default() }
+        AgentChoice {
+            used: None,
+            kept: Vec::new(),
+            continue_sessions: true,
+            fixer_model: None,
+            seat_models: SeatModels::default(),
+        }
     }
 }

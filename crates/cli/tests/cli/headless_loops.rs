@@ -621,3 +621,31 @@ fn settings_that_are_read_again_change_only_what_is_set() {
     assert_eq!(changed["settings"]["limits"]["runtime_ms"], 4 * 3_600_000);
     assert_eq!(changed["settings"]["limits"]["cost"], 10.0);
 }
+
+#[test]
+fn the_loop_settings_of_a_project_are_read_again_and_need_trust_again() {
+    let sandbox =
+        loop_sandbox("sed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n").without_trust();
+    sandbox.write_file(".ralph/PROMPT.md", "Do the plan.\n");
+    sandbox.write_file(".ralph/@fix_plan.md", "# Plan\n\n- [ ] one\n- [ ] two\n");
+    sandbox.write_file(".ralph/.ralphrc", "QUALITY_GATES=\"test ! -e bad\"\n");
+    commit_all(&sandbox, "Add the plan");
+    assert_exit(&sandbox.run_tribunal(&["trust", "--yes"]), 0);
+    assert_exit(&sandbox.run_tribunal(&["loop", "run", "--max-iterations", "1"]), 4);
+    let run_id = sandbox.last_run_id();
+    // What is new came with the project, perhaps by a landing.
+    sandbox.write_file(".ralph/.ralphrc", "QUALITY_GATES=\"test ! -e worse\"\nSESSION_CONTINUITY=true\n");
+    let resume = ["resume", &run_id, "--reload", "--set", "loop.max_iterations=5"];
+    let output = sandbox.run_tribunal(&resume);
+    assert_exit(&output, 2);
+    assert!(output.stderr.contains("check: test ! -e worse"), "{}", output.stderr);
+    assert_exit(&sandbox.run_tribunal(&["trust", "--yes"]), 0);
+    let output = sandbox.run_tribunal(&resume);
+    assert_exit(&output, 0);
+    let kept = "what is fixed when a loop starts stays as it was, also where .ralph/.ralphrc says something else";
+    assert!(output.stderr.contains(kept), "{}", output.stderr);
+    let events = sandbox.run_events(&["log", &run_id]);
+    let changed = events.iter().find(|event| event["kind"] == "settings_changed").unwrap();
+    assert_eq!(changed["settings"]["checks"][0]["command"], "test ! -e worse");
+    assert_eq!(changed["order"]["max_iterations"], 5);
+}

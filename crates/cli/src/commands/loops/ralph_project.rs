@@ -20,19 +20,21 @@ use tribunal_runner::{
 use tribunal_workflows::{
     development::checks::CheckSpec,
     loop_run::order::{LoopOrder, ReviewMode},
-    runs::settings::DriverSpec,
+    runs::{run_kind::RunKind, settings::DriverSpec, view::RunView},
 };
 
 use crate::{
     context::CommandContext,
     messages::user_errors::UserError,
-    settings::{ResolvedLoop, RunInputs, SettingLayer, gather_settings},
+    settings::{
+        EffectiveSettings, LoopFileSettings, ResolvedLoop, RunInputs, SettingLayer, gather_settings, is_pinned_in,
+    },
     trust::trust_item::{ClientLicence, CommandPurpose, TrustItem},
 };
 
 /// What such a project says about its loops.
 #[derive(Debug)]
-pub(super) struct LoopProject {
+pub(in crate::commands) struct LoopProject {
     files: RalphProject,
     settings: RalphSettings,
 }
@@ -54,6 +56,11 @@ impl LoopProject {
         };
         let settings = read_ralph_settings(&settings_text, &settings_path, &environment);
         Some(LoopProject { files, settings })
+    }
+
+    /// What the project says about a run that goes on; `None` if it is no loop.
+    pub fn of_run(project: &Project, run_view: &RunView, context: &CommandContext) -> Option<LoopProject> {
+        run_view.as_loop().and_then(|_| LoopProject::read_project(project, context))
     }
 
     /// The file with the task, if the user names none.
@@ -96,8 +103,6 @@ impl LoopProject {
 
     /// Applies everything that the user has not set.
     pub fn apply_to(&self, resolved: &mut ResolvedLoop, project: &Project) {
-        let is_default =
-            |path: &str| resolved.effective.origin_of(path).is_none_or(|origin| origin.layer == SettingLayer::Default);
         let plan = &mut resolved.settings.plan;
         if !self.has_prompt(plan.order.prompt_file.as_deref()) {
             return;
@@ -107,7 +112,14 @@ impl LoopProject {
         plan.order.scratchpad = self.files.scratchpad.clone().filter(|scratchpad| {
             find_tracking(project.root(), scratchpad).is_ok_and(|tracking| tracking == FileTracking::Tracked)
         });
+        let effective = resolved.effective.clone();
+        let is_default = |path: &str| is_unset(&effective, path);
         self.apply_order(&mut plan.order, &is_default);
+        self.apply_settings(resolved, &is_default);
+    }
+
+    fn apply_settings(&self, resolved: &mut ResolvedLoop, is_default: &dyn Fn(&str) -> bool) {
+        let plan = &mut resolved.settings.plan;
         let limits = &mut plan.settings.limits;
         if let (Some(seconds), true) = (self.files.config.max_runtime_seconds, is_default("limits.max_runtime_minutes"))
         {
@@ -120,8 +132,9 @@ impl LoopProject {
             limits.calls_per_hour = calls.value;
             resolved.settings.share = resolved.settings.share.with_call_limit(calls.value);
         }
-        if is_default("checks") && is_default("verify") {
-            plan.settings.checks = self.settings.to_check_specs();
+        let checks = self.settings.to_check_specs();
+        if is_default("checks") && is_default("verify") && !checks.is_empty() {
+            plan.settings.checks = checks;
         }
         for agent in &mut plan.settings.agents {
             let DriverSpec::Client(client) = &mut agent.driver else { continue };
@@ -213,6 +226,37 @@ impl LoopProject {
             self.is_bypassed().then(|| TrustItem::Licence { agent_name: agent_name(), licence: ClientLicence::Bypass });
         self.settings.to_check_specs().into_iter().map(to_item).chain(tools).chain(bypass).collect()
     }
+}
+
+impl LoopFileSettings for LoopProject {
+    fn apply_changes(&self, resolved: &mut ResolvedLoop) {
+        let order = &resolved.settings.plan.order;
+        if !self.has_prompt(order.prompt_file.as_deref()) {
+            return;
+        }
+        let effective = resolved.effective.clone();
+        let is_default = |path: &str| is_unset(&effective, path);
+        let is_pinned = |path: &str| is_pinned_in(path, LoopOrder::NAME);
+        let (mut wanted_order, mut order) = (order.clone(), order.clone());
+        self.apply_order(&mut wanted_order, &is_default);
+        self.apply_order(&mut order, &|path| is_default(path) && !is_pinned(path));
+        // What is looked for in the prompt file was decided when the loop began.
+        for changed_order in [&mut wanted_order, &mut order] {
+            changed_order.completion.checkbox_file.clone_from(&resolved.settings.plan.order.completion.checkbox_file);
+        }
+        if wanted_order != order {
+            let settings_path = self.files.settings.as_deref().unwrap_or("the project's own settings");
+            resolved.settings.warnings.push(format!(
+                "what is fixed when a loop starts stays as it was, also where {settings_path} says something else"
+            ));
+        }
+        resolved.settings.plan.order = order;
+        self.apply_settings(resolved, &is_default);
+    }
+}
+
+fn is_unset(effective: &EffectiveSettings, path: &str) -> bool {
+    effective.origin_of(path).is_none_or(|origin| origin.layer == SettingLayer::Default)
 }
 
 /// The agent that a platform of bmalph stands for.

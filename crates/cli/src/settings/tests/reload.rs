@@ -38,7 +38,7 @@ fn start_runs(project_root: &Path, inputs: &RunInputs) -> Vec<RunPlan> {
 }
 
 fn reload(project_root: &Path, plan: &RunPlan, inputs: &RunInputs) -> ReloadedRun {
-    reload_run(project_root, &RunView::default(), plan.clone(), inputs.clone()).unwrap()
+    reload_run(project_root, &RunView::default(), plan.clone(), inputs.clone(), None).unwrap()
 }
 
 /// Rows that say where the files of a run are, which stay there, and those that are read whenever a run starts or goes on.
@@ -101,9 +101,8 @@ fn what_is_not_set_stays_as_it_is_in_the_run() {
     let plain = RunInputs::default();
     let mut lost = Vec::new();
     for setting_row in table::all_rows().filter(|row| matches!(row.target, RowTarget::Field(_))) {
-        if is_no_part_of_runs(setting_row)
-            || setting_row.path.starts_with("agents.")
-            || setting_row.path.starts_with("hooks.")
+        // Other agents than those in the file have no definition.
+        if is_no_part_of_runs(setting_row) || setting_row.path == "agents.use" || setting_row.path.starts_with("hooks.")
         {
             continue;
         }
@@ -111,10 +110,7 @@ fn what_is_not_set_stays_as_it_is_in_the_run() {
         let started = plain.clone().with_set_flags(&[format!("{}={new_value}", setting_row.path)]).unwrap();
         for plan in start_runs(directory.path(), &started) {
             let reloaded = reload(directory.path(), &plan, &plain);
-            // Models of agents are chosen with the agents, anew.
-            let mut reloaded_plan = reloaded.plan;
-            reloaded_plan.settings.agents.clone_from(&plan.settings.agents);
-            if reloaded_plan != plan || !reloaded.warnings.is_empty() {
+            if reloaded.plan != plan || !reloaded.warnings.is_empty() {
                 lost.push(format!("{} in a {}: {:?}", setting_row.path, plan.order.kind_name(), reloaded.warnings));
             }
         }
@@ -147,4 +143,21 @@ fn checks_that_are_dropped_are_named() {
     let reloaded = reload(directory.path(), &plan, &set(&["verify=[make test]"]));
     assert_eq!(reloaded.warnings, ["not checked any more, since `checks` or `verify` is set without it: `make lint`"]);
     assert_eq!(reload(directory.path(), &plan, &RunInputs::default()).warnings, Vec::<String>::new());
+}
+
+#[test]
+fn agents_stay_unless_others_are_named() {
+    let definitions = "agents:\n  mine: {driver: claude-code}\n  other: {driver: codex}\n";
+    let directory = project_with_files(&[(SETTINGS_FILE, definitions)]);
+    let named = RunInputs::default().with_flag("--agent", "agents.use", Some(String::from("other")));
+    let plan = start_runs(directory.path(), &named).remove(0);
+    let names =
+        |plan: &RunPlan| -> Vec<String> { plan.settings.agents.iter().map(|agent| agent.name.to_string()).collect() };
+    assert_eq!(names(&plan), ["other"]);
+    assert_eq!(names(&reload(directory.path(), &plan, &RunInputs::default()).plan), ["other"]);
+    let renamed = RunInputs::default().with_flag("--agent", "agents.use", Some(String::from("mine")));
+    assert_eq!(names(&reload(directory.path(), &plan, &renamed).plan), ["mine"]);
+    // An agent that is not defined any more cannot stay.
+    std::fs::write(directory.path().join(SETTINGS_FILE), "agents:\n  mine: {driver: claude-code}\n").unwrap();
+    assert_eq!(names(&reload(directory.path(), &plan, &RunInputs::default()).plan), ["mine"]);
 }
