@@ -32,6 +32,12 @@ use crate::{
     line_buffer::LineBuffer,
     live::worker_list::WorkerList,
     phrases,
+    report_parts::{
+        document::{OtherRunReport, ReportSources},
+        section::ReportSection,
+    },
+    run_standing::RunStanding,
+    step_list::NextStep,
     style::{LineMark, TextStyle},
 };
 
@@ -61,6 +67,9 @@ pub(crate) trait KindReporter: Sized {
     /// Whose limits they are, for runs of which one works for the other: `story`, as in `story cost limit reached`. Empty if
     /// there is nothing to mix up.
     const LIMIT_OWNER: &'static str = "";
+
+    /// Whether child runs ask about their limits themselves; otherwise that is left to this run.
+    const CHILDREN_ASK_ABOUT_LIMITS: bool = false;
 
     /// Lists the limits that only this kind has, for the header.
     fn list_limits(_: &Self::Kind) -> Vec<String> {
@@ -134,6 +143,23 @@ pub(crate) trait KindReporter: Sized {
 
     /// Lists what `tribunal status` says in addition, one line each.
     fn list_status_lines(_: &ViewOf<Self>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What `tribunal report` says about the run: by default its result, in one line.
+    fn build_section(
+        _: &ViewOf<Self>,
+        result: &SummaryOf<Self>,
+        run_standing: &RunStanding<'_>,
+        sources: &ReportSources<'_>,
+    ) -> ReportSection {
+        let result_parts = [Self::describe_effort(result), Self::describe_result(result)];
+        let result = OtherRunReport::from_result(run_standing.run_view, result_parts, &["log"], sources);
+        ReportSection { result, ..ReportSection::default() }
+    }
+
+    /// Lists the commands that take work from branches of its own.
+    fn list_merge_steps(_: &ViewOf<Self>, _: &RunView) -> Vec<NextStep> {
         Vec::new()
     }
 

@@ -20,6 +20,9 @@ use crate::{
     },
     line_buffer::LineBuffer,
     live::worker_list::WorkerList,
+    report_parts::{document::ReportSources, section::ReportSection},
+    run_standing::RunStanding,
+    step_list::NextStep,
 };
 
 /// Makes the functions that pick a reporter, and the enums of what reporters keep from entry to entry.
@@ -132,6 +135,29 @@ macro_rules! kind_reporters {
                 $($(#[$attribute])* Some(WorkflowView::$kind(view)) => <$reporter>::list_status_lines(view),)*
                 None => Vec::new(),
             }
+        }
+
+        /// What `tribunal report` says about a run; nothing before it has started.
+        pub(crate) fn build_section(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> ReportSection {
+            match (&run_standing.run_view.detail, find_result(run_standing.run_view)) {
+                $($(#[$attribute])* (Some(WorkflowView::$kind(view)), Some(WorkflowSummary::$kind(result))) => {
+                    <$reporter>::build_section(view, &result, run_standing, sources)
+                })*
+                // A run has a view and a result of its own kind.
+                _ => ReportSection::default(),
+            }
+        }
+
+        pub(crate) fn list_merge_steps(run_view: &RunView) -> Vec<NextStep> {
+            match &run_view.detail {
+                $($(#[$attribute])* Some(WorkflowView::$kind(view)) => <$reporter>::list_merge_steps(view, run_view),)*
+                None => Vec::new(),
+            }
+        }
+
+        /// Whether the child runs of such a run ask about their limits themselves.
+        pub(crate) fn children_ask_about_limits(order: &RunOrder) -> bool {
+            match order { $($(#[$attribute])* RunOrder::$kind(_) => <$reporter>::CHILDREN_ASK_ABOUT_LIMITS,)* }
         }
 
         pub(crate) fn list_file_lines(run_view: &RunView) -> Vec<String> {

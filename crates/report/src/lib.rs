@@ -27,6 +27,7 @@ mod markdown_escape;
 mod multi_run;
 mod next_steps;
 mod phrases;
+pub mod report_parts;
 mod review;
 pub mod run_report;
 mod run_standing;

@@ -1,13 +1,9 @@
 //! The commands that the user is likely to type next. [`crate::step_list`] draws them.
 
 use tribunal_engine::reason::{RunOutcome, RunReason};
-use tribunal_workflows::{
-    development::landing::find_waiting_branch,
-    runs::{
-        types::{ChildOutcome, ChildStanding},
-        view::{RunPhase, RunView},
-    },
-    sprint::standing::StoryStanding,
+use tribunal_workflows::runs::{
+    types::{ChildOutcome, ChildStanding},
+    view::{RunPhase, RunView},
 };
 
 use crate::{
@@ -16,9 +12,6 @@ use crate::{
     run_standing::{RunStanding, RunState, is_driven_by_session},
     step_list::{NextStep, answer_step},
 };
-
-/// What the names of a sprint's child runs begin with; the key of the story follows.
-pub(crate) const STORY_CHILD_PREFIX: &str = "story-";
 
 /// Suggests the commands that the user is likely to type next, each with its explanation in parentheses.
 pub fn suggest_next_steps(run_standing: &RunStanding<'_>, program_name: &str) -> Vec<String> {
@@ -46,7 +39,7 @@ pub(crate) fn collect_next_steps(run_view: &RunView, program_name: &str) -> Vec<
         |command: &str, explanation: &str| NextStep::new(format!("{program_name} {command} {run_id}"), explanation);
     // Open decisions come first: a resume without an answer would stop at the same question again.
     let open_decisions = run_view.open_decisions();
-    let mut steps = list_merge_steps(run_view);
+    let mut steps = kind_table::list_merge_steps(run_view);
     steps.extend(open_decisions.map(|decision| answer_step(run_id, decision, program_name)));
     if run_view.children.values().any(|standing| is_asking_child(run_view, standing)) {
         steps.push(NextStep::new(format!("{program_name} decisions"), "what its child runs ask you"));
@@ -115,40 +108,10 @@ fn is_asking_child(run_view: &RunView, standing: &ChildStanding) -> bool {
             report.reason,
             RunReason::Baseline | RunReason::InSession | RunReason::OnOwnBranch | RunReason::CheckoutNotReady
         ),
-        // A story asks about its limit. Other children leave that to their parent.
-        Some(RunOutcome::Halted) => run_view.as_sprint().is_some(),
+        // A limit may be the parent's matter.
+        Some(RunOutcome::Halted) => run_view.order.as_ref().is_some_and(kind_table::children_ask_about_limits),
         _ => false,
     }
-}
-
-/// The command that takes work from a branch of its own.
-pub(crate) fn merge_command(branch: &str) -> String {
-    format!("git merge {branch}")
-}
-
-/// The commands that take the work of a story, or of the stories of a sprint, from branches of their own.
-fn list_merge_steps(run_view: &RunView) -> Vec<NextStep> {
-    let merge_step =
-        |branch: &str| NextStep::new(merge_command(branch), "take the work, once nothing of yours is in the way");
-    if let (Some(_), RunPhase::Finished(summary)) = (run_view.as_story(), &run_view.phase) {
-        // The text names no branch any more once the branch is gone.
-        let branch = find_waiting_branch(&summary.detail);
-        return branch.filter(|_| summary.reason == RunReason::OnOwnBranch).map(merge_step).into_iter().collect();
-    }
-    let Some(sprint_view) = run_view.as_sprint() else { return Vec::new() };
-    // Once the board says that a story is done, its branch is merged, although its run still says otherwise.
-    let is_done = |child_name: &str| {
-        let story_key = child_name.strip_prefix(STORY_CHILD_PREFIX);
-        let mut rows = sprint_view.summary.stories.iter();
-        rows.any(|row| Some(row.story.as_str()) == story_key && row.standing == StoryStanding::Done)
-    };
-    let waiting_branches = run_view.children.iter().filter_map(|(child_name, standing)| match &standing.outcome {
-        Some(ChildOutcome::Ended(report)) if report.reason == RunReason::OnOwnBranch && !is_done(child_name) => {
-            find_waiting_branch(&report.detail)
-        }
-        _ => None,
-    });
-    waiting_branches.map(merge_step).collect()
 }
 
 /// The commands for a run that has crashed. Only its lock tells that, so the journal's own suggestions leave them out.

@@ -25,6 +25,18 @@ pub(crate) fn describe_remaining(remaining: &RemainingLimits) -> String {
     limit_texts.join(", ")
 }
 
+/// Describes why a run ended or stopped, and whose limit was reached: `story cost limit reached ($10.00 of $10.00 spent)`. The owner is
+/// empty if that needs no word.
+pub(crate) fn describe_own_ending(limit_owner: &str, summary: &RunSummary) -> String {
+    let ending_text = describe_ending(summary);
+    match summary.reason {
+        RunReason::Runtime | RunReason::Cost | RunReason::Tokens if !limit_owner.is_empty() => {
+            format!("{limit_owner} {ending_text}")
+        }
+        _ => ending_text,
+    }
+}
+
 /// Describes why a run ended or stopped, without its outcome.
 pub(crate) fn describe_ending(summary: &RunSummary) -> String {
     describe_reason(summary.reason, &summary.detail)

@@ -1,6 +1,5 @@
 //! Texts about a run that are composed of what every run has and what only its kind has.
 
-use tribunal_engine::reason::RunReason;
 use tribunal_workflows::runs::{kinds::RunOrder, types::RunSummary, view::RunView};
 
 use crate::{kind_table, phrases, terminal_text::truncate_path};
@@ -16,14 +15,7 @@ pub(crate) fn describe_run(order: &RunOrder) -> String {
 /// Describes why a run ended or stopped, without its outcome. A run that works for another one says whose limit was reached:
 /// `story cost limit reached ($10.00 of $10.00 spent)`.
 pub(crate) fn describe_ending(summary: &RunSummary) -> String {
-    let ending_text = phrases::describe_ending(summary);
-    match (kind_table::limit_owner(&summary.result), summary.reason) {
-        ("", _) => ending_text,
-        (limit_owner, RunReason::Runtime | RunReason::Cost | RunReason::Tokens) => {
-            format!("{limit_owner} {ending_text}")
-        }
-        _ => ending_text,
-    }
+    phrases::describe_own_ending(kind_table::limit_owner(&summary.result), summary)
 }
 
 /// Describes what a run has spent when it ends: `2 rounds · 31k tokens · $0.31 · 0:14`.

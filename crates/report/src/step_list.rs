@@ -75,3 +75,13 @@ pub(crate) fn render_commands(next_steps: &[NextStep], indent: usize, screen: &S
     };
     next_steps.iter().zip(&commands).map(render_step).collect()
 }
+
+/// The command that takes work from a branch of its own.
+pub(crate) fn merge_command(branch: &str) -> String {
+    format!("git merge {branch}")
+}
+
+/// The step that takes work from a branch of its own, where it waits.
+pub(crate) fn merge_step(branch: &str) -> NextStep {
+    NextStep::new(merge_command(branch), "take the work, once nothing of yours is in the way")
+}

@@ -18,6 +18,11 @@ use crate::{
     escape_line,
     kind_reporter::{KindReporter, ResultCommand},
     phrases::{self, format_count},
+    report_parts::{
+        document::{OtherRunReport, ReportSources, list_concerns},
+        section::ReportSection,
+    },
+    run_standing::RunStanding,
 };
 use lines::LoopLines;
 use live::LoopLive;
@@ -29,6 +34,29 @@ impl KindReporter for LoopReporter {
     type Kind = LoopOrder;
     type Lines = LoopLines;
     type Live = LoopLive;
+
+    fn build_section(
+        view: &LoopView,
+        result: &LoopSummary,
+        run_standing: &RunStanding<'_>,
+        sources: &ReportSources<'_>,
+    ) -> ReportSection {
+        let result_parts = [Self::describe_effort(result), Self::describe_result(result)];
+        let summary = &view.summary;
+        let report =
+            OtherRunReport::from_result(run_standing.run_view, result_parts, &["log"], sources).map(|report| {
+                let show_commit = summary.tip.iter().map(|commit| format!("git show {}", commit.short_hex()));
+                OtherRunReport {
+                    look_closer: show_commit.chain(report.look_closer).collect(),
+                    iterations: Some(summary.iterations),
+                    branch: summary.landed_on.clone(),
+                    look_at: list_concerns(&summary.concerns),
+                    commit: summary.tip.clone(),
+                    ..report
+                }
+            });
+        ReportSection { result: report, ..ReportSection::default() }
+    }
 
     fn list_limits(order: &LoopOrder) -> Vec<String> {
         vec![format_count(order.pacing.max_iterations, "iteration")]

@@ -35,6 +35,11 @@ use tribunal_workflows::{
 use crate::{
     escape_line,
     kind_reporter::{ItemCounts, KindReporter, ResultCommand, TaskDescription},
+    report_parts::{
+        document::{FindingTotals, OtherRunReport, ReportSources},
+        section::ReportSection,
+    },
+    run_standing::RunStanding,
     style::TextStyle,
 };
 use lines::ReviewLines;
@@ -49,6 +54,20 @@ impl KindReporter for ReviewReporter {
     type Live = ReviewLive;
 
     const RESULT_HEADING: &'static str = "FINDINGS";
+
+    fn build_section(
+        _: &ReviewView,
+        result: &ReviewSummary,
+        run_standing: &RunStanding<'_>,
+        sources: &ReportSources<'_>,
+    ) -> ReportSection {
+        let result_parts = [Self::describe_effort(result), Self::describe_result(result)];
+        let (run_view, commands) = (run_standing.run_view, ["findings", "diff", "log"]);
+        let report = OtherRunReport::from_result(run_view, result_parts, &commands, sources).map(|report| {
+            OtherRunReport { findings: Some(FindingTotals::from_counts(&run_view.finding_counts())), ..report }
+        });
+        ReportSection { result: report, ..ReportSection::default() }
+    }
 
     fn list_limits(order: &ReviewOrder) -> Vec<String> {
         phrases::list_limits(&order.limits)

@@ -4,14 +4,15 @@
 
 use std::fmt::Write;
 
-use super::{
-    OtherRunReport, ReportUsage, ReportedQuestion, RunReport, StoryReport, story_rules,
-    text::{describe_sessions, describe_totals, list_looking_commands},
-};
+use super::text::{describe_sessions, describe_totals, list_looking_commands};
 use crate::{
     clean_line,
     markdown_escape::{escape_prose, fenced_block, inline_code},
     phrases::{MAX_LISTED_NAMES, abbreviate_count, describe_cost, format_cost, format_count, format_duration},
+    report_parts::{
+        document::{OtherRunReport, ReportedQuestion, RunReport, StoryReport, describe_change},
+        usage::ReportUsage,
+    },
     terminal_text::truncate_path,
 };
 
@@ -97,7 +98,7 @@ fn render_table(stories: &[StoryReport]) -> String {
             escape_prose(&story_name(story)),
             story.verdict.as_str().to_string(),
             work.commit.as_ref().map(|commit| code_span(commit.short_hex())).unwrap_or_default(),
-            work.change.map(story_rules::describe_change).unwrap_or_default(),
+            work.change.map(describe_change).unwrap_or_default(),
             match (work.checks.len(), failed_count) {
                 (0, _) => String::new(),
                 (check_count, 0) => format!("{check_count} passed"),
@@ -134,8 +135,7 @@ fn render_story(story: &StoryReport) -> String {
     let mut facts: Vec<String> =
         story.look_at.iter().map(|remark| format!("**Look at:** {}", escape_prose(remark))).collect();
     if let (Some(commit), Some(branch)) = (&work.commit, &work.branch) {
-        let change_text =
-            work.change.map(|change| format!(": {}", story_rules::describe_change(change))).unwrap_or_default();
+        let change_text = work.change.map(|change| format!(": {}", describe_change(change))).unwrap_or_default();
         let commit = code_span(commit.short_hex());
         facts.push(format!("Commit: {commit} on {}{change_text}", code_span(branch)));
     }

@@ -2,11 +2,14 @@
 //!
 //! Titles and lists of keys come from files and can be of any length; they are cut.
 
-use super::{ReportVerdict, ReportedQuestion, RunReport, SprintTotals, StoryReport, story_rules};
 use crate::{
     clean_line, escape_line,
     line_buffer::LineBuffer,
     phrases::{format_count, join_parts},
+    report_parts::{
+        document::{ReportedQuestion, RunReport, SprintTotals, StoryReport, describe_change},
+        verdict::ReportVerdict,
+    },
     step_list::{NextStep, render_commands, render_next_steps},
     style::{LineMark, Screen, TextStyle},
     terminal_text::{truncate_path, truncate_to_width},
@@ -102,7 +105,7 @@ pub(super) fn describe_totals(totals: &SprintTotals) -> String {
             counts.push(format!("{count} {word}"));
         }
     }
-    let change_text = if totals.change.files > 0 { story_rules::describe_change(totals.change) } else { String::new() };
+    let change_text = if totals.change.files > 0 { describe_change(totals.change) } else { String::new() };
     join_parts([counts.join(", ").as_str(), &change_text])
 }
 
@@ -136,7 +139,7 @@ fn cut_text(text: &str, max_columns: usize) -> String {
 /// Describes the figures of a story: `4 files, +120 -8 · 3 sessions, 2 not completed · 31k tokens · $0.31 · 4:05`.
 fn describe_figures(story: &StoryReport) -> String {
     let work = &story.work;
-    let change_text = work.change.map(story_rules::describe_change).unwrap_or_default();
+    let change_text = work.change.map(describe_change).unwrap_or_default();
     let kept_text = work.kept.as_ref().map(|kept| format!("work kept as {}", kept.short_hex())).unwrap_or_default();
     // The sentence about work that has landed says what became of its checks and findings.
     let (checks_text, findings_text) = match story.verdict.has_landed() {

@@ -2,19 +2,26 @@
 
 mod lines;
 mod live;
+mod report_section;
 
 use tribunal_engine::reason::RunOutcome;
-use tribunal_workflows::sprint::{
-    event::SprintEvent,
-    order::{SprintOrder, SprintStoryRow, SprintSummary},
-    standing::StoryStanding,
-    view::SprintView,
+use tribunal_workflows::{
+    runs::view::RunView,
+    sprint::{
+        event::SprintEvent,
+        order::{SprintOrder, SprintStoryRow, SprintSummary},
+        standing::StoryStanding,
+        view::SprintView,
+    },
 };
 
 use crate::{
     escape_line,
     kind_reporter::{KindReporter, ResultCommand},
     phrases::{self, format_count},
+    report_parts::{document::ReportSources, section::ReportSection},
+    run_standing::RunStanding,
+    step_list::NextStep,
 };
 use lines::SprintLines;
 use live::SprintLive;
@@ -28,6 +35,7 @@ impl KindReporter for SprintReporter {
     type Live = SprintLive;
 
     const LIMIT_OWNER: &'static str = "sprint";
+    const CHILDREN_ASK_ABOUT_LIMITS: bool = true;
 
     fn list_limits(order: &SprintOrder) -> Vec<String> {
         order.scope.max_stories.map(|most| format_count(most, "story")).into_iter().collect()
@@ -101,6 +109,19 @@ impl KindReporter for SprintReporter {
         let mut lines = list_rows(view);
         lines.extend(view.current.as_ref().map(|story| format!("● {}", escape_line(story))));
         lines
+    }
+
+    fn build_section(
+        view: &SprintView,
+        _: &SprintSummary,
+        run_standing: &RunStanding<'_>,
+        sources: &ReportSources<'_>,
+    ) -> ReportSection {
+        report_section::build_section(view, run_standing, sources)
+    }
+
+    fn list_merge_steps(view: &SprintView, run_view: &RunView) -> Vec<NextStep> {
+        report_section::list_merge_steps(view, run_view)
     }
 }
 

@@ -2,19 +2,27 @@
 
 mod lines;
 mod live;
+mod report_rules;
+pub(crate) mod report_section;
 
 use tribunal_engine::{limits::RemainingLimits, reason::RunOutcome};
-use tribunal_workflows::story::{
-    event::{SessionOutcome, SessionReport, StoryEvent},
-    order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName, StorySummary},
-    verification::StoryProblem,
-    view::StoryView,
+use tribunal_workflows::{
+    runs::view::RunView,
+    story::{
+        event::{SessionOutcome, SessionReport, StoryEvent},
+        order::{StoryGoal, StoryOrder, StoryReviewMode, StoryStepName, StorySummary},
+        verification::StoryProblem,
+        view::StoryView,
+    },
 };
 
 use crate::{
     escape_line,
     kind_reporter::{KindReporter, ResultCommand},
     phrases::{self, format_count},
+    report_parts::{document::ReportSources, section::ReportSection},
+    run_standing::RunStanding,
+    step_list::NextStep,
 };
 use lines::StoryLines;
 use live::StoryLive;
@@ -133,6 +141,19 @@ impl KindReporter for StoryReporter {
             (Some(_), _) | (None, "") => Vec::new(),
             (None, path) => vec![format!("workspace  {}", escape_line(path))],
         }
+    }
+
+    fn build_section(
+        view: &StoryView,
+        _: &StorySummary,
+        run_standing: &RunStanding<'_>,
+        sources: &ReportSources<'_>,
+    ) -> ReportSection {
+        report_section::build_section(view, run_standing, sources)
+    }
+
+    fn list_merge_steps(_: &StoryView, run_view: &RunView) -> Vec<NextStep> {
+        report_section::list_merge_steps(run_view)
     }
 }
 

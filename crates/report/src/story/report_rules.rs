@@ -1,16 +1,13 @@
 //! What a report says about a story, by rule: the verdict with what speaks for it, and what deserves a look.
 
-use tribunal_workflows::{
-    development::{
-        changes::ChangeSize,
-        concerns::{LandingConcern, describe_concerns},
-    },
-    story::order::{StoryGoal, StoryOrder, StoryReviewMode},
-};
+use tribunal_workflows::story::order::{StoryGoal, StoryOrder, StoryReviewMode};
 
-use super::{FindingTotals, ReportVerdict, StoryWorkReport, WorkPlace};
 use crate::{
     phrases::{format_count, list_names},
+    report_parts::{
+        document::{FindingTotals, StoryWorkReport, WorkPlace, list_concerns},
+        verdict::ReportVerdict,
+    },
     taken_work::describe_gone_branch,
 };
 
@@ -118,14 +115,6 @@ fn with_detail(text: &str, detail: &str) -> String {
     if detail.is_empty() { text.to_string() } else { format!("{text}: {detail}") }
 }
 
-/// What was questionable about work, as a remark about it.
-pub(super) fn list_concerns(concerns: &[LandingConcern]) -> Vec<String> {
-    match concerns.is_empty() {
-        true => Vec::new(),
-        false => vec![format!("{} (you accepted that)", describe_concerns(concerns))],
-    }
-}
-
 /// Lists what deserves a look before the work is merged.
 pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
     let StoryEvidence { verdict, work, findings, .. } = *evidence;
@@ -202,9 +191,4 @@ fn list_effort_remarks(work: &StoryWorkReport, findings: FindingTotals) -> Vec<S
         remarks.push(format!("{} still open", format_count(findings.open, "finding")));
     }
     remarks
-}
-
-/// Describes how much was changed: `4 files, +120 -8`.
-pub(super) fn describe_change(change: ChangeSize) -> String {
-    format!("{}, +{} -{}", format_count(change.files, "file"), change.added, change.removed)
 }

@@ -4,7 +4,7 @@ use tribunal_engine::limits::Cost;
 use tribunal_json::{Serialize, schemars};
 use tribunal_workflows::runs::view::RunView;
 
-use super::ReportSources;
+use super::document::ReportSources;
 use crate::{
     phrases,
     run_standing::{RunStanding, RunState},
@@ -24,7 +24,7 @@ pub struct ReportUsage {
 impl ReportUsage {
     /// Adds up what a run used. The usage of a child run that has not come back yet is not in the journal of its parent, so it is read
     /// from the journal of the child.
-    pub(super) fn from_standing(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> ReportUsage {
+    pub(crate) fn from_standing(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> ReportUsage {
         let RunStanding { run_view, is_live } = *run_standing;
         let mut usage = ReportUsage::from_view(run_view);
         if matches!(run_standing.run_state(), RunState::Ended(_)) {
@@ -72,7 +72,7 @@ impl ReportUsage {
     }
 
     /// Describes the usage: `31k tokens · $0.31 · 4:05`.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let tokens_text = format!("{} tokens", phrases::abbreviate_count(self.tokens));
         let cost_text = phrases::describe_cost(self.cost, self.notional).unwrap_or_default();
         phrases::join_parts([tokens_text.as_str(), &cost_text, &phrases::format_duration(self.elapsed_ms)])

@@ -46,7 +46,7 @@ impl ReportVerdict {
     }
 
     /// Whether the story needs the user. One that the user skipped does not.
-    pub(super) fn needs_user(self) -> bool {
+    pub(crate) fn needs_user(self) -> bool {
         matches!(
             self,
             ReportVerdict::OnOwnBranch
@@ -58,7 +58,7 @@ impl ReportVerdict {
     }
 
     /// Whether its work waits to be looked at, although it has not landed.
-    pub(super) fn is_unfinished(self) -> bool {
+    pub(crate) fn is_unfinished(self) -> bool {
         matches!(self, ReportVerdict::Waiting | ReportVerdict::Failed)
     }
 }

@@ -1,13 +1,17 @@
-//! The stories of a report, built from the views of their runs and from what the sprint says about them.
+//! What a report says about a story, built from the views of its run and its reviews, and from what its sprint says about it.
 
-use tribunal_engine::{ids::RunId, reason::RunOutcome};
+use tribunal_engine::{
+    ids::RunId,
+    reason::{RunOutcome, RunReason},
+};
 use tribunal_workflows::{
+    development::landing::find_waiting_branch,
     runs::{
         kinds::WorkflowTopic,
         types::DecisionTopic,
         view::{RunPhase, RunView},
     },
-    sprint::{order::SprintStoryRow, standing::StoryStanding, view::SprintView},
+    sprint::{order::SprintStoryRow, standing::StoryStanding},
     story::{
         order::{StoryOrder, StoryTopic},
         view::StoryView,
@@ -15,61 +19,57 @@ use tribunal_workflows::{
 };
 
 use super::{
-    DelicateChanges, FindingTotals, ReportSources, ReportUsage, ReportVerdict, ReportedCheck, ReportedQuestion,
-    StoryReport, StoryWorkReport, WorkPlace, list_questions,
-    story_rules::{self, StoryEvidence},
+    StoryReporter,
+    report_rules::{self, StoryEvidence},
 };
 use crate::{
-    next_steps::STORY_CHILD_PREFIX,
+    kind_reporter::KindReporter,
+    phrases,
+    report_parts::{
+        document::{
+            DelicateChanges, FindingTotals, ReportSources, ReportedCheck, ReportedQuestion, StoryReport,
+            StoryWorkReport, WorkPlace, list_questions,
+        },
+        section::ReportSection,
+        usage::ReportUsage,
+        verdict::ReportVerdict,
+    },
     run_standing::{RunStanding, RunState},
-    run_text,
+    step_list::{NextStep, merge_step},
 };
 
-/// Builds the reports of all stories that were begun. A run that is neither a sprint nor a story has none.
-pub(super) fn list_stories(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>) -> Vec<StoryReport> {
+/// Builds the report of a story that is no part of a sprint.
+pub(super) fn build_section(
+    story_view: &StoryView,
+    run_standing: &RunStanding<'_>,
+    sources: &ReportSources<'_>,
+) -> ReportSection {
     let RunStanding { run_view, is_live } = *run_standing;
-    if let Some(sprint_view) = run_view.as_sprint() {
-        return list_sprint_stories(run_standing, sprint_view, sources);
-    }
-    let Some(story_order) = run_view.as_story().and_then(|story_view| story_view.order.as_deref()) else {
-        return Vec::new();
-    };
-    vec![StorySource { key: &story_order.story.key, row: None, run: Some(run_view), is_live }.build_story(sources)]
+    let story = story_view.order.as_deref().map(|order| {
+        StorySource { key: &order.story.key, row: None, run: Some(run_view), is_live }.build_story(sources)
+    });
+    ReportSection { stories: story.into_iter().collect(), has_questions: true, ..ReportSection::default() }
 }
 
-/// Builds the reports of the stories of a sprint: first those that were left, in that order, then the one that is under way or
-/// with which the sprint halted.
-fn list_sprint_stories(
-    run_standing: &RunStanding<'_>,
-    sprint_view: &SprintView,
-    sources: &ReportSources<'_>,
-) -> Vec<StoryReport> {
-    let rows = &sprint_view.summary.stories;
-    let find_row = |story_key: &str| rows.iter().find(|row| row.story == story_key);
-    let children = &run_standing.run_view.children;
-    let child_keys = children.keys().filter_map(|child_name| child_name.strip_prefix(STORY_CHILD_PREFIX));
-    let unlisted_keys = child_keys.filter(|story_key| find_row(story_key).is_none());
-    let story_keys = rows.iter().map(|row| row.story.as_str()).chain(unlisted_keys);
-    story_keys
-        .map(|story_key| {
-            let child = children.get(&format!("{STORY_CHILD_PREFIX}{story_key}"));
-            let child_view = child.and_then(|child| (sources.read_run)(&child.run));
-            let row = find_row(story_key);
-            // A child runs in the process of its parent.
-            let source = StorySource { key: story_key, row, run: child_view.as_ref(), is_live: run_standing.is_live };
-            source.build_story(sources)
-        })
-        .collect()
+/// The command that takes the work of a story from a branch of its own.
+pub(super) fn list_merge_steps(run_view: &RunView) -> Vec<NextStep> {
+    match &run_view.phase {
+        RunPhase::Finished(summary) if summary.reason == RunReason::OnOwnBranch => {
+            // The text names no branch any more once the branch is gone.
+            find_waiting_branch(&summary.detail).map(merge_step).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What is known about a story.
-struct StorySource<'a> {
-    key: &'a str,
+pub(crate) struct StorySource<'a> {
+    pub key: &'a str,
     /// What the sprint says about it; `None` if it is no part of one, or was not left yet.
-    row: Option<&'a SprintStoryRow>,
+    pub row: Option<&'a SprintStoryRow>,
     /// Its run; `None` if it was never started.
-    run: Option<&'a RunView>,
-    is_live: bool,
+    pub run: Option<&'a RunView>,
+    pub is_live: bool,
 }
 
 impl StorySource<'_> {
@@ -81,7 +81,7 @@ impl StorySource<'_> {
         self.story_view()?.order.as_deref()
     }
 
-    fn build_story(&self, sources: &ReportSources<'_>) -> StoryReport {
+    pub fn build_story(&self, sources: &ReportSources<'_>) -> StoryReport {
         let verdict = self.find_verdict(sources);
         let reviews = self.read_reviews(sources);
         let work = self.collect_work(sources, &reviews);
@@ -101,7 +101,7 @@ impl StorySource<'_> {
                 .is_some_and(|settings| !settings.checks.is_empty()),
             has_ended: self.run.is_some_and(|run_view| matches!(run_view.phase, RunPhase::Finished(_))),
         };
-        let (sentence, look_at) = (story_rules::describe_verdict(&evidence), story_rules::list_remarks(&evidence));
+        let (sentence, look_at) = (report_rules::describe_verdict(&evidence), report_rules::list_remarks(&evidence));
         StoryReport {
             story: self.key.to_string(),
             title: self.story_order().map(|order| order.story.title.clone()).unwrap_or_default(),
@@ -187,7 +187,7 @@ impl StorySource<'_> {
             (ReportVerdict::Skipped, _) if work.commit.is_some() => self.describe_skipped_work(work),
             // What its run says is older than the merge.
             (ReportVerdict::Merged, _) if work.merged_since => "its branch has been merged".to_string(),
-            (_, Some(summary)) => run_text::describe_ending(summary),
+            (_, Some(summary)) => phrases::describe_own_ending(StoryReporter::LIMIT_OWNER, summary),
             (ReportVerdict::Stopped, None) => "interrupted; its state is saved".to_string(),
             (_, None) => row_detail(),
         }
