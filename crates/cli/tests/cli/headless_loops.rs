@@ -460,7 +460,7 @@ fn in_place_needs_a_clean_checkout() {
 }
 
 /// Creates a named pipe on which an agent and the test meet.
-fn make_pipe(sandbox: &Sandbox, name: &str) -> PathBuf {
+pub(crate) fn make_pipe(sandbox: &Sandbox, name: &str) -> PathBuf {
     let pipe_path = sandbox.path_of(&format!("../{name}"));
     assert!(Command::new("mkfifo").arg(&pipe_path).status().unwrap().success());
     pipe_path

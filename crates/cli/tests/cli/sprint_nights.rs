@@ -1,15 +1,20 @@
 //! What a sprint meets in a night: stories that owe something, deferred work, retrospectives, other runs, and what people say.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 use tribunal_engine::ids::Hash;
 use tribunal_supervise::ProcessIdentity;
 
 use crate::{
     common::Sandbox,
+    headless_loops::make_pipe,
     loop_sandbox::{commit_all, run_git},
-    sprint_runs::{ARTIFACTS, assert_exit, join_lines, landed_stories, sprint_run, sprint_sandbox},
-    story_sandbox::{BOARD, STORY, session_prompt},
+    sprint_runs::{ARTIFACTS, DEVELOP_ANY, assert_exit, join_lines, landed_stories, sprint_run, sprint_sandbox},
+    story_sandbox::{BOARD, STORY, session_prompt, write_story_agent},
 };
 
 fn story_run(sandbox: &Sandbox, story: &str) -> String {
@@ -360,6 +365,37 @@ fn requests_are_confirmed_and_the_plan_is_compared_with_the_last_one() {
     let plan = sandbox.run_tribunal(&["sprint", "--dry-run"]);
     let whole_text = format!("{}{}", plan.stdout, plan.stderr);
     assert!(whole_text.contains("since the last sprint: story 1.3 is new: Pack"), "{whole_text}");
+}
+
+#[test]
+fn a_sprint_takes_up_a_request_while_a_story_works() {
+    let sandbox = sprint_sandbox("");
+    let [ready_pipe, gate_pipe] = ["ready", "gate"].map(|name| make_pipe(&sandbox, name));
+    // The first story waits for the test.
+    write_story_agent(
+        &sandbox,
+        &format!(
+            "{DEVELOP_ANY}case $key in 1-2-sift) echo $key > '{}'; read word < '{}' ;; esac\ndevelop_any\n",
+            ready_pipe.display(),
+            gate_pipe.display()
+        ),
+    );
+    let mut sprint = sandbox
+        .tribunal_command(&["--json", "sprint", "--epic", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(fs::read_to_string(&ready_pipe).unwrap(), "1-2-sift\n");
+    assert_exit(&sandbox.run_tribunal(&["say", &sprint_run(&sandbox), "skip 1-3"]), 0);
+    // The gate opens only after the request is in the journal.
+    let mut lines = BufReader::new(sprint.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let requested = lines.find(|line| line.contains("sprint_requested")).expect("the sprint has ended without it");
+    assert!(requested.contains("1-3"), "{requested}");
+    fs::write(&gate_pipe, "go\n").unwrap();
+    lines.for_each(drop);
+    assert_eq!(sprint.wait().unwrap().code(), Some(0));
+    assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
 }
 
 #[test]

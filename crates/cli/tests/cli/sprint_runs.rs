@@ -10,7 +10,7 @@ use crate::{
 
 pub(crate) const ARTIFACTS: &str = "_bmad-output/implementation-artifacts";
 /// Develops the story that the task is for, with files of its own.
-const DEVELOP_ANY: &str = "key=$(printf '%s' \"$TRIBUNAL_RUN\" | sed 's/^story-//; s/-[a-z0-9]*$//')\n\
+pub(crate) const DEVELOP_ANY: &str = "key=$(printf '%s' \"$TRIBUNAL_RUN\" | sed 's/^story-//; s/-[a-z0-9]*$//')\n\
 story=_bmad-output/implementation-artifacts/$key.md\n\
 develop_any() {\n\
   mkdir -p src tests\n\
