@@ -1,7 +1,7 @@
 //! Replies to the effects of runs that develop, which the worlds of such runs have in common.
 
 use tribunal_engine::{
-    fault::Fault,
+    fault::{Fault, FaultKind},
     ids::{CommitId, Hash, RunId},
     limits::UsageTotals,
     reason::RunReason,
@@ -87,6 +87,11 @@ pub(crate) fn checks_reply(run_checks: &RunChecks, passes: bool) -> Reply {
         elapsed_ms: 5,
     });
     Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+}
+
+/// The reply to checks that the environment breaks.
+pub(crate) fn broken_checks_reply() -> Reply {
+    Reply::Checks(ChecksOutcome::Failed { fault: Fault::new(FaultKind::World, "no space left on device") })
 }
 
 /// The reply to a commit that the user's hook refuses.

@@ -3,7 +3,7 @@
 use tribunal_engine::{
     effect::{Elapsed, PostOutcome},
     fault::{Fault, FaultKind},
-    ids::{CommitId, Hash, RunId},
+    ids::{CommitId, Hash, Key, RunId},
     reason::RunReason,
 };
 use tribunal_workflows::{
@@ -28,8 +28,8 @@ use tribunal_workflows::{
 
 use crate::{
     development_replies::{
-        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, questionable_outcome,
-        refused_commit_reply, turn_reply,
+        broken_checks_reply, change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply,
+        questionable_outcome, refused_commit_reply, turn_reply,
     },
     dice::Dice,
     record_table::RecordTable,
@@ -72,6 +72,8 @@ pub struct LoopScript {
     pub turns: Vec<ScriptedTurn>,
     /// Whether checks pass, for each time that they run; the last one is repeated. Empty: they always pass.
     pub checks: Vec<bool>,
+    /// Which runs of the checks the environment breaks, counted from zero.
+    pub broken_checks: Vec<usize>,
     /// What comes of moving the branch, for each time. Empty: it always moves.
     pub integrations: Vec<IntegrateOutcome>,
     pub rebase: Option<RebaseOutcome>,
@@ -98,6 +100,7 @@ impl LoopScript {
 pub struct LoopWorld {
     script: LoopScript,
     dice: Dice,
+    last_commit: Option<(Key, CommittedWork)>,
     pub records: RecordTable,
     /// What the agent was asked, one prompt for each turn.
     pub prompts: Vec<String>,
@@ -115,6 +118,8 @@ struct WorldProgress {
     commits: u32,
     committed_content: u32,
     check_runs: usize,
+    /// A rebase or a hook has changed the work, and the checks have not run on it since.
+    is_changed_since_checks: bool,
     integrations: usize,
 }
 
@@ -124,6 +129,7 @@ impl LoopWorld {
             records: script.records.clone(),
             script,
             dice: Dice::new(seed),
+            last_commit: None,
             prompts: Vec::new(),
             opened: 0,
             closed: 0,
@@ -200,12 +206,25 @@ impl LoopWorld {
 
     fn run_checks(&mut self, run_checks: &RunChecks) -> Reply {
         let scripted = nth_or_last(&self.script.checks, self.work.check_runs).copied();
+        let is_broken = match self.is_random() {
+            true => self.dice.roll_percent(5),
+            false => self.script.broken_checks.contains(&self.work.check_runs),
+        };
         self.work.check_runs += 1;
+        if is_broken {
+            return broken_checks_reply();
+        }
+        self.work.is_changed_since_checks = false;
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
         checks_reply(run_checks, passes)
     }
 
-    fn commit_work(&mut self, run_hooks: bool) -> Reply {
+    fn commit_work(&mut self, ask: &PendingEffect, run_hooks: bool) -> Reply {
+        // A commit that was made before a kill is found again, with what its hook has rewritten.
+        if let Some((_, committed)) = self.last_commit.as_ref().filter(|(key, _)| ask.resumed && *key == ask.effect_key)
+        {
+            return Reply::Commit(CommitOutcome::Committed(committed.clone()));
+        }
         if run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
             return refused_commit_reply();
@@ -218,10 +237,18 @@ impl LoopWorld {
         self.work.committed_content = self.work.content;
         self.work.commits += 1;
         let commit = CommitId::new(format!("commit{}", self.work.commits));
-        Reply::Commit(CommitOutcome::Committed(CommittedWork { commit, rewritten: Vec::new() }))
+        let rewritten = match run_hooks && self.is_random() && self.dice.roll_percent(10) {
+            true => vec!["a.txt".to_string()],
+            false => Vec::new(),
+        };
+        self.work.is_changed_since_checks |= !rewritten.is_empty();
+        let committed = CommittedWork { commit, rewritten };
+        self.last_commit = Some((ask.effect_key.clone(), committed.clone()));
+        Reply::Commit(CommitOutcome::Committed(committed))
     }
 
     fn integrate_work(&mut self, request: &Integrate) -> Reply {
+        assert!(!self.work.is_changed_since_checks, "work lands that was changed after its checks: {:?}", self.work);
         if self.is_random() {
             return Reply::Integrate(match self.dice.roll(10) {
                 0..=1 => IntegrateOutcome::Moved { tip: CommitId::new("moved") },
@@ -245,11 +272,15 @@ impl LoopWorld {
 
     fn rebase_work(&mut self) -> Reply {
         let conflicts = self.is_random() && self.dice.roll_percent(30);
-        Reply::Rebase(match &self.script.rebase {
+        let outcome = match &self.script.rebase {
             Some(outcome) => outcome.clone(),
             None if conflicts => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
             None => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
-        })
+        };
+        // Without checks there is nothing to repeat.
+        self.work.is_changed_since_checks |=
+            self.work.check_runs > 0 && matches!(outcome, RebaseOutcome::Rebased { .. });
+        Reply::Rebase(outcome)
     }
 
     fn review_child(&self, name: &str) -> Reply {
@@ -293,7 +324,7 @@ impl SimulatedWorld for LoopWorld {
             }
             Effect::Ask(asked) => self.answer_task(&asked.task),
             Effect::Checks(run_checks) => self.run_checks(run_checks),
-            Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
+            Effect::Commit(commit_work) => self.commit_work(ask, commit_work.run_hooks),
             Effect::Integrate(request) => self.integrate_work(request),
             Effect::Rebase(_) => self.rebase_work(),
             Effect::ReadChange(read_change) => change_reply(read_change, "a.rs"),

@@ -6,7 +6,7 @@ use std::mem;
 use tribunal_engine::{
     effect::{Elapsed, PostOutcome},
     fault::{Fault, FaultKind},
-    ids::{CommitId, Hash, RunId},
+    ids::{CommitId, Hash, Key, RunId},
     reason::RunReason,
 };
 use tribunal_workflows::{
@@ -37,8 +37,8 @@ use tribunal_workflows::{
 
 use crate::{
     development_replies::{
-        change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply, questionable_outcome,
-        refused_commit_reply, turn_reply,
+        broken_checks_reply, change_reply, checks_reply, child_report, failed_turn_reply, nth_or_last, opened_reply,
+        questionable_outcome, refused_commit_reply, turn_reply,
     },
     dice::Dice,
     parked_work::ParkedWork,
@@ -90,6 +90,8 @@ pub struct StoryScript {
     pub sessions: Vec<SessionDeed>,
     /// Whether checks pass, for each time that they run; the last one is repeated. Empty: they always pass.
     pub checks: Vec<bool>,
+    /// Which runs of the checks the environment breaks, counted from zero.
+    pub broken_checks: Vec<usize>,
     /// How reviews end; the last one is repeated. Empty: they are clean.
     pub reviews: Vec<ReviewEnd>,
     pub integrations: Vec<IntegrateOutcome>,
@@ -114,6 +116,7 @@ pub struct StoryScript {
 pub struct StoryWorld {
     script: StoryScript,
     dice: Dice,
+    last_commit: Option<(Key, CommittedWork)>,
     /// What the agents were told, one prompt for each session.
     pub prompts: Vec<String>,
     /// The agents of the sessions.
@@ -173,6 +176,7 @@ impl StoryWorld {
         StoryWorld {
             script,
             dice: Dice::new(seed),
+            last_commit: None,
             prompts: Vec::new(),
             agents: Vec::new(),
             written: Vec::new(),
@@ -299,13 +303,25 @@ impl StoryWorld {
 
     fn run_checks(&mut self, run_checks: &RunChecks) -> Reply {
         let scripted = nth_or_last(&self.script.checks, self.work.check_runs).copied();
+        let is_broken = match self.is_random() {
+            true => self.dice.roll_percent(5),
+            false => self.script.broken_checks.contains(&self.work.check_runs),
+        };
         self.work.check_runs += 1;
+        if is_broken {
+            return broken_checks_reply();
+        }
         let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
         self.work.last_check_passed = passes;
         checks_reply(run_checks, passes)
     }
 
-    fn commit_work(&mut self, run_hooks: bool) -> Reply {
+    fn commit_work(&mut self, ask: &PendingEffect, run_hooks: bool) -> Reply {
+        // A commit that was made before a kill is found again, with what its hook has rewritten.
+        if let Some((_, committed)) = self.last_commit.as_ref().filter(|(key, _)| ask.resumed && *key == ask.effect_key)
+        {
+            return Reply::Commit(CommitOutcome::Committed(committed.clone()));
+        }
         if run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
             return refused_commit_reply();
@@ -317,7 +333,14 @@ impl StoryWorld {
         self.work.committed = self.work.content;
         self.work.commits += 1;
         let commit = CommitId::new(format!("commit{}", self.work.commits));
-        Reply::Commit(CommitOutcome::Committed(CommittedWork { commit, rewritten: Vec::new() }))
+        let rewritten = match run_hooks && self.is_random() && self.dice.roll_percent(10) {
+            true => vec!["src/a.rs".to_string()],
+            false => Vec::new(),
+        };
+        self.work.last_check_passed &= rewritten.is_empty();
+        let committed = CommittedWork { commit, rewritten };
+        self.last_commit = Some((ask.effect_key.clone(), committed.clone()));
+        Reply::Commit(CommitOutcome::Committed(committed))
     }
 
     fn review_child(&mut self, name: &str) -> Reply {
@@ -387,7 +410,11 @@ impl StoryWorld {
             self.work.parts.has_tests = self.script.merges.remove(0);
             return Reply::Rebase(RebaseOutcome::Rebased { commit: onto.clone() });
         }
-        Reply::Rebase(match self.is_random() && self.dice.roll_percent(30) {
+        // Work that has landed begins anew with its own commit.
+        let is_changed = *onto != CommitId::new(format!("commit{}", self.work.commits));
+        let has_conflict = self.is_random() && self.dice.roll_percent(30);
+        self.work.last_check_passed &= has_conflict || !is_changed;
+        Reply::Rebase(match has_conflict {
             true => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
             false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
         })
@@ -434,7 +461,7 @@ impl SimulatedWorld for StoryWorld {
                 Reply::RestoreBoard(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
             }
             Effect::Checks(run_checks) => self.run_checks(run_checks),
-            Effect::Commit(commit_work) => self.commit_work(commit_work.run_hooks),
+            Effect::Commit(commit_work) => self.commit_work(ask, commit_work.run_hooks),
             Effect::Integrate(integrate) if integrate.only_looks => {
                 Reply::Integrate(IntegrateOutcome::Moved { tip: CommitId::new("moved") })
             }

@@ -77,6 +77,9 @@ pub trait LandingOrder: DevelopingOrder + StagedOrder {
     /// Notes that a commit was made.
     fn note_commit(_host: KindHost<'_, Self>, _state: &Self::State, _commit: &CommitId) {}
 
+    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
+    fn unchecked_mark(state: &mut Self::State) -> &mut bool;
+
     /// The checks that an agent is told to repair.
     fn failed_checks(state: &mut Self::State) -> &mut Vec<CheckResult>;
 
@@ -139,7 +142,10 @@ pub async fn check_again<O: LandingOrder>(host: KindHost<'_, O>, state: &mut O::
     if checks.is_empty() {
         return Ok(());
     }
+    // If the environment breaks them, the user resumes behind the boundary, and they must run then.
+    *O::unchecked_mark(state) = true;
     let report = host.run_checks(checks_key.child_key("checks"), checks).await?;
+    *O::unchecked_mark(state) = false;
     for result in report.list_warnings() {
         host.note_warning(result.describe());
     }

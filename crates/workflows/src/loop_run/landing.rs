@@ -80,7 +80,7 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
     let is_checked =
         state.work.as_ref().is_some_and(|work| work.content.is_some() && work.content == work.checked_content);
     // The user may have accepted work that no check has seen.
-    if !is_checked {
+    if !is_checked || state.landing.is_unchecked {
         land_work::check_again(host, state, &stage_key.child_key("accepted")).await?;
     }
     let commit_work = CommitWork {
@@ -139,6 +139,10 @@ impl LandingOrder for LoopOrder {
 
     fn note_commit(host: LoopHost<'_>, state: &LoopState, commit: &CommitId) {
         host.note_own_event(LoopEvent::LoopCommitted { iteration: state.iteration, commit: commit.clone() });
+    }
+
+    fn unchecked_mark(state: &mut LoopState) -> &mut bool {
+        &mut state.landing.is_unchecked
     }
 
     fn failed_checks(state: &mut LoopState) -> &mut Vec<CheckResult> {

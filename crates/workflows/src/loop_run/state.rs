@@ -180,6 +180,9 @@ pub struct LandingLog {
     /// The commit that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_scripts: Option<CommitId>,
+    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_unchecked: bool,
     /// What is questionable about the work, as far as it was dealt with.
     pub concerns: ConcernLog,
 }

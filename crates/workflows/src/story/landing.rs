@@ -43,6 +43,9 @@ pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage
         return ask_about_owed(host, state, stage_key, &commit).await;
     }
     state.landing.attempts += 1;
+    if state.landing.is_unchecked {
+        land_work::check_again(host, state, &stage_key.child_key("unchecked")).await?;
+    }
     if state.landing.may_be_merged {
         return integrate_work(host, state, stage_key).await;
     }
@@ -111,6 +114,10 @@ impl LandingOrder for StoryOrder {
             work.tip = tip;
             work.committed_content.clone_from(&work.content);
         }
+    }
+
+    fn unchecked_mark(state: &mut StoryState) -> &mut bool {
+        &mut state.landing.is_unchecked
     }
 
     fn failed_checks(state: &mut StoryState) -> &mut Vec<CheckResult> {

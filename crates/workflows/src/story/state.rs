@@ -226,6 +226,9 @@ pub struct StoryLanding {
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,
+    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub is_unchecked: bool,
     /// What is questionable about the work, as far as it was dealt with.
     pub concerns: ConcernLog,
     /// The lines that name files in a story's file that this run has written, as they were then.

@@ -297,6 +297,23 @@ fn work_on_a_branch_that_moved_is_rebased_and_checked_again() {
 }
 
 #[test]
+fn work_whose_new_checks_cannot_run_lands_only_after_they_have() {
+    let moved = IntegrateOutcome::Moved { tip: CommitId::new("newer") };
+    let script = LoopScript {
+        integrations: vec![moved, IntegrateOutcome::Integrated { checkout_moved: false }],
+        // The checks run on the untouched workspace, after the turn and after the rebase.
+        broken_checks: vec![2],
+        ..LoopScript::with_turns(vec![ScriptedTurn::working(DONE)])
+    };
+    let (outcome, mut trial) = run_loop(sample_plan(), script);
+    let ending = parked_ending(outcome);
+    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::Environment, "no space left on device"));
+    // The world refuses work that was rebased and not checked since.
+    let ending = done_ending(trial.run_workflow(ordered_workflow, None));
+    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::GoalMet, "the task is done after 1 iteration"));
+}
+
+#[test]
 fn work_that_the_user_merged_by_hand_is_found_on_the_branch() {
     let moved = IntegrateOutcome::Moved { tip: CommitId::new("newer") };
     let script = LoopScript {

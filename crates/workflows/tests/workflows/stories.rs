@@ -13,13 +13,13 @@ use tribunal_testkit::{
 };
 use tribunal_workflows::{
     development::{
-        checks::{CheckSpec, CommandLine},
+        checks::{CheckSpec, ChecksOutcome, CommandLine},
         commits::IntegrateOutcome,
         parking::{ParkMode, ParkOutcome},
         workspace::{DevelopmentPlace, TargetBranch},
     },
     runs::{
-        effect::Effect,
+        effect::{Effect, Reply},
         kinds::WorkflowEvent,
         plan::RunPlan,
         settings::{AgentSpec, DriverSpec},
@@ -298,6 +298,28 @@ fn a_branch_that_moved_gets_the_story_after_a_rebase_and_new_checks() {
     let script = StoryScript { integrations, ..with_sessions(&[SessionDeed::Honest]) };
     let (outcome, _) = run_story(sample_plan(), script);
     assert_eq!(reason_of(&outcome), RunReason::GoalMet);
+}
+
+#[test]
+fn work_whose_new_checks_cannot_run_lands_only_after_they_have() {
+    let moved = IntegrateOutcome::Moved { tip: CommitId::new("other") };
+    let integrations = vec![moved, IntegrateOutcome::Integrated { checkout_moved: true }];
+    // The checks run on the untouched workspace, after the session, after the review and after the rebase.
+    let script = StoryScript { integrations, broken_checks: vec![2], ..with_sessions(&[SessionDeed::Honest]) };
+    let mut trial = TrialRun::new(sample_plan(), StoryWorld::new(script, 1), 1);
+    let outcome = trial.run_workflow(ordered_workflow, None);
+    let TrialOutcome::Parked(ending) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((ending.reason, ending.detail.as_str()), (RunReason::Environment, "no space left on device"));
+    assert!(trial.journal.iter().any(|entry| format!("{:?}", entry.event).contains("rebased")), "it broke too early");
+    assert_eq!(reason_of(&trial.run_workflow(ordered_workflow, None)), RunReason::GoalMet);
+    let has_failed_first = |failed: Vec<bool>| failed.last() == Some(&false) && failed.contains(&true);
+    let checks = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::EffectFinished { reply: Reply::Checks(outcome), .. } => {
+            Some(matches!(outcome, ChecksOutcome::Failed { .. }))
+        }
+        _ => None,
+    });
+    assert!(has_failed_first(checks.collect()), "they ran once more");
 }
 
 #[test]
