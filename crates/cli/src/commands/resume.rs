@@ -297,13 +297,9 @@ fn resolve_reloaded(
         .with_set_flags(&arguments.set)?;
     let typed_sources = run_inputs.sources.clone();
     let loop_project = LoopProject::of_run(project, run_view, context);
-    let run_inputs = match &loop_project {
-        Some(loop_project) => {
-            loop_project.print_problems(context)?;
-            loop_project.choose_agent(project, run_inputs)?
-        }
-        None => run_inputs,
-    };
+    if let Some(loop_project) = &loop_project {
+        loop_project.print_problems(context)?;
+    }
     let loop_files = loop_project.as_ref().map(|loop_project| loop_project as &dyn LoopFileSettings);
     let ReloadedRun { plan, notes, warnings } =
         reload_run(project.root(), run_view, pinned_plan, run_inputs, loop_files)?;
