@@ -36,7 +36,10 @@ fn list_git_processes(sandbox: &Sandbox, arguments: &[&str]) -> Vec<String> {
     command.env("PATH", env::join_paths(directories).unwrap());
     let output = CommandOutput::from_output(command.output().unwrap());
     assert_eq!(output.exit_code, Some(0), "{}{}", output.stdout, output.stderr);
-    fs::read_to_string(log_file).unwrap().lines().map(str::to_string).collect()
+    let logged = fs::read_to_string(log_file);
+    let logged =
+        logged.unwrap_or_else(|error| panic!("no git was logged ({error}): {}{}", output.stdout, output.stderr));
+    logged.lines().map(str::to_string).collect()
 }
 
 #[test]
