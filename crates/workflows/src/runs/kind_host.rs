@@ -1,6 +1,7 @@
 //! The host as one kind of run sees it: with its order, and with its own events.
 
 use alloc::{format, string::String};
+use core::{fmt, ops::Deref};
 
 use crate::{
     development::notices::{NotifyOutcome, NotifyUser},
@@ -11,8 +12,6 @@ use crate::{
     },
 };
 use tribunal_engine::{host::ParkedRun, ids::Key};
-
-use core::{fmt, ops::Deref};
 
 /// The host of a run, with what the run was asked to do.
 pub struct KindHost<'a, O> {
