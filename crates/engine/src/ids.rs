@@ -69,11 +69,22 @@ text_id!(
     CommitId
 );
 text_id!(
+    /// A tree of git, as its full object id: the content of all files at one time.
+    TreeId
+);
+text_id!(
     /// The name of a project record, unique among the records of its kind.
     RecordKey
 );
 
 impl CommitId {
+    /// Returns the first ten digits, which are enough for users.
+    pub fn short_hex(&self) -> &str {
+        self.0.get(..10).unwrap_or(&self.0)
+    }
+}
+
+impl TreeId {
     /// Returns the first ten digits, which are enough for users.
     pub fn short_hex(&self) -> &str {
         self.0.get(..10).unwrap_or(&self.0)

@@ -83,6 +83,7 @@ impl ActiveWork {
             | Effect::CloseWorkspace(_)
             | Effect::Checks(_)
             | Effect::Commit(_)
+            | Effect::FreezeWork(_)
             | Effect::Rebase(_)
             | Effect::ParkWork(_)
             | Effect::Integrate(_)

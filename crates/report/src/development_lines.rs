@@ -59,8 +59,14 @@ pub(crate) struct LandedPlace<'a> {
 
 /// Writes what was questionable about the work, and the user has accepted.
 pub(crate) fn write_accepted_concerns(concerns: &[LandingConcern], lines: &mut LineBuffer) {
-    if !concerns.is_empty() {
-        let line_text = format!("you accepted that {}", describe_concerns(concerns));
+    let (notes, accepted): (Vec<LandingConcern>, Vec<LandingConcern>) =
+        concerns.iter().cloned().partition(LandingConcern::is_note);
+    for note in notes {
+        let line_text = format!("look at: {}", describe_concerns(&[note]));
+        lines.write_marked(2, LineMark::WARNING, &line_text);
+    }
+    if !accepted.is_empty() {
+        let line_text = format!("you accepted that {}", describe_concerns(&accepted));
         lines.write_marked(2, LineMark::WARNING, &line_text);
     }
 }

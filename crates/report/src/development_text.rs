@@ -7,6 +7,7 @@ use tribunal_workflows::{
         checks::{CheckPlace, ChecksOutcome, ChecksReport, RunChecks, list_commands},
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
         concerns::describe_concerns,
+        frozen_work::WorkFreezing,
         parking::{ParkMode, ParkOutcome, name_files},
         workspace::OpenOutcome,
     },
@@ -44,10 +45,11 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
         Effect::Checks(RunChecks { place, checks }) => {
             let place_text = match place {
                 CheckPlace::Copy { .. } => "in a copy".to_string(),
-                CheckPlace::Workspace { workspace } => format!("in {workspace}"),
+                CheckPlace::Workspace { workspace, .. } => format!("in {workspace}"),
             };
             format!("run {} {place_text}", phrases::format_count(checks.len() as u32, "check"))
         }
+        Effect::FreezeWork(freeze) => format!("freeze the content of {}", freeze.workspace),
         Effect::Commit(commit) => {
             format!("commit {}: {}", commit.workspace, commit.message.lines().next().unwrap_or_default())
         }
@@ -82,7 +84,12 @@ pub(crate) fn describe_reply(reply: &Reply) -> Option<String> {
         Reply::OpenWorkspace(OpenOutcome::SetupFailed(result)) => format!("set-up failed: {}", result.describe()),
         Reply::CloseWorkspace(_) => "removed".into(),
         Reply::Checks(ChecksOutcome::Ran(report)) => describe_checks(report),
-        Reply::Commit(CommitOutcome::Committed(committed)) => committed.commit.short_hex().to_string(),
+        Reply::FreezeWork(WorkFreezing::Frozen { tree, .. }) => tree.short_hex().to_string(),
+        Reply::Checks(ChecksOutcome::Edited { paths }) | Reply::Commit(CommitOutcome::Edited { paths }) => {
+            format!("stopped: you edited {}", name_files(paths))
+        }
+        Reply::Commit(CommitOutcome::Committed { commit }) => commit.short_hex().to_string(),
+        Reply::Commit(CommitOutcome::Rewritten { paths, .. }) => format!("a hook changed {}", name_files(paths)),
         Reply::Commit(CommitOutcome::Unchanged { .. }) => "nothing to commit".into(),
         Reply::Commit(CommitOutcome::Refused(result)) => format!("refused by a hook: {}", result.describe()),
         Reply::Rebase(RebaseOutcome::Rebased { commit }) => commit.short_hex().to_string(),

@@ -20,6 +20,7 @@ mod record_table;
 pub mod samples;
 mod scripted_world;
 mod session_stamp;
+mod simulated_tree;
 mod simulated_user;
 mod sprint_world;
 mod story_world;

@@ -3,14 +3,14 @@
 use tribunal_engine::{
     effect::{Elapsed, PostOutcome},
     fault::{Fault, FaultKind},
-    ids::{CommitId, Hash, Key, RunId},
+    ids::{CommitId, Hash, RunId},
     reason::RunReason,
 };
 use tribunal_workflows::{
     development::{
         check_scripts::ChangedScript,
         checks::RunChecks,
-        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
+        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
     },
@@ -34,6 +34,7 @@ use crate::{
     dice::Dice,
     record_table::RecordTable,
     samples,
+    simulated_tree::SimulatedTree,
     simulated_user::{answer_at_random, answer_by_script, end_wait},
     trial::{EffectResult, SimulatedWorld},
 };
@@ -100,7 +101,7 @@ impl LoopScript {
 pub struct LoopWorld {
     script: LoopScript,
     dice: Dice,
-    last_commit: Option<(Key, CommittedWork)>,
+    tree: SimulatedTree,
     pub records: RecordTable,
     /// What the agent was asked, one prompt for each turn.
     pub prompts: Vec<String>,
@@ -115,11 +116,8 @@ pub struct LoopWorld {
 struct WorldProgress {
     content: u32,
     ticked: u32,
-    commits: u32,
     committed_content: u32,
     check_runs: usize,
-    /// A rebase or a hook has changed the work, and the checks have not run on it since.
-    is_changed_since_checks: bool,
     integrations: usize,
 }
 
@@ -129,7 +127,7 @@ impl LoopWorld {
             records: script.records.clone(),
             script,
             dice: Dice::new(seed),
-            last_commit: None,
+            tree: SimulatedTree::default(),
             prompts: Vec::new(),
             opened: 0,
             closed: 0,
@@ -186,6 +184,9 @@ impl LoopWorld {
         if turn.changes {
             self.work.content += 1;
         }
+        if turn.changes || turn.reverts {
+            self.tree.change_files();
+        }
         if turn.reverts {
             self.work.content -= 1;
         }
@@ -214,41 +215,35 @@ impl LoopWorld {
         if is_broken {
             return broken_checks_reply();
         }
-        self.work.is_changed_since_checks = false;
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
+        self.tree.note_checks(run_checks, passes);
         checks_reply(run_checks, passes)
     }
 
-    fn commit_work(&mut self, ask: &PendingEffect, run_hooks: bool) -> Reply {
-        // A commit that was made before a kill is found again, with what its hook has rewritten.
-        if let Some((_, committed)) = self.last_commit.as_ref().filter(|(key, _)| ask.resumed && *key == ask.effect_key)
-        {
-            return Reply::Commit(CommitOutcome::Committed(committed.clone()));
+    fn commit_work(&mut self, ask: &PendingEffect, request: &CommitWork) -> Reply {
+        // A commit that was made before a kill is found again.
+        if let Some(commit) = self.tree.find_made(ask) {
+            return Reply::Commit(CommitOutcome::Committed { commit });
         }
-        if run_hooks && self.script.commit_refusals > 0 {
+        if request.run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
             return refused_commit_reply();
         }
         if self.work.committed_content == self.work.content {
             return Reply::Commit(CommitOutcome::Unchanged {
-                tip: CommitId::new(format!("commit{}", self.work.commits)),
+                tip: CommitId::new(format!("commit{}", self.tree.count_commits())),
             });
         }
-        self.work.committed_content = self.work.content;
-        self.work.commits += 1;
-        let commit = CommitId::new(format!("commit{}", self.work.commits));
-        let rewritten = match run_hooks && self.is_random() && self.dice.roll_percent(10) {
-            true => vec!["a.txt".to_string()],
-            false => Vec::new(),
-        };
-        self.work.is_changed_since_checks |= !rewritten.is_empty();
-        let committed = CommittedWork { commit, rewritten };
-        self.last_commit = Some((ask.effect_key.clone(), committed.clone()));
-        Reply::Commit(CommitOutcome::Committed(committed))
+        let is_random = self.is_random();
+        let outcome = self.tree.commit(ask, request, Some(&mut self.dice).filter(|_| is_random));
+        if let CommitOutcome::Committed { .. } = &outcome {
+            self.work.committed_content = self.work.content;
+        }
+        Reply::Commit(outcome)
     }
 
     fn integrate_work(&mut self, request: &Integrate) -> Reply {
-        assert!(!self.work.is_changed_since_checks, "work lands that was changed after its checks: {:?}", self.work);
+        self.tree.expect_verified(request, self.work.check_runs > 0);
         if self.is_random() {
             return Reply::Integrate(match self.dice.roll(10) {
                 0..=1 => IntegrateOutcome::Moved { tip: CommitId::new("moved") },
@@ -277,9 +272,9 @@ impl LoopWorld {
             None if conflicts => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
             None => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
         };
-        // Without checks there is nothing to repeat.
-        self.work.is_changed_since_checks |=
-            self.work.check_runs > 0 && matches!(outcome, RebaseOutcome::Rebased { .. });
+        if let RebaseOutcome::Rebased { commit } = &outcome {
+            self.tree.rebase_to(commit);
+        }
         Reply::Rebase(outcome)
     }
 
@@ -324,7 +319,8 @@ impl SimulatedWorld for LoopWorld {
             }
             Effect::Ask(asked) => self.answer_task(&asked.task),
             Effect::Checks(run_checks) => self.run_checks(run_checks),
-            Effect::Commit(commit_work) => self.commit_work(ask, commit_work.run_hooks),
+            Effect::FreezeWork(request) => self.tree.freeze(request),
+            Effect::Commit(request) => self.commit_work(ask, request),
             Effect::Integrate(request) => self.integrate_work(request),
             Effect::Rebase(_) => self.rebase_work(),
             Effect::ReadChange(read_change) => change_reply(read_change, "a.rs"),

@@ -6,13 +6,13 @@ use std::mem;
 use tribunal_engine::{
     effect::{Elapsed, PostOutcome},
     fault::{Fault, FaultKind},
-    ids::{CommitId, Hash, Key, RunId},
+    ids::{CommitId, Hash, RunId},
     reason::RunReason,
 };
 use tribunal_workflows::{
     development::{
         checks::RunChecks,
-        commits::{CommitOutcome, CommittedWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
+        commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         parking::ParkOutcome,
         workspace::{CloseOutcome, PathChange, WorkspaceChange, WorkspaceState},
@@ -43,6 +43,7 @@ use crate::{
     dice::Dice,
     parked_work::ParkedWork,
     samples,
+    simulated_tree::SimulatedTree,
     simulated_user::{answer_at_random, answer_by_script, end_wait},
     trial::{EffectResult, SimulatedWorld},
 };
@@ -116,7 +117,7 @@ pub struct StoryScript {
 pub struct StoryWorld {
     script: StoryScript,
     dice: Dice,
-    last_commit: Option<(Key, CommittedWork)>,
+    tree: SimulatedTree,
     /// What the agents were told, one prompt for each session.
     pub prompts: Vec<String>,
     /// The agents of the sessions.
@@ -136,11 +137,10 @@ pub struct StoryWorld {
 struct StoryDeeds {
     content: u32,
     committed: u32,
-    commits: u32,
     moved_board: bool,
     parts: StoryParts,
     check_runs: usize,
-    last_check_passed: bool,
+    has_failed_checks: bool,
     reviews: usize,
     is_reviewed: bool,
     integrations: usize,
@@ -170,13 +170,12 @@ impl StoryWorld {
                 has_tests: is_done,
                 has_ticks: is_done,
             },
-            last_check_passed: true,
             ..StoryDeeds::default()
         };
         StoryWorld {
             script,
             dice: Dice::new(seed),
-            last_commit: None,
+            tree: SimulatedTree::default(),
             prompts: Vec::new(),
             agents: Vec::new(),
             written: Vec::new(),
@@ -298,6 +297,7 @@ impl StoryWorld {
         if before != work.parts {
             work.content += 1;
             work.is_reviewed = false;
+            self.tree.change_files();
         }
     }
 
@@ -312,35 +312,30 @@ impl StoryWorld {
             return broken_checks_reply();
         }
         let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
-        self.work.last_check_passed = passes;
+        self.work.has_failed_checks = !passes;
+        self.tree.note_checks(run_checks, passes);
         checks_reply(run_checks, passes)
     }
 
-    fn commit_work(&mut self, ask: &PendingEffect, run_hooks: bool) -> Reply {
-        // A commit that was made before a kill is found again, with what its hook has rewritten.
-        if let Some((_, committed)) = self.last_commit.as_ref().filter(|(key, _)| ask.resumed && *key == ask.effect_key)
-        {
-            return Reply::Commit(CommitOutcome::Committed(committed.clone()));
+    fn commit_work(&mut self, ask: &PendingEffect, request: &CommitWork) -> Reply {
+        // A commit that was made before a kill is found again.
+        if let Some(commit) = self.tree.find_made(ask) {
+            return Reply::Commit(CommitOutcome::Committed { commit });
         }
-        if run_hooks && self.script.commit_refusals > 0 {
+        if request.run_hooks && self.script.commit_refusals > 0 {
             self.script.commit_refusals -= 1;
             return refused_commit_reply();
         }
-        if self.work.committed == self.work.content && !run_hooks {
-            let tip = CommitId::new(format!("commit{}", self.work.commits));
+        if self.work.committed == self.work.content && !request.run_hooks {
+            let tip = CommitId::new(format!("commit{}", self.tree.count_commits()));
             return Reply::Commit(CommitOutcome::Unchanged { tip });
         }
-        self.work.committed = self.work.content;
-        self.work.commits += 1;
-        let commit = CommitId::new(format!("commit{}", self.work.commits));
-        let rewritten = match run_hooks && self.is_random() && self.dice.roll_percent(10) {
-            true => vec!["src/a.rs".to_string()],
-            false => Vec::new(),
-        };
-        self.work.last_check_passed &= rewritten.is_empty();
-        let committed = CommittedWork { commit, rewritten };
-        self.last_commit = Some((ask.effect_key.clone(), committed.clone()));
-        Reply::Commit(CommitOutcome::Committed(committed))
+        let is_random = self.is_random();
+        let outcome = self.tree.commit(ask, request, Some(&mut self.dice).filter(|_| is_random));
+        if let CommitOutcome::Committed { .. } = &outcome {
+            self.work.committed = self.work.content;
+        }
+        Reply::Commit(outcome)
     }
 
     fn review_child(&mut self, name: &str) -> Reply {
@@ -388,7 +383,8 @@ impl StoryWorld {
     fn integrate_work(&mut self, request: &Integrate) -> Reply {
         let work = &self.work;
         assert!(work.parts.has_code && work.parts.has_tests && work.parts.has_ticks, "unfinished work lands: {work:?}");
-        assert!(work.last_check_passed, "work lands with a failing check: {work:?}");
+        let has_landed = self.written.iter().any(|write| !write.confirmed.is_empty());
+        self.tree.expect_verified(request, work.check_runs > 0 && !has_landed);
         assert!(work.is_reviewed || !self.needs_review, "work lands without a review: {work:?}");
         let scripted = nth_or_last(&self.script.integrations, self.work.integrations).cloned();
         self.work.integrations += 1;
@@ -408,12 +404,15 @@ impl StoryWorld {
     fn rebase_work(&mut self, onto: &CommitId) -> Reply {
         if !self.script.merges.is_empty() {
             self.work.parts.has_tests = self.script.merges.remove(0);
+            self.tree.rebase_to(onto);
             return Reply::Rebase(RebaseOutcome::Rebased { commit: onto.clone() });
         }
         // Work that has landed begins anew with its own commit.
-        let is_changed = *onto != CommitId::new(format!("commit{}", self.work.commits));
+        let is_changed = *onto != CommitId::new(format!("commit{}", self.tree.count_commits()));
         let has_conflict = self.is_random() && self.dice.roll_percent(30);
-        self.work.last_check_passed &= has_conflict || !is_changed;
+        if is_changed && !has_conflict {
+            self.tree.rebase_to(&CommitId::new("rebased"));
+        }
         Reply::Rebase(match has_conflict {
             true => RebaseOutcome::Conflict(RebaseConflict::from_paths(vec!["a.txt".into()])),
             false => RebaseOutcome::Rebased { commit: CommitId::new("rebased") },
@@ -455,13 +454,15 @@ impl SimulatedWorld for StoryWorld {
                 let is_confirmed = !write.confirmed.is_empty() || self.script.owed.is_empty();
                 assert!(is_confirmed || write.stage != StoryStage::Done, "a story is done that owes something");
                 self.written.push(write.clone());
-                Reply::WriteStory(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
+                let tree = write.tree.as_ref().map(|tree| self.tree.write_into(tree));
+                Reply::WriteStory(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new(), tree })
             }
             Effect::RestoreBoard(_) => {
-                Reply::RestoreBoard(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new() })
+                Reply::RestoreBoard(StoryWriting::Written { paths: Vec::new(), remarks: Vec::new(), tree: None })
             }
             Effect::Checks(run_checks) => self.run_checks(run_checks),
-            Effect::Commit(commit_work) => self.commit_work(ask, commit_work.run_hooks),
+            Effect::FreezeWork(request) => self.tree.freeze(request),
+            Effect::Commit(request) => self.commit_work(ask, request),
             Effect::Integrate(integrate) if integrate.only_looks => {
                 Reply::Integrate(IntegrateOutcome::Moved { tip: CommitId::new("moved") })
             }

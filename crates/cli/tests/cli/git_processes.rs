@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The limit that the benchmarks have as well, where every raise has its reason.
-const MAX_GIT_PROCESSES: usize = 30;
+const MAX_GIT_PROCESSES: usize = 32;
 const LOGGING_GIT: &str = "#!/bin/sh\nprintf '%s\\n' \"$*\" >> LOG\nexec GIT \"$@\"\n";
 
 /// Creates a project with a story, no checks, and an agent that develops it at once.

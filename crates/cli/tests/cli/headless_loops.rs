@@ -512,8 +512,10 @@ fn a_running_loop_is_shown_told_something_stopped_and_resumed() {
 
 #[test]
 fn a_bmalph_project_runs_as_it_is_until_every_box_is_ticked() {
-    let sandbox =
-        loop_sandbox("sed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n").without_trust();
+    let sandbox = loop_sandbox(
+        "echo $n > out.txt\nsed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n",
+    )
+    .without_trust();
     sandbox.write_file(".ralph/PROMPT.md", "Do the plan.\n");
     sandbox.write_file(".ralph/@fix_plan.md", "# Plan\n\n- [x] zero\n- [ ] one\n- [ ] two\n");
     sandbox.write_file(
@@ -531,7 +533,7 @@ fn a_bmalph_project_runs_as_it_is_until_every_box_is_ticked() {
         ".ralph/.ralphrc:2: SOME_THING is not a setting that Tribunal uses; ignored",
         ".ralph/.ralphrc:3: not read: it has a command substitution (nothing is executed)",
         "until every box in .ralph/@fix_plan.md is ticked",
-        "iteration 1: 1 file changed in all · 2/3 tasks · Ticked box 1.",
+        "iteration 1: 2 files changed in all · 2/3 tasks · Ticked box 1.",
         "checks pass on the untouched workspace (1 check",
     ] {
         assert!(output.stderr.contains(expected), "{expected}: {}", output.stderr);
@@ -624,8 +626,10 @@ fn settings_that_are_read_again_change_only_what_is_set() {
 
 #[test]
 fn the_loop_settings_of_a_project_are_read_again_and_need_trust_again() {
-    let sandbox =
-        loop_sandbox("sed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n").without_trust();
+    let sandbox = loop_sandbox(
+        "echo $n > out.txt\nsed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n",
+    )
+    .without_trust();
     sandbox.write_file(".ralph/PROMPT.md", "Do the plan.\n");
     sandbox.write_file(".ralph/@fix_plan.md", "# Plan\n\n- [ ] one\n- [ ] two\n");
     sandbox.write_file(".ralph/.ralphrc", "QUALITY_GATES=\"test ! -e bad\"\n");

@@ -430,7 +430,9 @@ fn the_commit_command_works_before_the_first_commit() {
 
 #[test]
 fn a_loop_works_on_the_plan_and_moves_the_board_when_it_has_landed() {
-    let sandbox = loop_sandbox("sed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n");
+    let sandbox = loop_sandbox(
+        "echo $n > out.txt\nsed -i '0,/- \\[ \\]/s//- [x]/' .ralph/@fix_plan.md\necho \"Ticked box $n.\"\n",
+    );
     write_project(&sandbox);
     commit_all(&sandbox, "Plan the project");
     let output = run_plan(&sandbox, &[]);

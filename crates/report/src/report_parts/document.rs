@@ -310,10 +310,17 @@ pub(crate) fn list_questions(run_view: &RunView, story: &str, program_name: &str
 
 /// What was questionable about work, as a remark about it.
 pub(crate) fn list_concerns(concerns: &[LandingConcern]) -> Vec<String> {
-    match concerns.is_empty() {
-        true => Vec::new(),
-        false => vec![format!("{} (you accepted that)", describe_concerns(concerns))],
+    // What a test asserts no longer comes first: the user was not asked about it.
+    let (notes, accepted): (Vec<LandingConcern>, Vec<LandingConcern>) =
+        concerns.iter().cloned().partition(LandingConcern::is_note);
+    let (fewer, others): (Vec<LandingConcern>, Vec<LandingConcern>) =
+        notes.into_iter().partition(|note| matches!(note, LandingConcern::FewerAssertions { .. }));
+    let mut remarks: Vec<String> =
+        fewer.iter().chain(&others).map(|note| describe_concerns(std::slice::from_ref(note))).collect();
+    if !accepted.is_empty() {
+        remarks.push(format!("{} (you accepted that)", describe_concerns(&accepted)));
     }
+    remarks
 }
 
 /// Describes how much was changed: `4 files, +120 -8`.

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use tribunal_engine::{fault::Fault, ids::Key};
+use tribunal_engine::{
+    fault::Fault,
+    ids::{Key, TreeId},
+};
 use tribunal_workflows::{
     development::{
         checks::{
@@ -25,9 +28,13 @@ use super::{
 };
 use crate::{
     blocking_work::run_blocking,
+    masking::Masker,
     workspaces::{
         TaskWorkspace, WorkspaceSource,
-        development::{CheckTraces, GuardedFiles, WorkSnapshot, WorkspaceError, read_guarded_checkout},
+        development::{
+            CheckTraces, GuardedFiles, JudgedTraces, WorkSnapshot, WorkspaceError, frozen_work::TreeHold,
+            read_guarded_checkout,
+        },
     },
 };
 
@@ -42,8 +49,10 @@ pub(crate) async fn run_checks(
 ) -> Option<PerformedEffect<ChecksOutcome>> {
     let RunChecks { place, checks } = request;
     match place {
-        CheckPlace::Workspace { workspace } => match open_workspace(&context, workspace).await {
-            Ok(OpenedPlace { directory, guarded_files, mut guard }) => {
+        CheckPlace::Workspace { workspace, tree } => match open_workspace(&context, workspace, tree).await {
+            Ok(FoundPlace::Edited(paths)) => Some(ChecksOutcome::Edited { paths }.into()),
+            Ok(FoundPlace::Opened(opened)) => {
+                let OpenedPlace { directory, guarded_files, mut guard } = *opened;
                 let mut outcome = run_all(&context, &checks, &directory, Some(&mut guard)).await;
                 // Also after checks that the user has stopped: what they changed must not become a part of the work.
                 if let Err(fault) = guard.finish().await {
@@ -100,17 +109,43 @@ struct OpenedPlace {
     guard: WorkGuard,
 }
 
-/// Finds the directory in which checks run, and reads what they must not change.
-async fn open_workspace(context: &Arc<EffectContext>, workspace_name: String) -> Result<OpenedPlace, Fault> {
+enum FoundPlace {
+    Opened(Box<OpenedPlace>),
+    /// The user has edited these files since the content was frozen.
+    Edited(Vec<String>),
+}
+
+/// Finds the directory in which checks run, with the content that is checked, and reads what they must not change.
+async fn open_workspace(
+    context: &Arc<EffectContext>,
+    workspace_name: String,
+    tree: Option<TreeId>,
+) -> Result<FoundPlace, Fault> {
     let context = context.clone();
     run_git_work(move || {
         let workspace = context.find_development_workspace(&workspace_name)?;
         let (directory, guarded_files) = (workspace.agent_dir(), workspace.read_guarded_files()?);
-        let (snapshot, left) = workspace.begin_checks()?;
-        let mut guard =
-            WorkGuard { snapshot: Some(snapshot), remarks: Vec::new(), made: Vec::new(), has_unseen_check: false };
-        guard.note_interrupted(left);
-        Ok(OpenedPlace { directory, guarded_files, guard })
+        let mut put_back = CheckTraces::default();
+        let tree = match tree {
+            Some(tree) => tree,
+            None => {
+                let frozen = workspace.freeze_content(&context.masker)?;
+                put_back.add_traces(frozen.left);
+                frozen.tree
+            }
+        };
+        let mut held = match workspace.hold_tree(&tree)? {
+            TreeHold::Held(held) => held,
+            TreeHold::Edited(paths) => return Ok(FoundPlace::Edited(paths)),
+        };
+        put_back.add_traces(std::mem::take(&mut held.put_back));
+        let guard = WorkGuard {
+            snapshot: Some(workspace.begin_checks(held)?),
+            remarks: put_back.describe().into_iter().collect(),
+            made: Vec::new(),
+            has_unseen_check: false,
+        };
+        Ok(FoundPlace::Opened(Box::new(OpenedPlace { directory, guarded_files, guard })))
     })
     .await
 }
@@ -127,40 +162,33 @@ struct WorkGuard {
 }
 
 impl WorkGuard {
-    /// Says what checks had changed when an earlier process ended.
-    fn note_interrupted(&mut self, left: CheckTraces) {
-        if left.changed.is_empty() && left.made.is_empty() {
-            return;
-        }
-        let paths: Vec<String> = left.changed.into_iter().chain(left.made).collect();
-        self.remarks.push(format!(
-            "checks were interrupted, and these files have changed since they began: {}; they are as before, and what was there is \
-             kept: {}",
-            name_files(&paths),
-            name_files(&left.parked)
-        ));
-    }
-
-    /// Puts back what a check has changed. A check that changes the work has failed.
-    async fn judge(&mut self, result: &mut CheckResult) -> Result<(), Fault> {
-        let traces = self.with_snapshot(WorkSnapshot::restore_changes).await?;
+    /// Puts back what a check has changed. A check that changes the work has failed, unless it does that without the work, too.
+    async fn judge(&mut self, result: &mut CheckResult, masker: &Masker) -> Result<(), Fault> {
+        let command = result.command.clone();
+        let judged = self.with_snapshot(move |snapshot| snapshot.judge_changes(&command)).await?;
+        let JudgedTraces { traces, forbidden, tolerated } = judged;
         self.has_unseen_check = false;
         if !traces.made.is_empty() {
             self.made.push((result.command.clone(), traces.made));
         }
-        if traces.changed.is_empty() {
-            return Ok(());
+        if !tolerated.is_empty() {
+            self.remarks.push(format!(
+                "`{}` changes {}, which was put back: lock files, and what it changes without the work as well, do not count against it",
+                result.command,
+                name_files(&tolerated)
+            ));
         }
-        let changed = format!("{} (put back)\n", name_files(&traces.changed));
-        if result.status.is_passed() {
-            result.status = CheckStatus::ChangedWork;
-            if !result.output.is_empty() && !result.output.ends_with('\n') {
-                result.output.push('\n');
+        if !forbidden.is_empty() {
+            let changed = format!("{} (put back)\n", name_files(&forbidden));
+            let diff = masker.mask(&traces.diff).into_owned();
+            if result.status.is_passed() {
+                result.status = CheckStatus::ChangedWork;
+                result.output = join_outputs(&[&result.output, &diff, &changed]);
+            } else {
+                // Its own last line says why it failed.
+                let changed = format!("it also changed files of the work: {changed}");
+                result.output = join_outputs(&[&changed, &diff, &result.output]);
             }
-            result.output.push_str(&changed);
-        } else {
-            // Its own last line says why it failed.
-            result.output = format!("it also changed files of the work: {changed}{}", result.output);
         }
         if !traces.parked.is_empty() {
             let remark = "what was there after the check is kept, in case the changes were yours";
@@ -210,6 +238,18 @@ impl WorkGuard {
         self.snapshot = Some(snapshot);
         Ok(outcome?)
     }
+}
+
+/// Joins texts, each of which ends its line.
+fn join_outputs(texts: &[&str]) -> String {
+    let mut joined = String::new();
+    for text in texts.iter().filter(|text| !text.is_empty()) {
+        joined.push_str(text);
+        if !text.ends_with('\n') {
+            joined.push('\n');
+        }
+    }
+    joined
 }
 
 /// Runs work on files and git on a thread of its own.
@@ -279,7 +319,7 @@ async fn run_all(
             Ok(finished) => {
                 let (mut result, full_output) = finished.into_check_result(check.command.clone(), check.on_failure);
                 if let Some(guard) = guard.as_deref_mut()
-                    && let Err(fault) = guard.judge(&mut result).await
+                    && let Err(fault) = guard.judge(&mut result, &context.masker).await
                 {
                     return Some(ChecksOutcome::from(fault).into());
                 }
@@ -369,7 +409,7 @@ mod tests {
     fn report_of(outcome: PerformedEffect<ChecksOutcome>) -> ChecksReport {
         match outcome.reply {
             ChecksOutcome::Ran(report) => report,
-            ChecksOutcome::Failed { fault } => panic!("{fault}"),
+            other => panic!("{other:?}"),
         }
     }
 

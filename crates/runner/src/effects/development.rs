@@ -5,18 +5,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
-    fs,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
 
-use tribunal_engine::fault::Fault;
+use tribunal_engine::{fault::Fault, ids::TreeId};
 use tribunal_workflows::development::{
     checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
-    commits::{CommitOutcome, CommitWork, CommittedWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+    commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+    frozen_work::{FreezeWork, WorkFreezing},
     parking::{ParkOutcome, ParkWork},
     workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
 };
@@ -33,6 +28,7 @@ use crate::workspaces::{
     development::{
         DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
         commits::{CommitForm, PreparedCommit, ReadyCommit},
+        frozen_work::{FrozenContent, TreeHold},
         hooks::CommitHook,
         integrate::integrate_work,
         move_parked_work,
@@ -226,6 +222,19 @@ fn keep_scratchpad(context: &EffectContext, workspace_name: &str) {
     let _ = created.and_then(|_| write_atomically(&kept_file, masked_notes.as_bytes()));
 }
 
+pub(super) async fn freeze_work(context: Arc<EffectContext>, request: FreezeWork) -> WorkFreezing {
+    let frozen = run_work(&context, move |context| {
+        let workspace = context.find_development_workspace(&request.workspace)?;
+        if let Some(commit) = &request.commit {
+            return Ok(WorkFreezing::Frozen { tree: workspace.freeze_commit(commit)?, remarks: Vec::new() });
+        }
+        let FrozenContent { tree, left, reading } = workspace.freeze_content(&context.masker)?;
+        context.memory.readings.remember_reading(&request.workspace, &tree, reading);
+        Ok(WorkFreezing::Frozen { tree, remarks: left.describe().into_iter().collect() })
+    });
+    frozen.await.unwrap_or_else(WorkFreezing::from)
+}
+
 pub(super) async fn rebase_work(context: Arc<EffectContext>, request: RebaseWork) -> RebaseOutcome {
     let rebased = run_work(&context, move |context| {
         let workspace = context.find_development_workspace(&request.workspace)?;
@@ -324,59 +333,86 @@ async fn try_commit(
     request: CommitWork,
     request_id: String,
 ) -> Result<CommitOutcome, CommitFailure> {
-    let CommitWork { workspace: workspace_name, message, run_hooks, squash, keeps_ref } = request;
+    let CommitWork { workspace: workspace_name, message, run_hooks, squash, keeps_ref, tree } = request;
     let commit_form = if squash { CommitForm::Squashed } else { CommitForm::Added };
     let preparation_id = request_id.clone();
     let prepare = move |context: &EffectContext| {
         let workspace = context.find_development_workspace(&workspace_name)?;
         // The work is what differs from where the branch is without such commits.
         take_back_commits(context, &workspace).map(drop)?;
-        let prepared = workspace.prepare_commit(&preparation_id, commit_form)?;
-        Ok((workspace, prepared))
+        let tree = match tree {
+            Some(tree) => {
+                // Only hooks look at the files; what was edited since is no part of the commit.
+                let needs_files = run_hooks && !workspace.commit_hooks()?.is_empty();
+                if needs_files && let TreeHold::Edited(paths) = workspace.hold_tree(&tree)? {
+                    return Ok(CommitPreparation::Edited(paths));
+                }
+                tree
+            }
+            None => workspace.freeze_content(&context.masker)?.tree,
+        };
+        let prepared = workspace.prepare_commit(&tree, &preparation_id, commit_form)?;
+        Ok(CommitPreparation::Prepared(Box::new(workspace), prepared))
     };
-    let (workspace, prepared) = run_work(context, prepare).await?;
+    let (workspace, prepared) = match run_work(context, prepare).await? {
+        CommitPreparation::Prepared(workspace, prepared) => (*workspace, prepared),
+        CommitPreparation::Edited(paths) => return Ok(CommitOutcome::Edited { paths }),
+    };
     let ready = match prepared {
-        PreparedCommit::AlreadyMade(committed) => {
-            let committed = run_work(context, move |_| {
+        PreparedCommit::AlreadyMade(commit) => {
+            let commit = run_work(context, move |_| {
                 // The earlier process may have ended before this.
                 if keeps_ref {
-                    workspace.keep_commit(&committed.commit)?;
+                    workspace.keep_commit(&commit)?;
                 }
-                Ok(committed)
+                Ok(commit)
             })
             .await?;
-            return Ok(CommitOutcome::Committed(committed));
+            return Ok(CommitOutcome::Committed { commit });
         }
         PreparedCommit::Unchanged(tip) => return Ok(CommitOutcome::Unchanged { tip }),
         PreparedCommit::Ready(ready) => ready,
     };
     let workspace = Arc::new(workspace);
-    let checked = if run_hooks {
+    let message = if run_hooks {
         let hooks = CommitHooks { context, workspace: &workspace };
-        let checked = hooks.run_hooks(ready, message).await;
+        let verdict = hooks.run_hooks(&ready, message).await;
         // Also after a refusal: HEAD is the base again.
         hooks.with_workspace(DevelopmentWorkspace::end_hooks).await?;
-        checked?
-    } else {
-        CheckedCommit { ready, message, rewritten: BTreeSet::new() }
-    };
-    let committed: CommittedWork = run_work(context, move |_| {
-        let CheckedCommit { ready, message, rewritten } = checked;
-        let committed = workspace.finish_commit(&ready, &message, &request_id, rewritten)?;
-        if keeps_ref {
-            workspace.keep_commit(&committed.commit)?;
+        match verdict? {
+            HookVerdict::Accepted { message } => message,
+            HookVerdict::Rewritten { tree, paths } => return Ok(CommitOutcome::Rewritten { tree, paths }),
         }
-        Ok(committed)
+    } else {
+        message
+    };
+    let commit = run_work(context, move |_| {
+        let commit = workspace.finish_commit(&ready, &message, &request_id)?;
+        if keeps_ref {
+            workspace.keep_commit(&commit)?;
+        }
+        Ok(commit)
     })
     .await?;
-    Ok(CommitOutcome::Committed(committed))
+    Ok(CommitOutcome::Committed { commit })
 }
 
-/// What the user's hooks agreed to.
-struct CheckedCommit {
-    ready: ReadyCommit,
-    message: String,
-    rewritten: BTreeSet<String>,
+enum CommitPreparation {
+    Prepared(Box<DevelopmentWorkspace>, PreparedCommit),
+    /// The user has edited these files since the content was frozen.
+    Edited(Vec<String>),
+}
+
+/// What the user's hooks made of a commit.
+enum HookVerdict {
+    Accepted {
+        message: String,
+    },
+    /// They changed these files, which have not been checked like that.
+    Rewritten {
+        tree: TreeId,
+        paths: Vec<String>,
+    },
 }
 
 struct CommitHooks<'a> {
@@ -385,44 +421,26 @@ struct CommitHooks<'a> {
 }
 
 impl CommitHooks<'_> {
-    async fn run_hooks(&self, ready: ReadyCommit, message: String) -> Result<CheckedCommit, CommitFailure> {
+    async fn run_hooks(&self, ready: &ReadyCommit, message: String) -> Result<HookVerdict, CommitFailure> {
         let hooks = self.with_workspace(DevelopmentWorkspace::commit_hooks).await?;
         let parent = ready.parent.clone();
         self.with_workspace(move |workspace| workspace.begin_hooks(&parent)).await?;
         let hook_path =
             |hook: CommitHook| hooks.iter().find(|found| found.hook == hook).map(|found| found.path.clone());
-        let mut checked = CheckedCommit { ready, message, rewritten: BTreeSet::new() };
         if let Some(pre_commit) = hook_path(CommitHook::PreCommit) {
-            checked = self.run_pre_commit(pre_commit, checked).await?;
-        }
-        if let Some(commit_msg) = hook_path(CommitHook::CommitMsg) {
-            checked.message = self.run_commit_msg(commit_msg, checked.message).await?;
-        }
-        Ok(checked)
-    }
-
-    /// Runs the hook. If it changes files, it has to accept the result without changing anything more.
-    async fn run_pre_commit(&self, hook: PathBuf, mut checked: CheckedCommit) -> Result<CheckedCommit, CommitFailure> {
-        let mut last_run = self.run_hook(&hook, &[]).await?;
-        for is_second_run in [false, true] {
-            let staged = self.with_workspace(DevelopmentWorkspace::stage_commit).await?;
-            if staged.tree == checked.ready.tree {
-                return Ok(checked);
+            self.run_hook(&pre_commit, &[]).await?;
+            let old_tree = ready.tree.clone();
+            if let Some((tree, paths)) =
+                self.with_workspace(move |workspace| take_rewriting(workspace, &old_tree)).await?
+            {
+                return Ok(HookVerdict::Rewritten { tree, paths });
             }
-            let (old_tree, new_tree) = (checked.ready.tree.clone(), staged.tree.clone());
-            let list = move |workspace: &DevelopmentWorkspace| workspace.list_differences(&old_tree, &new_tree);
-            let differences = self.with_workspace(list).await?;
-            if is_second_run {
-                last_run.result.status = CheckStatus::Failed { exit_code: 1 };
-                last_run.result.output =
-                    format!("the hook changes files every time it runs: {}", differences.join(", "));
-                return Err(CommitFailure::Refused(last_run));
-            }
-            checked.rewritten.extend(differences);
-            checked.ready.tree = staged.tree;
-            last_run = self.run_hook(&hook, &[]).await?;
         }
-        Ok(checked)
+        let message = match hook_path(CommitHook::CommitMsg) {
+            Some(commit_msg) => self.run_commit_msg(commit_msg, message).await?,
+            None => message,
+        };
+        Ok(HookVerdict::Accepted { message })
     }
 
     async fn run_commit_msg(&self, hook: PathBuf, message: String) -> Result<String, CommitFailure> {
@@ -465,4 +483,17 @@ impl CommitHooks<'_> {
         let workspace = self.workspace.clone();
         Ok(run_work(self.context, move |_| Ok(work(&workspace)?)).await?)
     }
+}
+
+/// Freezes what a hook has made of a tree, and names the files that it changed; `None` if it changed nothing.
+fn take_rewriting(
+    workspace: &DevelopmentWorkspace,
+    old_tree: &TreeId,
+) -> Result<Option<(TreeId, Vec<String>)>, WorkspaceError> {
+    let staged = workspace.stage_commit()?;
+    if staged.tree == *old_tree {
+        return Ok(None);
+    }
+    let paths = workspace.list_differences(old_tree.as_str(), staged.tree.as_str())?;
+    Ok(Some((workspace.take_commit_index()?, paths)))
 }

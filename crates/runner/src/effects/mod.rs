@@ -12,12 +12,14 @@ mod commands;
 mod decision_files;
 mod development;
 mod freeze;
+mod frozen_readings;
 mod land;
 mod notify;
 mod own_files;
 pub(crate) mod retrospectives;
 mod sprints;
 mod stories;
+mod story_reading;
 mod stray_edits;
 mod take_in;
 #[cfg(test)]
@@ -74,8 +76,9 @@ pub(crate) use decision_files::{
     answers_in_files, clear_page_answer, decision_page_path, find_retained_workspaces, read_trusted_answers,
     remove_decision_page, reword_page, unusable_answers,
 };
+pub(crate) use frozen_readings::FrozenReadings;
 pub(crate) use own_files::{put_back_files, read_tracker_edits};
-pub(crate) use stories::read_story;
+pub(crate) use story_reading::read_story;
 
 /// What every effect may use.
 #[derive(Debug)]
@@ -113,6 +116,7 @@ pub(crate) struct RunMemory {
     pub landed_workspaces: Mutex<BTreeSet<PathBuf>>,
     pub spare_tmp: Arc<SpareTmp>,
     pub base_files: BaseFiles,
+    pub readings: FrozenReadings,
 }
 
 /// What did not count as the user's word.
@@ -264,6 +268,9 @@ pub(crate) async fn perform_effect(
     segment_number: u32,
     unfinished_attempts: u32,
 ) -> Option<PerformedEffect> {
+    if !matches!(effect, WorldEffect::ReadStory(_)) {
+        context.memory.readings.forget_reading();
+    }
     let reply = match effect {
         WorldEffect::Ask(ask_request) => {
             let asked = ask::ask_agent(context, effect_key, ask_request, unfinished_attempts).await;
@@ -306,6 +313,7 @@ pub(crate) async fn perform_effect(
         WorldEffect::CloseWorkspace(request) => {
             Reply::CloseWorkspace(development::close_workspace(context, request).await)
         }
+        WorldEffect::FreezeWork(request) => Reply::FreezeWork(development::freeze_work(context, request).await),
         WorldEffect::Checks(request) => {
             return Some(checks::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
         }
@@ -321,7 +329,7 @@ pub(crate) async fn perform_effect(
         WorldEffect::ParkWork(request) => Reply::ParkWork(development::park_work(context, request).await),
         WorldEffect::Integrate(request) => Reply::Integrate(development::integrate_commit(context, request).await),
         WorldEffect::Notify(request) => Reply::Notify(notify::notify_user(&context, &request).await?),
-        WorldEffect::ReadStory(request) => Reply::ReadStory(stories::read_story(context, request).await),
+        WorldEffect::ReadStory(request) => Reply::ReadStory(story_reading::read_story(context, request).await),
         WorldEffect::WriteStory(request) => Reply::WriteStory(stories::write_story(context, request).await),
         WorldEffect::ReadSprint(request) => Reply::ReadSprint(sprints::read_sprint(context, request).await),
         WorldEffect::PlanStory(request) => Reply::PlanStory(sprints::plan_story(context, request).await),

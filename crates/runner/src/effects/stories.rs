@@ -17,83 +17,24 @@ use tribunal_bmad::{
         edit::{self as story_edit, NewFollowUp, StoryEditRefusal},
     },
 };
-use tribunal_engine::{fault::Fault, ids::CommitId};
+use tribunal_engine::fault::Fault;
 use tribunal_workflows::{
-    development::workspace::{MAX_LISTED_FILES, WorkspaceChange, WorkspaceState},
-    story::facts::{
-        ReadStory, RestoreBoard, StoryFacts, StoryFollowUp, StoryName, StoryPlace, StoryReading, StoryStage,
-        StoryWriting, WriteStory,
-    },
+    development::workspace::WorkspaceState,
+    story::facts::{RestoreBoard, StoryFollowUp, StoryName, StoryPlace, StoryStage, StoryWriting, WriteStory},
 };
 
 use super::{EffectContext, environment_fault, run_file_effect};
 use crate::{
-    git::heads,
     landing::parked_files::park_file,
     project::{
         Project,
         file_edits::find_ignored,
         locked_edit::{EditFileError, edit_file, edit_or_create_file},
         project_files::ProjectDirectory,
-        story_facts::{self, ObservedTree},
+        story_facts,
     },
-    workspaces::development::{DevelopmentWorkspace, contents::StateReading},
+    workspaces::development::{DevelopmentWorkspace, frozen_work::FrozenReading},
 };
-
-pub(crate) async fn read_story(context: Arc<EffectContext>, request: ReadStory) -> StoryReading {
-    run_file_effect(move || match try_read(&context, &request) {
-        Ok(reading) => reading,
-        Err(fault) => fault.into(),
-    })
-    .await
-}
-
-fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading, Fault> {
-    let StoryPlace::Workspace { workspace: workspace_name } = &request.place else {
-        return Err(environment_fault("a story is only read in its workspace"));
-    };
-    let workspace = context.find_development_workspace(workspace_name)?;
-    // A test may be the last of many files.
-    let StateReading { state: mut work, remarks } = workspace.read_whole_state(&[], &context.masker)?;
-    // What the user has merged into the branch is work of the story as well.
-    let merged_into = workspace.merged_into().filter(|_| request.since.is_none());
-    if let Some(since) = request.since.as_ref().or(merged_into.as_ref()) {
-        add_earlier_changes(context, &workspace, since, &mut work)?;
-    }
-    let tree = workspace.agent_dir();
-    let base = workspace.base_commit();
-    // The board will be put back to what it was before the work lands.
-    let board_path = request.story.board.as_deref();
-    let read_base = |path: &str| {
-        let read_files = |paths: &[&str]| workspace.read_base_files(paths);
-        context.memory.base_files.read_file(base, path, board_path, read_files)
-    };
-    let commands: Vec<_> = context.settings.checks.iter().map(|check| check.command.clone()).collect();
-    let observed = ObservedTree { root: &tree, work, read_base: &read_base, check_commands: &commands };
-    let mut facts = StoryFacts { remarks, merged_into, ..story_facts::read_facts(&request.story, observed) };
-    facts.work.changed.truncate(MAX_LISTED_FILES);
-    Ok(StoryReading::Read(Box::new(facts)))
-}
-
-/// Adds what had changed before the workspace was opened.
-fn add_earlier_changes(
-    context: &EffectContext,
-    workspace: &DevelopmentWorkspace,
-    since: &CommitId,
-    work: &mut WorkspaceState,
-) -> Result<(), Fault> {
-    let earlier = heads::list_changes(context.project.root(), since.as_str(), Some(workspace.base_commit().as_str()))
-        .map_err(|cause| environment_fault(cause.to_string()))?;
-    let is_known = |path: &str, changes: &[WorkspaceChange]| changes.iter().any(|change| change.path == path);
-    for change in earlier {
-        if !is_known(&change.path, &work.changed) {
-            work.changed.push(change);
-            work.changed_count += 1;
-        }
-    }
-    work.changed.sort_by(|first, second| first.path.cmp(&second.path));
-    Ok(())
-}
 
 pub(super) async fn write_story(context: Arc<EffectContext>, request: WriteStory) -> StoryWriting {
     run_file_effect(move || match try_write(&context, &request) {
@@ -104,22 +45,37 @@ pub(super) async fn write_story(context: Arc<EffectContext>, request: WriteStory
 }
 
 fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriting, Fault> {
+    let mut state = None;
     let mut writer = match &request.place {
         StoryPlace::Workspace { workspace } => {
             let workspace = context.find_development_workspace(workspace)?;
+            let mut remarks = Vec::new();
+            // In the checkout the user may go on; only what is written is taken over from there.
+            if let Some(tree) = request.tree.as_ref().filter(|_| !workspace.is_in_place()) {
+                let FrozenReading { reading, put_back } = workspace.read_frozen_state(tree, &context.masker)?;
+                remarks.extend(put_back);
+                state = Some(reading.state);
+            }
             discard_lock(&workspace, request.story.board.as_deref());
             // Agents may have moved any line of the board; only that of the story is moved, by us.
             if let Some(board_path) = &request.story.board {
                 restore_base_board(context, &workspace, board_path)?;
             }
-            let writer = StoryWriter::new(Project::from_root(workspace.agent_dir()), request);
+            let mut writer = StoryWriter::new(Project::from_root(workspace.agent_dir()), request);
             discard_lock(&workspace, writer.find_story_file().as_deref());
+            writer.remarks = remarks;
+            writer.paths.extend(request.story.board.clone());
             writer
         }
         StoryPlace::Checkout => StoryWriter::new(context.project.clone(), request),
     };
     if let StoryPlace::Workspace { workspace } = &request.place {
-        writer.restore_others(&context.find_development_workspace(workspace)?, context)?;
+        let workspace = context.find_development_workspace(workspace)?;
+        let state = match state {
+            Some(state) => state,
+            None => workspace.read_state(&[], &context.masker)?.state,
+        };
+        writer.restore_others(&workspace, state)?;
     }
     let is_checkout = request.place == StoryPlace::Checkout;
     if let Some(workspace_name) = &request.take_over_from {
@@ -128,8 +84,16 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
     writer.move_on_board(is_checkout)?;
     writer.write_story_file(is_checkout)?;
     writer.write_ledger(is_checkout)?;
-    let StoryWriter { paths, remarks, .. } = writer;
-    Ok(StoryWriting::Written { paths, remarks })
+    let StoryWriter { mut paths, remarks, .. } = writer;
+    paths.sort();
+    paths.dedup();
+    let tree = match (&request.place, &request.tree) {
+        (StoryPlace::Workspace { workspace }, Some(tree)) => {
+            Some(context.find_development_workspace(workspace)?.freeze_also(tree, &paths)?)
+        }
+        _ => None,
+    };
+    Ok(StoryWriting::Written { paths, remarks, tree })
 }
 
 pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreBoard) -> StoryWriting {
@@ -140,7 +104,10 @@ pub(super) async fn restore_board(context: Arc<EffectContext>, request: RestoreB
                 None => Ok(()),
             });
         match restored {
-            Ok(()) => StoryWriting::Written { paths: request.story.board.into_iter().collect(), remarks: Vec::new() },
+            Ok(()) => {
+                let paths = request.story.board.into_iter().collect();
+                StoryWriting::Written { paths, remarks: Vec::new(), tree: None }
+            }
             Err(fault) => fault.into(),
         }
     })
@@ -224,8 +191,7 @@ impl<'r> StoryWriter<'r> {
 
     /// Puts back the files of other stories, and a ledger that has lost items: this story has no business with them, and what an agent
     /// writes there would prepare their verification.
-    fn restore_others(&mut self, workspace: &DevelopmentWorkspace, context: &EffectContext) -> Result<(), Fault> {
-        let StateReading { state, .. } = workspace.read_state(&[], &context.masker)?;
+    fn restore_others(&mut self, workspace: &DevelopmentWorkspace, state: WorkspaceState) -> Result<(), Fault> {
         let own_file = self.find_story_file();
         let folder = config::read_config(&self.project_files).folders.implementation;
         for change in state.changed {
@@ -247,6 +213,7 @@ impl<'r> StoryWriter<'r> {
                 edit_or_create_file(&self.project, &change.path, |_| Ok::<_, String>((base_text.clone(), ())));
             restored.map_err(|cause| write_fault(&cause))?;
             self.remarks.push(format!("{} was put back: an agent changed it, and it is not this story's", change.path));
+            self.paths.push(change.path);
         }
         Ok(())
     }

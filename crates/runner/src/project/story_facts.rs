@@ -16,6 +16,8 @@ use tribunal_engine::text::truncate_chars;
 use tribunal_workflows::{
     development::{
         checks::CommandLine,
+        parking::name_files,
+        test_functions::{TestFunction, TestLanguage, find_test_functions, normalize_test},
         workspace::{PathChange, WorkspaceState},
     },
     story::facts::{StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
@@ -112,7 +114,8 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
     }
     let changed_tests = list_tests(observed.root, &observed.work);
     let criteria = file.as_ref().map(|file| file.criteria.clone()).unwrap_or_default();
-    let tested_criteria = find_tested(observed.root, &changed_tests, &criteria);
+    let TestedCriteria { numbers: tested_criteria, unread } = find_tested(&observed, &changed_tests, &criteria);
+    let remarks = describe_unread(&unread);
     let existing_files = file.iter().flat_map(|file| &file.files).filter(|path| exists(observed.root, path)).cloned();
     StoryFacts {
         board: entry.as_ref().map(board_fact),
@@ -123,7 +126,7 @@ pub fn read_facts(story: &StoryName, observed: ObservedTree<'_>) -> StoryFacts {
         tested_criteria,
         work: observed.work,
         merged_into: None,
-        remarks: Vec::new(),
+        remarks,
     }
 }
 
@@ -299,10 +302,55 @@ fn read_text(root: &Path, path: &str) -> Option<String> {
     (metadata.len() <= MAX_TEST_BYTES).then(|| fs::read_to_string(&file_path).ok())?
 }
 
-fn find_tested(root: &Path, tests: &[String], criteria: &[u32]) -> Vec<u32> {
-    let texts: Vec<String> = tests.iter().filter_map(|path| read_text(root, path)).collect();
-    let is_named = |number: &u32| texts.iter().any(|text| text.lines().any(|line| names_criterion(line, *number)));
-    criteria.iter().copied().filter(is_named).collect()
+/// The criteria that tests name.
+struct TestedCriteria {
+    numbers: Vec<u32>,
+    /// Tests of a language that no rule reads, which name some of them.
+    unread: Vec<String>,
+}
+
+/// Finds the criteria that are named by a test function that is new or changed and asserts something: in its name, in its strings or
+/// directly above it. In a language that no rule reads, the file has to name them.
+fn find_tested(observed: &ObservedTree<'_>, tests: &[String], criteria: &[u32]) -> TestedCriteria {
+    let (mut naming_texts, mut unread) = (Vec::new(), Vec::new());
+    for path in tests {
+        let Some(text) = read_text(observed.root, path) else { continue };
+        let Some(language) = TestLanguage::from_path(path) else {
+            if criteria.iter().any(|number| text.lines().any(|line| names_criterion(line, *number))) {
+                unread.push(path.clone());
+            }
+            naming_texts.push(text);
+            continue;
+        };
+        let is_new =
+            observed.work.changed.iter().any(|change| change.path == *path && change.change == PathChange::Added);
+        let base_bytes = if is_new { None } else { (observed.read_base)(path) }.unwrap_or_default();
+        let base_functions = find_test_functions(language, &String::from_utf8_lossy(&base_bytes));
+        let functions = find_test_functions(language, &text).into_iter();
+        let counted = functions.filter(|function| {
+            !function.is_skipped
+                && function.assertions > 0
+                && !base_functions.iter().any(|base| is_same_test(base, function))
+        });
+        naming_texts.extend(counted.map(|function| function.naming_text()));
+    }
+    let is_named =
+        |number: &u32| naming_texts.iter().any(|text| text.lines().any(|line| names_criterion(line, *number)));
+    TestedCriteria { numbers: criteria.iter().copied().filter(is_named).collect(), unread }
+}
+
+fn is_same_test(first: &TestFunction, second: &TestFunction) -> bool {
+    first.name == second.name && first.above == second.above && normalize_test(first) == normalize_test(second)
+}
+
+fn describe_unread(unread: &[String]) -> Vec<String> {
+    match unread {
+        [] => Vec::new(),
+        unread => vec![format!(
+            "no rule reads tests like {}, so it is enough that they name a criterion somewhere",
+            name_files(unread)
+        )],
+    }
 }
 
 /// Lists the changed files that decide what checks, hooks and pipelines run.

@@ -10,7 +10,11 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::findings::subject::Subject;
-use tribunal_engine::{fault::Fault, ids::Hash, text::word_table::words};
+use tribunal_engine::{
+    fault::Fault,
+    ids::{Hash, TreeId},
+    text::word_table::words,
+};
 
 /// The most characters of a check's output that prompts and messages show. The whole output is a blob.
 pub const MAX_SHOWN_OUTPUT_CHARS: usize = 2_000;
@@ -125,13 +129,22 @@ pub enum CheckPlace {
         subject: Subject,
     },
     /// In a workspace that was opened under this name.
-    Workspace { workspace: String },
+    Workspace {
+        workspace: String,
+        /// The frozen content that is checked; `None` freezes what is there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<TreeId>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ChecksOutcome {
     Ran(ChecksReport),
+    /// The user has edited these files of the checkout since the content was frozen, so nothing ran.
+    Edited {
+        paths: Vec<String>,
+    },
     Failed {
         #[serde(flatten)]
         fault: Fault,

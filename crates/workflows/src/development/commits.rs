@@ -10,9 +10,13 @@ use crate::development::{
     check_scripts::ChangedScript,
     checks::{CheckResult, CommandLine},
     concerns::{LandingConcern, LandingGate},
+    frozen_work::VerifiedWork,
     workspace::TargetBranch,
 };
-use tribunal_engine::{fault::Fault, ids::CommitId};
+use tribunal_engine::{
+    fault::Fault,
+    ids::{CommitId, TreeId},
+};
 
 /// Commits the content of a workspace, and stores the commit in the user's repository under a ref of Tribunal's own. No branch
 /// of the user moves.
@@ -20,7 +24,7 @@ use tribunal_engine::{fault::Fault, ids::CommitId};
 pub struct CommitWork {
     pub workspace: String,
     pub message: String,
-    /// Whether the user's commit hooks run first. A hook that changes files is run once more on the result.
+    /// Whether the user's commit hooks run first. What a hook changes is not committed, but handed back.
     pub run_hooks: bool,
     /// Whether the commit takes the place of all earlier ones of the workspace, so that the whole work is one commit.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -28,12 +32,17 @@ pub struct CommitWork {
     /// Whether the commit gets a ref of its own, so that it stays when later commits take its place.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub keeps_ref: bool,
+    /// The frozen content that is committed; `None` commits what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CommitOutcome {
-    Committed(CommittedWork),
+    Committed {
+        commit: CommitId,
+    },
     /// There is nothing to commit since the last commit of this workspace.
     Unchanged {
         /// The last commit, or the one that the work began with.
@@ -41,18 +50,19 @@ pub enum CommitOutcome {
     },
     /// A hook of the user refused the commit.
     Refused(CheckResult),
+    /// A hook of the user changed these files of the frozen content. Nothing was committed: the checks did not see this.
+    Rewritten {
+        tree: TreeId,
+        paths: Vec<String>,
+    },
+    /// The user has edited these files of the checkout since the content was frozen, so that no hook could run on it.
+    Edited {
+        paths: Vec<String>,
+    },
     Failed {
         #[serde(flatten)]
         fault: Fault,
     },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CommittedWork {
-    pub commit: CommitId,
-    /// A hook of the user changed these files; checks that ran before it do not hold for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rewritten: Vec<String>,
 }
 
 /// Moves the target branch to the last commit of a workspace, if the branch has not moved since the work began.
@@ -69,6 +79,9 @@ pub struct Integrate {
     /// What the work is compared with before the branch moves.
     #[serde(default)]
     pub gate: LandingGate,
+    /// What has passed the checks: the commit must not differ from it. `None` for what no check is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedWork>,
     /// Files of bookkeeping, relative to the project's root: if the user has edited one and not committed that, the work's change
     /// of it is merged into the user's version, where both changed different lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

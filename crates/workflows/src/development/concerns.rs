@@ -5,8 +5,11 @@ use alloc::{format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::development::parking::name_files;
-use tribunal_engine::text::truncate_chars;
+use crate::development::{parking::name_files, weakened_tests::WeakenedTests};
+use tribunal_engine::{
+    ids::{CommitId, TreeId},
+    text::truncate_chars,
+};
 
 /// The most concerns that a message names.
 const MAX_NAMED_CONCERNS: usize = 8;
@@ -37,12 +40,37 @@ pub enum LandingConcern {
     RemovedCriterion { text: String },
     /// The story does not have this task any more.
     RemovedTask { text: String },
+    /// Something else by which the work is measured is not as the story had it.
+    ChangedMeasure {
+        /// What it is, for instance `depends_on`.
+        what: String,
+        before: String,
+        after: String,
+    },
+    /// Nothing is left of a commit of the branch, and the task does not name its files. A clone whose history was reset looks like this.
+    RevertedCommit { commit: CommitId, subject: String, paths: Vec<String> },
+    /// Tests are gone or do not run any more, and the task does not name their file.
+    WeakenedTests(WeakenedTests),
+    /// A test asserts less than before. The user is told and not asked.
+    FewerAssertions { path: String, name: String, before: u32, after: u32 },
+    /// A file is as it was before a commit of the branch. The user is told and not asked.
+    RestoredFile { path: String, commit: CommitId },
 }
 
 impl LandingConcern {
     /// Whether an agent can repair it, so that the next session is told before the user is asked.
     pub fn is_told_first(&self) -> bool {
-        matches!(self, LandingConcern::LostFile { .. } | LandingConcern::AddedSecret { .. })
+        matches!(
+            self,
+            LandingConcern::LostFile { .. }
+                | LandingConcern::AddedSecret { .. }
+                | LandingConcern::RevertedCommit { .. }
+        )
+    }
+
+    /// Whether the user is not asked about it, and the report names it.
+    pub fn is_note(&self) -> bool {
+        matches!(self, LandingConcern::FewerAssertions { .. } | LandingConcern::RestoredFile { .. })
     }
 
     /// Whether the result itself does not have it, only a commit on the way to it.
@@ -65,6 +93,26 @@ impl LandingConcern {
             }
             LandingConcern::RemovedTask { text } => {
                 format!("removes the task \"{}\" from its story", truncate_chars(text, MAX_SHOWN_CHARS))
+            }
+            LandingConcern::ChangedMeasure { what, before, after } => {
+                let show = |text: &str| match text {
+                    "" => String::from("nothing"),
+                    text => format!("\"{}\"", truncate_chars(text, MAX_SHOWN_CHARS)),
+                };
+                format!("changes {what} of its story from {} to {}", show(before), show(after))
+            }
+            LandingConcern::RevertedCommit { commit, subject, paths } => format!(
+                "takes back commit {} \"{}\" ({})",
+                commit.short_hex(),
+                truncate_chars(subject, MAX_SHOWN_CHARS),
+                name_files(paths)
+            ),
+            LandingConcern::WeakenedTests(weakened) => weakened.describe(),
+            LandingConcern::FewerAssertions { path, name, before, after } => {
+                format!("has fewer assertions in the test `{name}` in {path}: {after} instead of {before}")
+            }
+            LandingConcern::RestoredFile { path, commit } => {
+                format!("has {path} as it was before commit {}", commit.short_hex())
             }
         })
     }
@@ -110,6 +158,9 @@ pub fn advise_agent(concerns: &[LandingConcern]) -> String {
     if has_secret {
         advice.push("Take the secret out, and read it from the environment instead.");
     }
+    if concerns.iter().any(|concern| matches!(concern, LandingConcern::RevertedCommit { .. })) {
+        advice.push("Keep what these commits did: the files have to be as they are on the branch, with your own changes on top.");
+    }
     match advice.is_empty() {
         true => described,
         false => format!("{described}. {}", advice.join(" ")),
@@ -124,6 +175,9 @@ pub struct LandingGate {
     /// be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub story: Option<String>,
+    /// The content in which this run has written the story; `None` if the branch had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<TreeId>,
     /// Other files of the branch that name what may be deleted, for instance a plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub naming_files: Vec<String>,

@@ -7,10 +7,12 @@ use core::mem;
 use crate::{
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
-        checks::CheckResult,
+        checks::{CheckResult, ChecksReport},
         commits::{CommitOutcome, CommitWork, Integrate, RebaseConflict},
-        concerns::{ConcernLog, ConcernStep, LandingConcern, advise_agent, describe_concerns},
+        concerns::{ConcernLog, ConcernStep, LandingConcern, LandingGate, advise_agent, describe_concerns},
+        frozen_work::{MAX_VERIFICATIONS, VerifiedWork},
         landing::{self, BranchConflict, LandedWork, LandingAttempt, RebaseAttempt},
+        parking::name_files,
         performing::{DevelopingOrder, end_without_landing},
     },
     runs::{
@@ -26,7 +28,7 @@ use crate::{
 use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
-    ids::{CommitId, Key},
+    ids::{CommitId, Key, TreeId},
     reason::RunReason,
 };
 
@@ -77,14 +79,13 @@ pub trait LandingOrder: DevelopingOrder + StagedOrder {
     /// Notes that a commit was made.
     fn note_commit(_host: KindHost<'_, Self>, _state: &Self::State, _commit: &CommitId) {}
 
-    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
-    fn unchecked_mark(state: &mut Self::State) -> &mut bool;
+    /// What has passed all checks, if it is what is to land.
+    fn find_verified(state: &Self::State) -> Option<&VerifiedWork>;
+
+    fn set_verified(state: &mut Self::State, verified: Option<VerifiedWork>);
 
     /// The checks that an agent is told to repair.
     fn failed_checks(state: &mut Self::State) -> &mut Vec<CheckResult>;
-
-    /// Remembers whether what is to land has passed all checks.
-    fn note_checks(_state: &mut Self::State, _has_passed: bool) {}
 
     /// Whether an agent may still repair what is questionable.
     fn may_send_back(host: KindHost<'_, Self>, state: &Self::State) -> bool;
@@ -108,53 +109,93 @@ pub trait LandingOrder: DevelopingOrder + StagedOrder {
     fn apply_conflict_answer(_state: &mut Self::State, _choice: ChoiceKey) {}
 }
 
-/// Commits the result. If a hook of the user changes it, the checks run once more.
+/// Commits what was verified. What a hook of the user changes in it is checked and committed instead.
 pub async fn commit_result<O: LandingOrder>(
     host: KindHost<'_, O>,
     state: &mut O::State,
     stage_key: &Key,
     commit_work: CommitWork,
 ) -> Staged<()> {
-    match host.perform(stage_key.child_key("commit"), commit_work).await? {
-        CommitOutcome::Committed(committed) => {
-            O::set_tip(state, committed.commit.clone());
-            O::note_commit(host, state, &committed.commit);
-            if !committed.rewritten.is_empty() {
-                check_again(host, state, &stage_key.child_key("rewritten")).await?;
+    let mut rewritten_paths = Vec::new();
+    for attempt in 1..=MAX_VERIFICATIONS {
+        let tree = O::find_verified(state).map(|verified| verified.current_tree().clone());
+        let commit_work = CommitWork { tree, ..commit_work.clone() };
+        let commit_key =
+            if attempt == 1 { stage_key.child_key("commit") } else { stage_key.numbered_child("commit", attempt) };
+        match host.perform(commit_key, commit_work).await? {
+            CommitOutcome::Committed { commit } => {
+                O::set_tip(state, commit.clone());
+                O::note_commit(host, state, &commit);
+                return Ok(());
             }
-            Ok(())
+            CommitOutcome::Unchanged { tip } => {
+                O::set_tip(state, tip);
+                return Ok(());
+            }
+            CommitOutcome::Refused(result) => {
+                *O::failed_checks(state) = Vec::from([result.clone()]);
+                return Err(O::send_back(host, state, Refusal::HookRefused(result)));
+            }
+            CommitOutcome::Rewritten { tree, paths } => {
+                host.note_warning(format!("a commit hook changed {}", name_files(&paths)));
+                check_tree(host, state, &stage_key.numbered_child("rewritten", attempt), tree).await?;
+                rewritten_paths = paths;
+            }
+            CommitOutcome::Edited { paths } => return Err(StageExit::Edited { paths }),
+            CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
         }
-        CommitOutcome::Unchanged { tip } => {
-            O::set_tip(state, tip);
-            Ok(())
-        }
-        CommitOutcome::Refused(result) => {
-            *O::failed_checks(state) = Vec::from([result.clone()]);
-            Err(O::send_back(host, state, Refusal::HookRefused(result)))
-        }
-        CommitOutcome::Failed { fault } => Err(StageExit::from_fault(&fault)),
     }
+    let paths = name_files(&rewritten_paths);
+    Err(StageExit::halt_run(
+        RunReason::Blocked,
+        format!(
+            "a commit hook changes files every time that it runs ({paths}), so nothing can be committed; repair the hook, then resume"
+        ),
+    ))
 }
 
 /// Runs all checks on a content that differs from what they passed on. If one fails, the work goes back to an agent.
 pub async fn check_again<O: LandingOrder>(host: KindHost<'_, O>, state: &mut O::State, checks_key: &Key) -> Staged<()> {
-    let checks = host.settings().checks.clone();
-    if checks.is_empty() {
-        return Ok(());
-    }
     // If the environment breaks them, the user resumes behind the boundary, and they must run then.
-    *O::unchecked_mark(state) = true;
-    let report = host.run_checks(checks_key.child_key("checks"), checks).await?;
-    *O::unchecked_mark(state) = false;
+    O::set_verified(state, None);
+    let (tree, report) = host.freeze_and_check(checks_key, host.settings().checks.clone()).await?;
+    judge_checks(host, state, tree, &report)
+}
+
+/// Runs all checks on a frozen content.
+async fn check_tree<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    checks_key: &Key,
+    tree: TreeId,
+) -> Staged<()> {
+    O::set_verified(state, None);
+    let checks = host.settings().checks.clone();
+    let report = match checks.is_empty() {
+        true => ChecksReport::default(),
+        false => host.run_checks(checks_key.child_key("checks"), checks, &tree).await?,
+    };
+    judge_checks(host, state, tree, &report)
+}
+
+/// Remembers what has passed the checks, or hands the work back to an agent.
+fn judge_checks<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    tree: TreeId,
+    report: &ChecksReport,
+) -> Staged<()> {
     for result in report.list_warnings() {
         host.note_warning(result.describe());
     }
     let failed_checks: Vec<CheckResult> = report.counting_failures().cloned().collect();
-    O::note_checks(state, failed_checks.is_empty());
     O::failed_checks(state).clone_from(&failed_checks);
     match failed_checks.into_iter().next() {
         Some(failure) => Err(O::send_back(host, state, Refusal::CheckFailed(failure))),
-        None => Ok(()),
+        None => {
+            O::set_verified(state, Some(VerifiedWork::new(tree)));
+            Ok(())
+        }
     }
 }
 
@@ -175,7 +216,19 @@ pub async fn move_branch<O: LandingOrder>(
     attempt_key: &Key,
     integrate: Integrate,
 ) -> Staged<BranchMove> {
-    match landing::move_branch(host.run_host(), attempt_key.child_key("integrate"), integrate).await? {
+    let mut attempt =
+        landing::move_branch(host.run_host(), attempt_key.child_key("integrate"), integrate.clone()).await?;
+    if let LandingAttempt::Questionable(concerns) = &attempt
+        && concerns.iter().all(LandingConcern::is_note)
+    {
+        // The user need not decide about them; the report names them.
+        let log = O::concern_log(state);
+        log.accepted.extend(concerns.iter().cloned());
+        let gate = LandingGate { accepted: log.accepted.clone(), ..integrate.gate.clone() };
+        let integrate = Integrate { gate, ..integrate };
+        attempt = landing::move_branch(host.run_host(), attempt_key.child_key("noted"), integrate).await?;
+    }
+    match attempt {
         LandingAttempt::Landed(landed) => Ok(BranchMove::Landed(landed)),
         LandingAttempt::Moved(tip) => Ok(BranchMove::Outdated(tip)),
         LandingAttempt::ChecksChanged(scripts) => Err(ask_about_scripts(host, state, attempt_key, scripts).await),
@@ -186,7 +239,8 @@ pub async fn move_branch<O: LandingOrder>(
         }
         LandingAttempt::Questionable(concerns) => {
             if O::may_send_back(host, state) && O::concern_log(state).choose_step(&concerns) == ConcernStep::TellAgent {
-                return Err(O::send_back(host, state, Refusal::Questionable { advice: advise_agent(&concerns) }));
+                let told: Vec<LandingConcern> = concerns.into_iter().filter(|concern| !concern.is_note()).collect();
+                return Err(O::send_back(host, state, Refusal::Questionable { advice: advise_agent(&told) }));
             }
             Err(ask_about_concerns(host, state, attempt_key, concerns).await)
         }
@@ -261,7 +315,8 @@ async fn ask_about_concerns<O: LandingOrder>(
     attempt_key: &Key,
     concerns: Vec<LandingConcern>,
 ) -> StageExit {
-    let summary = describe_concerns(&concerns);
+    let asked: Vec<LandingConcern> = concerns.iter().filter(|concern| !concern.is_note()).cloned().collect();
+    let summary = describe_concerns(&asked);
     let choices = [
         (ChoiceKey::Approve, "that is right: land the work"),
         (ChoiceKey::Reject, "the next agent is told to take that back"),

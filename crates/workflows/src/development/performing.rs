@@ -5,6 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     development::{
         checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
+        frozen_work::{FreezeWork, MAX_VERIFICATIONS, WorkFreezing},
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
     },
     runs::{kind_host::KindHost, run_kind::RunKind},
@@ -12,7 +13,7 @@ use crate::{
 };
 use tribunal_engine::{
     host::ParkedRun,
-    ids::{CommitId, Key},
+    ids::{CommitId, Key, TreeId},
     reason::RunReason,
 };
 
@@ -33,13 +34,50 @@ impl<O: DevelopingOrder> KindHost<'_, O> {
         }
     }
 
-    /// Runs checks in the workspace. A check whose program is missing says nothing about the work: it is a failure of the
-    /// environment.
-    pub async fn run_checks(&self, checks_key: Key, checks: Vec<CheckSpec>) -> Staged<ChecksReport> {
-        let run_checks =
-            RunChecks { place: CheckPlace::Workspace { workspace: String::from(O::WORKSPACE_NAME) }, checks };
-        let report = match self.perform(checks_key, run_checks).await? {
+    /// Freezes the content of the workspace.
+    pub async fn freeze_work(&self, freeze_key: Key) -> Staged<TreeId> {
+        self.freeze_content(freeze_key, None).await
+    }
+
+    /// Freezes the content of a commit of the workspace, not that of the files.
+    pub async fn freeze_commit(&self, freeze_key: Key, commit: &CommitId) -> Staged<TreeId> {
+        self.freeze_content(freeze_key, Some(commit.clone())).await
+    }
+
+    async fn freeze_content(&self, freeze_key: Key, commit: Option<CommitId>) -> Staged<TreeId> {
+        match self.perform(freeze_key, FreezeWork { workspace: String::from(O::WORKSPACE_NAME), commit }).await? {
+            WorkFreezing::Frozen { tree, remarks } => {
+                remarks.into_iter().for_each(|remark| self.note_warning(remark));
+                Ok(tree)
+            }
+            WorkFreezing::Failed { fault } => Err(StageExit::from_fault(&fault)),
+        }
+    }
+
+    /// Freezes the content of the workspace and runs checks on it. Returns what was checked.
+    pub async fn freeze_and_check(&self, key: &Key, checks: Vec<CheckSpec>) -> Staged<(TreeId, ChecksReport)> {
+        let mut attempt = 1;
+        loop {
+            let attempt_key = if attempt == 1 { key.clone() } else { key.numbered_child("again", attempt) };
+            let tree = self.freeze_work(attempt_key.child_key("freeze")).await?;
+            if checks.is_empty() {
+                return Ok((tree, ChecksReport::default()));
+            }
+            match self.run_checks(attempt_key.child_key("checks"), checks.clone(), &tree).await {
+                // Nothing else depends on this tree yet, so the next one is as good.
+                Err(StageExit::Edited { .. }) if attempt < MAX_VERIFICATIONS => attempt += 1,
+                report => return Ok((tree, report?)),
+            }
+        }
+    }
+
+    /// Runs checks on frozen content of the workspace. A check whose program is missing says nothing about the work: it is a failure of
+    /// the environment.
+    pub async fn run_checks(&self, checks_key: Key, checks: Vec<CheckSpec>, tree: &TreeId) -> Staged<ChecksReport> {
+        let place = CheckPlace::Workspace { workspace: String::from(O::WORKSPACE_NAME), tree: Some(tree.clone()) };
+        let report = match self.perform(checks_key, RunChecks { place, checks }).await? {
             ChecksOutcome::Ran(report) => report,
+            ChecksOutcome::Edited { paths } => return Err(StageExit::Edited { paths }),
             ChecksOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
         };
         for remark in &report.remarks {

@@ -41,6 +41,7 @@ pub(super) async fn run_iteration(host: LoopHost<'_>, state: &mut LoopState, sta
         "the loop could continue without an answer",
         halting::is_about_halt,
     );
+    state.landing.edits = 0;
     let outcome = ask_agent(host, state, stage_key).await?;
     let report = match outcome.last_content() {
         Some(AnswerContent::Turn(report)) => Some((**report).clone()),
@@ -232,7 +233,7 @@ async fn verify_turn(
         (false, false) => Vec::new(),
     };
     if !due_checks.is_empty() {
-        let report = host.run_checks(stage_key.child_key("checks"), due_checks).await?;
+        let (tree, report) = host.freeze_and_check(stage_key, due_checks).await?;
         state.feedback.failed_checks = report.counting_failures().cloned().collect();
         for result in report.list_warnings() {
             host.note_warning(result.describe());
@@ -242,7 +243,7 @@ async fn verify_turn(
             && state.feedback.failed_checks.is_empty()
             && let Some(work) = &mut state.work
         {
-            work.checked_content.clone_from(&work.content);
+            work.note_passed(tree);
         }
     }
     if !is_claimed {

@@ -7,6 +7,7 @@ use crate::{
         checks::CheckResult,
         commits::{CommitOutcome, CommitWork, Integrate},
         concerns::{ConcernLog, LandingGate},
+        frozen_work::VerifiedWork,
         land_work::{self, BranchMove, LandingOrder, LandingTopic, Refusal},
         landing::{self, LandedWork},
     },
@@ -57,13 +58,18 @@ pub(super) async fn commit_checkpoint(
         run_hooks: false,
         squash: false,
         keeps_ref: false,
+        tree: None,
     };
     match host.perform(commit_key.clone(), commit_work).await? {
-        CommitOutcome::Committed(committed) => {
-            take_commit(host, state, committed.commit);
+        CommitOutcome::Committed { commit } => {
+            take_commit(host, state, commit);
             Ok(None)
         }
-        CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => Ok(None),
+        // Only hooks refuse or rewrite, and none ran.
+        CommitOutcome::Unchanged { .. }
+        | CommitOutcome::Refused(_)
+        | CommitOutcome::Rewritten { .. }
+        | CommitOutcome::Edited { .. } => Ok(None),
         CommitOutcome::Failed { fault } => Ok(Some(fault)),
     }
 }
@@ -79,8 +85,9 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
     state.landing.attempts += 1;
     let is_checked =
         state.work.as_ref().is_some_and(|work| work.content.is_some() && work.content == work.checked_content);
+    let has_passed = is_checked && state.work.as_ref().is_some_and(|work| work.verified.is_some());
     // The user may have accepted work that no check has seen.
-    if !is_checked || state.landing.is_unchecked {
+    if !has_passed {
         land_work::check_again(host, state, &stage_key.child_key("accepted")).await?;
     }
     let commit_work = CommitWork {
@@ -92,6 +99,7 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
         run_hooks: true,
         squash: false,
         keeps_ref: false,
+        tree: None,
     };
     land_work::commit_result(host, state, stage_key, commit_work).await?;
     integrate_work(host, state, stage_key).await
@@ -141,8 +149,14 @@ impl LandingOrder for LoopOrder {
         host.note_own_event(LoopEvent::LoopCommitted { iteration: state.iteration, commit: commit.clone() });
     }
 
-    fn unchecked_mark(state: &mut LoopState) -> &mut bool {
-        &mut state.landing.is_unchecked
+    fn find_verified(state: &LoopState) -> Option<&VerifiedWork> {
+        state.work.as_ref()?.verified.as_ref()
+    }
+
+    fn set_verified(state: &mut LoopState, verified: Option<VerifiedWork>) {
+        if let Some(work) = &mut state.work {
+            work.verified = verified;
+        }
     }
 
     fn failed_checks(state: &mut LoopState) -> &mut Vec<CheckResult> {
@@ -203,6 +217,7 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
             expected: work.base.clone(),
             commit: work.tip.clone(),
             unchanged_checks: landing::list_guarded_checks(host.settings(), is_accepted),
+            verified: work.verified.clone(),
             gate: LandingGate {
                 naming_files: host.order.completion.plan_file.iter().cloned().collect(),
                 naming_text: host.order.prompt.clone(),
@@ -247,10 +262,14 @@ async fn squash_work(host: LoopHost<'_>, state: &mut LoopState, commit_key: &Key
         run_hooks: false,
         squash: true,
         keeps_ref: false,
+        tree: state.work.as_ref().and_then(|work| work.verified.as_ref()).map(|verified| verified.tree.clone()),
     };
     match host.perform(commit_key.clone(), commit_work).await? {
-        CommitOutcome::Committed(committed) => take_commit(host, state, committed.commit),
-        CommitOutcome::Unchanged { .. } | CommitOutcome::Refused(_) => {}
+        CommitOutcome::Committed { commit } => take_commit(host, state, commit),
+        CommitOutcome::Unchanged { .. }
+        | CommitOutcome::Refused(_)
+        | CommitOutcome::Rewritten { .. }
+        | CommitOutcome::Edited { .. } => {}
         CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     Ok(())

@@ -82,7 +82,7 @@ async fn run_baseline(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key
     if checks.is_empty() || host.order.skip_baseline {
         return Ok(());
     }
-    let report = host.run_checks(stage_key.child_key("checks"), checks).await?;
+    let (tree, report) = host.freeze_and_check(stage_key, checks).await?;
     let ChecksReport { results, differences, .. } = &report;
     host.note_own_event(LoopEvent::LoopBaseline { results: results.clone(), differences: differences.clone() });
     judge_baseline(&report)?;
@@ -95,7 +95,7 @@ async fn run_baseline(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key
     if report.counting_failures().next().is_none()
         && let Some(work) = &mut state.work
     {
-        work.checked_content.clone_from(&work.content);
+        work.note_passed(tree);
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::{
     development::{
         checks::CheckResult,
         concerns::ConcernLog,
+        frozen_work::VerifiedWork,
         workspace::{CheckboxCounts, OpenedWorkspace, WorkspaceState},
     },
     loop_run::{
@@ -19,10 +20,13 @@ use crate::{
 };
 use tribunal_engine::{
     children::ChildLedger,
-    ids::{CommitId, Hash},
+    ids::{CommitId, Hash, TreeId},
     limits::RunUsage,
     reason::RunEnding,
 };
+
+/// Where agents keep notes and plans that are no work by themselves.
+const NOTE_DIRS: [&str; 3] = [".ralph/", ".agent/", ".tribunal/"];
 
 /// The stage that comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -87,12 +91,18 @@ pub struct LoopWork {
     /// The content for which all checks passed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_content: Option<Hash>,
+    /// What has passed all checks last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedWork>,
     /// The content of the last commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_content: Option<Hash>,
     /// The last commit, or `base`.
     pub tip: CommitId,
     pub changed_files: u32,
+    /// Whether anything but the plan and notes differs from the base.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub has_product_changes: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanProgress>,
     /// The text of the first box of the plan that is not ticked.
@@ -108,9 +118,11 @@ impl LoopWork {
             first_content: opened.state.fingerprint.clone(),
             content: None,
             checked_content: None,
+            verified: None,
             committed_content: opened.state.fingerprint.clone(),
             tip: opened.base.clone(),
             changed_files: 0,
+            has_product_changes: false,
             plan: None,
             next_task: String::new(),
         };
@@ -125,6 +137,14 @@ impl LoopWork {
             self.content.clone_from(&state.fingerprint);
         }
         self.changed_files = state.changed_count;
+        let is_note = |path: &str| {
+            Some(path) == plan_file
+                || path == self.scratchpad
+                || NOTE_DIRS.iter().any(|directory| path.starts_with(directory))
+        };
+        // What a state does not list may be anything.
+        self.has_product_changes = state.changed_count as usize > state.changed.len()
+            || state.changed.iter().any(|change| !is_note(&change.path));
         if let Some(CheckboxCounts { done, total, first_open, .. }) =
             plan_file.and_then(|plan_file| state.checkboxes_of(plan_file))
         {
@@ -134,9 +154,15 @@ impl LoopWork {
         has_changed
     }
 
-    /// Whether anything differs from what the loop began with.
+    /// Whether anything differs from what the loop began with, apart from ticks in its plan and notes.
     pub fn has_work(&self) -> bool {
-        self.content != self.first_content
+        self.has_product_changes && self.content != self.first_content
+    }
+
+    /// Remembers that all checks have passed on the content, which is this tree.
+    pub fn note_passed(&mut self, tree: TreeId) {
+        self.checked_content.clone_from(&self.content);
+        self.verified = Some(VerifiedWork::new(tree));
     }
 
     pub fn has_uncommitted_work(&self) -> bool {
@@ -180,9 +206,8 @@ pub struct LandingLog {
     /// The commit that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_scripts: Option<CommitId>,
-    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub is_unchecked: bool,
+    /// How often the work was verified anew in a row because the user had edited it.
+    pub edits: u32,
     /// What is questionable about the work, as far as it was dealt with.
     pub concerns: ConcernLog,
 }

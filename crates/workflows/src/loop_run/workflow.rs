@@ -1,8 +1,9 @@
 //! The stages of a loop. A boundary follows every stage, so that a resumed run repeats at most one of them.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, string::String};
 
 use crate::{
+    development::{frozen_work::MAX_VERIFICATIONS, land_work::LandingOrder, parking::name_files},
     loop_run::{
         halting, iteration, landing,
         loop_host::LoopHost,
@@ -49,6 +50,18 @@ impl StagedOrder for LoopOrder {
             LoopStage::Iterate => Key::new(format!("iteration-{}", state.iteration + 1)),
             LoopStage::Land => Key::new(format!("landing-{}", state.landing.attempts + 1)),
         }
+    }
+
+    fn verify_again(host: LoopHost<'_>, state: &mut LoopState, paths: &[String]) -> Staged<()> {
+        LoopOrder::set_verified(state, None);
+        state.landing.edits += 1;
+        if state.landing.edits >= MAX_VERIFICATIONS {
+            state.landing.edits = 0;
+            return Err(StageExit::Edited { paths: paths.to_vec() });
+        }
+        let paths = name_files(paths);
+        host.note_warning(format!("you edited {paths} while the work was verified; it is verified again with that"));
+        Ok(())
     }
 
     async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {

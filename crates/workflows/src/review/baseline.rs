@@ -40,6 +40,8 @@ pub(super) async fn check_untouched_project(host: &ReviewHost<'_>, state: &mut R
     };
     let report = match host.perform(Key::for_baseline(), request).await? {
         ChecksOutcome::Ran(report) => report,
+        // No user edits a private copy.
+        ChecksOutcome::Edited { .. } => Default::default(),
         ChecksOutcome::Failed { fault } => return Err(RunEnding::new(RunReason::Environment, fault.detail).into()),
     };
     host.note_own_event(ReviewEvent::BaselineChecked { report: report.clone() });

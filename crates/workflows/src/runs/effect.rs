@@ -18,6 +18,7 @@ use crate::{
         changes::{ChangeOutcome, ReadChange},
         checks::{CheckResult, CheckSpec, ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
+        frozen_work::{FreezeWork, WorkFreezing},
         notices::{NotifyOutcome, NotifyUser},
         parking::{ParkOutcome, ParkWork},
         workspace::{CloseOutcome, CloseWorkspace, OpenOutcome, OpenWorkspace, WorkspaceState},
@@ -172,6 +173,7 @@ effects! {
         AwaitReset = "await_reset": AwaitReset -> Elapsed;
         OpenWorkspace = "open_workspace": OpenWorkspace -> OpenOutcome;
         CloseWorkspace = "close_workspace": CloseWorkspace -> CloseOutcome;
+        FreezeWork = "freeze_work": FreezeWork -> WorkFreezing;
         Checks = "checks": RunChecks -> ChecksOutcome;
         Commit = "commit": CommitWork -> CommitOutcome;
         Rebase = "rebase": RebaseWork -> RebaseOutcome;

@@ -7,6 +7,7 @@ use crate::{
         changes::ChangeOutcome,
         checks::ChecksOutcome,
         commits::{CommitOutcome, IntegrateOutcome, RebaseOutcome},
+        frozen_work::WorkFreezing,
         notices::NotifyOutcome,
         parking::ParkOutcome,
         workspace::{CloseOutcome, OpenOutcome},
@@ -39,6 +40,7 @@ impl Reply {
             EffectKind::RunChild => Some(Reply::RunChild(fault.into())),
             EffectKind::OpenWorkspace => Some(Reply::OpenWorkspace(fault.into())),
             EffectKind::CloseWorkspace => Some(Reply::CloseWorkspace(fault.into())),
+            EffectKind::FreezeWork => Some(Reply::FreezeWork(fault.into())),
             EffectKind::Checks => Some(Reply::Checks(fault.into())),
             EffectKind::Commit => Some(Reply::Commit(fault.into())),
             EffectKind::Rebase => Some(Reply::Rebase(fault.into())),
@@ -78,6 +80,7 @@ impl Reply {
             | Reply::Post(PostOutcome::Failed { fault })
             | Reply::OpenWorkspace(OpenOutcome::Failed { fault })
             | Reply::CloseWorkspace(CloseOutcome::Failed { fault })
+            | Reply::FreezeWork(WorkFreezing::Failed { fault })
             | Reply::Checks(ChecksOutcome::Failed { fault })
             | Reply::Commit(CommitOutcome::Failed { fault })
             | Reply::Rebase(RebaseOutcome::Failed { fault })
@@ -123,6 +126,7 @@ failed_with_a_fault!(
     WriteOutcome,
     OpenOutcome,
     CloseOutcome,
+    WorkFreezing,
     ChecksOutcome,
     CommitOutcome,
     RebaseOutcome,

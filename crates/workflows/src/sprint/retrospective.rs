@@ -164,15 +164,26 @@ async fn ask_and_land(
         run_hooks: true,
         squash: true,
         keeps_ref: false,
+        tree: None,
     };
-    match host.perform(stage_key.child_key("commit"), commit_work).await? {
-        CommitOutcome::Committed(committed) => {
-            let branch = land_commit(host, stage_key, &turn, committed.commit, state.done > 0).await?;
+    let mut outcome = host.perform(stage_key.child_key("commit"), commit_work.clone()).await?;
+    if let CommitOutcome::Rewritten { tree, .. } = outcome {
+        // No check is about a document, so what a hook makes of it is committed.
+        let commit_work = CommitWork { tree: Some(tree), ..commit_work };
+        outcome = host.perform(stage_key.child_key("commit-rewritten"), commit_work).await?;
+    }
+    match outcome {
+        CommitOutcome::Committed { commit } => {
+            let branch = land_commit(host, stage_key, &turn, commit, state.done > 0).await?;
             Ok(Held { lesson, detail: format!("{path}, on {branch}") })
         }
         CommitOutcome::Unchanged { .. } if is_ignored => Ok(Held { lesson, detail: path }),
         CommitOutcome::Unchanged { .. } => Err(RetroExit::Missed(format!("{path} has not changed"))),
         CommitOutcome::Refused(result) => Err(RetroExit::Missed(result.describe())),
+        CommitOutcome::Rewritten { paths, .. } | CommitOutcome::Edited { paths } => {
+            let paths = paths.join(", ");
+            Err(RetroExit::Missed(format!("these files changed while it was committed: {paths}")))
+        }
         CommitOutcome::Failed { fault } => Err(RetroExit::Missed(fault.detail)),
     }
 }
@@ -259,6 +270,7 @@ async fn land_commit(
             expected: base.clone(),
             commit: commit.clone(),
             unchanged_checks: landing::list_guarded_checks(host.settings(), false),
+            verified: None,
             gate: LandingGate::default(),
             mergeable: host.order.story.list_mergeable_files(),
             only_looks: false,

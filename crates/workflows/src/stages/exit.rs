@@ -1,6 +1,6 @@
 //! How a stage ends that does not simply come to its end.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use tribunal_engine::{
     fault::{Fault, FaultKind},
@@ -20,6 +20,8 @@ pub enum StageExit {
     Ended(RunEnding),
     /// The user has ended the run, so what it has in hand is closed before it is over.
     Abandoned(RunEnding),
+    /// The user has edited these files of the checkout while the work was verified, so it is verified again.
+    Edited { paths: Vec<String> },
     /// The run has to wait for its user.
     Halted(RunEnding),
     /// The process leaves the run as it is; a resume repeats the stage.

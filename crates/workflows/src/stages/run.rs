@@ -1,8 +1,9 @@
 //! The loop over the stages of a run, and its wait for the user. What a stage does is up to the kind of run.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    development::parking::name_files,
     runs::{
         kind_host::KindHost,
         kinds::WorkflowTopic,
@@ -71,6 +72,11 @@ pub trait StagedOrder: Workflow<State: StageState> + Sized {
     /// resumed run requests.
     fn settle_stage(_host: KindHost<'_, Self>, _state: &mut Self::State) {}
 
+    /// Has the work verified anew, because the user has edited these files of the checkout meanwhile.
+    fn verify_again(_host: KindHost<'_, Self>, _state: &mut Self::State, paths: &[String]) -> Staged<()> {
+        Err(StageExit::Edited { paths: paths.to_vec() })
+    }
+
     /// Makes sure that the work of a run that halts can be looked at and is not lost.
     async fn keep_work(
         _host: KindHost<'_, Self>,
@@ -126,8 +132,16 @@ pub trait StagedOrder: Workflow<State: StageState> + Sized {
 pub async fn run_stages<O: StagedOrder>(host: KindHost<'_, O>, mut state: O::State) -> Result<RunEnding, ParkedRun> {
     loop {
         let stage_key = name_stage(host, &mut state);
-        match run_one_stage(host, &mut state, &stage_key).await {
+        let left = match run_one_stage(host, &mut state, &stage_key).await {
+            Err(StageExit::Edited { paths }) => O::verify_again(host, &mut state, &paths),
+            left => left,
+        };
+        match left {
             Ok(()) | Err(StageExit::Next) => {}
+            // The work was not verified again, so the user has to say when it can be.
+            Err(StageExit::Edited { paths }) => {
+                begin_wait(host, &mut state, &stage_key, describe_edits(&paths)).await?;
+            }
             Err(StageExit::Ended(ending)) => return Ok(ending),
             Err(StageExit::Abandoned(ending)) => {
                 O::close_abandoned(host, &mut state, &stage_key).await?;
@@ -139,6 +153,13 @@ pub async fn run_stages<O: StagedOrder>(host: KindHost<'_, O>, mut state: O::Sta
         O::settle_stage(host, &mut state);
         cross_boundary(host.run_host(), stage_key, &state).await?;
     }
+}
+
+fn describe_edits(paths: &[String]) -> RunEnding {
+    let paths = name_files(paths);
+    let detail =
+        format!("these files change again and again while the work is verified: {paths}; resume when they are done");
+    RunEnding::new(RunReason::CheckoutNotReady, detail)
 }
 
 fn name_stage<O: StagedOrder>(host: KindHost<'_, O>, state: &mut O::State) -> Key {

@@ -6,7 +6,11 @@ use core::fmt;
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{development::workspace::WorkspaceState, findings::finding::Severity};
-use tribunal_engine::{fault::Fault, ids::CommitId, text::word_table::words};
+use tribunal_engine::{
+    fault::Fault,
+    ids::{CommitId, TreeId},
+    text::word_table::words,
+};
 
 /// How far a story is, in the words of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -78,6 +82,9 @@ pub struct ReadStory {
     /// The commit with which the work began, if that was before the workspace was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<CommitId>,
+    /// The frozen content of the workspace that is read; `None` reads what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -198,6 +205,9 @@ pub struct WriteStory {
     /// A workspace whose versions of files that git ignores are copied to the place first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_over_from: Option<String>,
+    /// The frozen content of the workspace that is written into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
 }
 
 /// Puts the board of a workspace back to what it was in the commit that the work began with. A board that git ignores stays.
@@ -235,6 +245,9 @@ pub enum StoryWriting {
         /// What could not be written, one line each; the rest is.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         remarks: Vec<String>,
+        /// The frozen content with what was written, if frozen content was written into.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<TreeId>,
     },
     Failed {
         #[serde(flatten)]

@@ -7,6 +7,7 @@ use crate::{
         checks::CheckResult,
         commits::{CommitOutcome, CommitWork, FoundSolution, Integrate, RebaseConflict},
         concerns::{ConcernLog, LandingGate},
+        frozen_work::VerifiedWork,
         land_work::{self, BranchMove, LandingOrder, LandingTopic, Refusal},
         landing::{self, LandedWork, RebaseAttempt},
     },
@@ -28,7 +29,7 @@ use crate::{
 use tribunal_engine::{
     answer::ChoiceKey,
     decision::build_choices,
-    ids::{CommitId, Key},
+    ids::{CommitId, Key, TreeId},
     reason::{RunEnding, RunReason},
     text::{format_count, truncate_chars},
 };
@@ -43,12 +44,10 @@ pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage
         return ask_about_owed(host, state, stage_key, &commit).await;
     }
     state.landing.attempts += 1;
-    if state.landing.is_unchecked {
-        land_work::check_again(host, state, &stage_key.child_key("unchecked")).await?;
-    }
     if state.landing.may_be_merged {
         return integrate_work(host, state, stage_key).await;
     }
+    let tree = require_verified(host, state, stage_key).await?;
     let write = WriteStory {
         place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
         story: host.order.story.clone(),
@@ -56,9 +55,16 @@ pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage
         confirmed: list_confirmed(state),
         follow_ups: state.review.follow_ups.clone(),
         take_over_from: None,
+        tree: Some(tree),
     };
     match host.perform(stage_key.child_key("files"), write).await? {
-        StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),
+        StoryWriting::Written { remarks, paths, tree } => {
+            remarks.into_iter().for_each(|remark| host.note_warning(remark));
+            let verified = state.work.as_mut().and_then(|work| work.proof.verified.as_mut());
+            if let (Some(verified), Some(tree)) = (verified, tree) {
+                verified.note_writing(tree, paths);
+            }
+        }
         StoryWriting::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     // From now on the board in the workspace says what we wrote, also if a session has to follow.
@@ -71,9 +77,28 @@ pub(super) async fn land_work(host: StoryHost<'_>, state: &mut StoryState, stage
         run_hooks: true,
         squash: true,
         keeps_ref: false,
+        tree: None,
     };
     land_work::commit_result(host, state, stage_key, commit_work).await?;
     integrate_work(host, state, stage_key).await
+}
+
+/// Returns the content that is to land. What did not pass the checks as it is now is checked first.
+async fn require_verified(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<TreeId> {
+    if StoryOrder::find_verified(state).is_none() {
+        // What the user confirms after a story has landed changes no code.
+        match &state.landing.landed {
+            Some(commit) => {
+                let tree = host.freeze_commit(stage_key.child_key("landed"), commit).await?;
+                StoryOrder::set_verified(state, Some(VerifiedWork::new(tree)));
+            }
+            None => land_work::check_again(host, state, &stage_key.child_key("unchecked")).await?,
+        }
+    }
+    match StoryOrder::find_verified(state) {
+        Some(verified) => Ok(verified.current_tree().clone()),
+        None => Err(StageExit::halt_run(RunReason::Environment, "there is no workspace to land from")),
+    }
 }
 
 impl LandingOrder for StoryOrder {
@@ -116,18 +141,19 @@ impl LandingOrder for StoryOrder {
         }
     }
 
-    fn unchecked_mark(state: &mut StoryState) -> &mut bool {
-        &mut state.landing.is_unchecked
+    fn find_verified(state: &StoryState) -> Option<&VerifiedWork> {
+        state.work.as_ref()?.proof.verified.as_ref()
+    }
+
+    fn set_verified(state: &mut StoryState, verified: Option<VerifiedWork>) {
+        if let Some(work) = &mut state.work {
+            work.proof.checked_tree = verified.as_ref().map(|verified| verified.tree.clone());
+            work.proof.verified = verified;
+        }
     }
 
     fn failed_checks(state: &mut StoryState) -> &mut Vec<CheckResult> {
         &mut state.attempts.failed_checks
-    }
-
-    fn note_checks(state: &mut StoryState, has_passed: bool) {
-        if let Some(work) = &mut state.work {
-            work.checked_content = work.content.clone().filter(|_| has_passed);
-        }
     }
 
     fn may_send_back(host: StoryHost<'_>, state: &StoryState) -> bool {
@@ -250,6 +276,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
         expected: work.base.clone(),
         commit: work.tip.clone(),
         unchanged_checks: landing::list_guarded_checks(host.settings(), is_accepted),
+        verified: work.proof.verified.clone(),
         gate: build_gate(host.order, state),
         mergeable: host.order.list_mergeable_files(),
         // A commit that the user has merged is on the branch, whether or not its changes are.
@@ -281,10 +308,12 @@ fn build_gate(order: &StoryOrder, state: &StoryState) -> LandingGate {
     if state.landing.landed.is_some() {
         return LandingGate::open();
     }
+    let created = state.landing.created.as_ref();
     let work_file = state.work.as_ref().and_then(|work| work.story_file.clone());
     LandingGate {
         story: order.files.story_file.clone().or(work_file),
-        naming_text: state.landing.created_text.clone(),
+        naming_text: created.map(|created| created.naming_text.clone()).unwrap_or_default(),
+        created: created.map(|created| created.tree.clone()),
         accepted: state.landing.concerns.accepted.clone(),
         ..LandingGate::default()
     }
@@ -311,11 +340,13 @@ async fn rebase_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Ke
         run_hooks: false,
         squash: true,
         keeps_ref: false,
+        tree: None,
     };
     match host.perform(stage_key.child_key("without-board"), commit_work).await? {
-        CommitOutcome::Committed(committed) => StoryOrder::set_tip(state, committed.commit),
+        CommitOutcome::Committed { commit } => StoryOrder::set_tip(state, commit),
         CommitOutcome::Unchanged { tip } => StoryOrder::set_tip(state, tip),
-        CommitOutcome::Refused(_) => {}
+        // Only hooks refuse or rewrite, and none ran.
+        CommitOutcome::Refused(_) | CommitOutcome::Rewritten { .. } | CommitOutcome::Edited { .. } => {}
         CommitOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
     }
     let tip = land_work::rebase_work(host, state, stage_key, &onto).await?;
@@ -345,7 +376,7 @@ async fn verify_hand_merge(host: StoryHost<'_>, state: &mut StoryState, stage_ke
     }
     // However often the user repairs it, the branch does not move on its own.
     state.landing.rebases = 0;
-    let facts = host.read_story(state, stage_key.child_key("merged")).await?;
+    let facts = host.read_story(state, stage_key.child_key("merged"), None).await?;
     let Some(tip) = state.work.as_ref().map(|work| work.tip.clone()) else { return Ok(()) };
     // The workspace has followed the branch, so what was read is what is committed.
     StoryOrder::set_tip(state, tip.clone());
@@ -374,6 +405,7 @@ async fn await_owed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key
             if let Some(work) = &mut state.work {
                 work.base = commit.clone();
                 work.tip = tip;
+                work.proof.verified = None;
             }
         }
         // The work is compared with itself.
@@ -422,6 +454,7 @@ async fn write_ignored(host: StoryHost<'_>, state: &StoryState, stage_key: &Key)
             confirmed: list_confirmed(state),
             follow_ups: state.review.follow_ups.clone(),
             take_over_from: Some(String::from(WORKSPACE_NAME)),
+            tree: None,
         };
         match host.perform(stage_key.child_key("ignored"), write).await? {
             StoryWriting::Written { remarks, .. } => remarks.into_iter().for_each(|remark| host.note_warning(remark)),

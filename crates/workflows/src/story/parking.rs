@@ -54,7 +54,7 @@ pub(super) async fn put_work_aside(
             host.note_warning(format!("could not restore the board: {}", fault.detail));
         }
     }
-    if let Some(fault) = review_cycle::try_keep_work(host, state, halt_key.child_key("keep")).await? {
+    if let Some(fault) = review_cycle::try_keep_work(host, state, halt_key.child_key("keep"), None).await? {
         host.note_warning(format!("could not commit the work: {}", fault.detail));
         return Ok(());
     }
@@ -101,10 +101,9 @@ pub(super) async fn take_work_back(
             let Some(work) = &mut state.work else { return Ok(ReturnedWork::Unchanged) };
             let is_rebased = work.base != base;
             work.is_parked = false;
+            // The board is that of the branch now, and the user may have edited what came back.
+            work.proof.verified = None;
             (work.base, work.tip) = (base, commit);
-            if is_rebased {
-                work.checked_content = None;
-            }
             Ok(if is_rebased { ReturnedWork::Rebased } else { ReturnedWork::Unchanged })
         }
         ParkOutcome::InTheWay { paths } => {

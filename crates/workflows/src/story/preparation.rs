@@ -38,7 +38,7 @@ pub(super) async fn open_workspace(host: StoryHost<'_>, state: &mut StoryState, 
     });
     state.is_workspace_outdated = false;
     state.work = Some(begin_work(&opened));
-    let facts = host.read_story(state, stage_key.child_key("story")).await?;
+    let facts = host.read_story(state, stage_key.child_key("story"), None).await?;
     if let Some(work) = &mut state.work {
         work.board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
     }
@@ -53,7 +53,7 @@ fn begin_work(opened: &OpenedWorkspace) -> StoryWork {
         tip: opened.base.clone(),
         scratchpad: opened.scratchpad.clone(),
         content: opened.state.fingerprint.clone(),
-        checked_content: None,
+        proof: Default::default(),
         committed_content: opened.state.fingerprint.clone(),
         changed_files: 0,
         story_file: None,
@@ -80,7 +80,7 @@ async fn run_baseline(host: StoryHost<'_>, stage_key: &Key) -> Staged<()> {
     if checks.is_empty() || host.order.skip_baseline {
         return Ok(());
     }
-    let report = host.run_checks(stage_key.child_key("checks"), checks).await?;
+    let (_, report) = host.freeze_and_check(stage_key, checks).await?;
     host.note_own_event(StoryEvent::StoryBaseline { results: report.results.clone() });
     judge_baseline(&report)?;
     for result in report.list_warnings() {
@@ -93,7 +93,7 @@ async fn begin_first_step(host: StoryHost<'_>, state: &mut StoryState, stage_key
     host.note_own_event(StoryEvent::StoryStepDone { step: StoryStepName::Prepare });
     // Work that waits for its review is not done again, if files and git show that it was done.
     if host.order.files.begun_at.is_some() {
-        let facts = host.read_story(state, stage_key.child_key("earlier-work")).await?;
+        let facts = host.read_story(state, stage_key.child_key("earlier-work"), None).await?;
         let board_stage = facts.board.as_ref().and_then(|fact| fact.stage);
         let rules = host.order.rules;
         let verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_stage, rules);

@@ -8,6 +8,7 @@ use crate::{
     development::{
         changes::{ChangeOutcome, ReadChange},
         commits::{CommitOutcome, CommitWork},
+        land_work::LandingOrder,
     },
     findings::{
         finding::Severity,
@@ -25,7 +26,7 @@ use crate::{
     story::{
         event::StoryEvent,
         facts::StoryFollowUp,
-        order::StoryStepName,
+        order::{StoryOrder, StoryStepName},
         sessions,
         state::{StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
@@ -35,7 +36,7 @@ use crate::{
 use tribunal_engine::{
     fault::Fault,
     host::ParkedRun,
-    ids::Key,
+    ids::{Key, TreeId},
     limits::remaining_share,
     reason::{RunOutcome, RunReason},
 };
@@ -44,7 +45,8 @@ use tribunal_engine::{
 pub(super) async fn review_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     // Work that the user did by hand counts like that of an agent.
     state.attempts.by_hand = false;
-    keep_work(host, state, stage_key.child_key("keep")).await?;
+    let tree = StoryOrder::find_verified(state).map(|verified| verified.tree.clone());
+    keep_work(host, state, stage_key.child_key("keep"), tree).await?;
     let Some(change) = list_change(host, state, stage_key).await? else {
         pass_review(host, state);
         return Ok(());
@@ -105,9 +107,14 @@ pub(super) async fn review_work(host: StoryHost<'_>, state: &mut StoryState, sta
     }
 }
 
-/// Commits the work so far: it can be compared, and nothing of it is lost.
-pub(super) async fn keep_work(host: StoryHost<'_>, state: &mut StoryState, keep_key: Key) -> Staged<()> {
-    match try_keep_work(host, state, keep_key).await? {
+/// Commits the work so far: it can be compared, and nothing of it is lost. Without a tree it is what is there.
+pub(super) async fn keep_work(
+    host: StoryHost<'_>,
+    state: &mut StoryState,
+    keep_key: Key,
+    tree: Option<TreeId>,
+) -> Staged<()> {
+    match try_keep_work(host, state, keep_key, tree).await? {
         Some(fault) => Err(StageExit::from_fault(&fault)),
         None => Ok(()),
     }
@@ -118,6 +125,7 @@ pub(super) async fn try_keep_work(
     host: StoryHost<'_>,
     state: &mut StoryState,
     keep_key: Key,
+    tree: Option<TreeId>,
 ) -> Result<Option<Fault>, ParkedRun> {
     let message = format!("Story {}: work in progress\n", host.order.story.key);
     let commit_work = CommitWork {
@@ -127,22 +135,24 @@ pub(super) async fn try_keep_work(
         squash: false,
         // An agent may write over it, and what lands is one commit, which has only what is left then.
         keeps_ref: state.attempts.has_unkept_edits,
+        tree,
     };
     match host.perform(keep_key, commit_work).await? {
-        CommitOutcome::Committed(committed) => {
+        CommitOutcome::Committed { commit } => {
             state.attempts.has_unkept_edits = false;
             if let Some(work) = &mut state.work {
-                work.tip = committed.commit.clone();
+                work.tip = commit.clone();
                 work.committed_content.clone_from(&work.content);
             }
-            host.note_own_event(StoryEvent::StoryKept { commit: committed.commit });
+            host.note_own_event(StoryEvent::StoryKept { commit });
             Ok(None)
         }
         CommitOutcome::Unchanged { .. } => {
             state.attempts.has_unkept_edits = false;
             Ok(None)
         }
-        CommitOutcome::Refused(_) => Ok(None),
+        // Only hooks refuse or rewrite, and none ran.
+        CommitOutcome::Refused(_) | CommitOutcome::Rewritten { .. } | CommitOutcome::Edited { .. } => Ok(None),
         CommitOutcome::Failed { fault } => Ok(Some(fault)),
     }
 }
@@ -217,11 +227,13 @@ fn describe_unresolved(state: &StoryState, report: &ChildReport) -> StageExit {
 
 /// Verifies the work once more: the fixes of the review may have broken it.
 async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
-    let facts = host.read_story(state, stage_key.child_key("story")).await?;
+    let tree = host.freeze_work(stage_key.child_key("freeze")).await?;
+    let facts = host.read_story(state, stage_key.child_key("story"), Some(&tree)).await?;
     let board_before = state.work.as_ref().and_then(|work| work.board_stage);
     let rules = host.order.rules;
     let mut verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_before, rules);
-    verdict.problems.extend(sessions::check_content(host, state, stage_key.child_key("checks")).await?);
+    verdict.problems.extend(sessions::check_content(host, state, stage_key.child_key("checks"), &tree).await?);
+    sessions::note_verified(state, tree, &verdict);
     if verdict.problems.is_empty() {
         pass_review(host, state);
         return Ok(());

@@ -3,13 +3,14 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    development::frozen_work::VerifiedWork,
     stages::exit::{StageExit, Staged},
     story::{
         event::{SessionOutcome, SessionReport, StoryEvent},
         facts::{StoryFacts, StoryFileFacts, StoryPlace, StoryStage, StoryWriting, WriteStory},
         order::{StoryGoal, StoryStepName},
         prompt,
-        state::{StoryState, StoryStep},
+        state::{CreatedStory, StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
         verification::{StoryMilestone, StoryProblem, StoryVerdict, verify_story},
     },
@@ -25,7 +26,7 @@ use crate::{
 use tribunal_engine::{
     fault::{Fault, FaultKind},
     host::ParkedRun,
-    ids::{AgentName, Key},
+    ids::{AgentName, Key, TreeId},
     reason::RunReason,
     text::format_count,
 };
@@ -39,18 +40,23 @@ pub(super) async fn run_session(host: StoryHost<'_>, state: &mut StoryState, sta
     let is_by_hand = state.attempts.by_hand;
     let consulted = match is_by_hand {
         true => None,
-        false => Some(ask_agent(host, state, stage_key).await?),
+        false => {
+            state.landing.edits = 0;
+            Some(ask_agent(host, state, stage_key).await?)
+        }
     };
     if let Some(outcome) = &consulted {
         record_consultation(host, state, stage_key, outcome).await?;
     }
     state.attempts.total += 1;
     let fault = consulted.as_ref().and_then(|outcome| unanswered_fault(outcome));
-    let facts = host.read_story(state, stage_key.child_key("story")).await?;
+    let tree = host.freeze_work(stage_key.child_key("freeze")).await?;
+    let facts = host.read_story(state, stage_key.child_key("story"), Some(&tree)).await?;
     let mut verdict = verify_step(host, state, &facts);
     if verdict.problems.is_empty() {
-        verdict.problems.extend(check_content(host, state, stage_key.child_key("checks")).await?);
+        verdict.problems.extend(check_content(host, state, stage_key.child_key("checks"), &tree).await?);
     }
+    note_verified(state, tree.clone(), &verdict);
     // Work that is finished counts, however its session ended.
     let outcome = match fault {
         _ if verdict.problems.is_empty() => SessionOutcome::Completed,
@@ -71,7 +77,7 @@ pub(super) async fn run_session(host: StoryHost<'_>, state: &mut StoryState, sta
     let step = state.step.step_name();
     host.note_own_event(StoryEvent::StorySession { session: state.attempts.total, step, report });
     if outcome == SessionOutcome::Completed {
-        keep_created_story(state, facts.file.as_ref());
+        keep_created_story(state, tree, facts.file.as_ref());
         finish_step(host, state, step);
         return Ok(());
     }
@@ -99,9 +105,10 @@ pub(super) async fn run_session(host: StoryHost<'_>, state: &mut StoryState, sta
 }
 
 /// Remembers what a story names that this run has written: what later sessions make of the file does not count.
-fn keep_created_story(state: &mut StoryState, file: Option<&StoryFileFacts>) {
+fn keep_created_story(state: &mut StoryState, tree: TreeId, file: Option<&StoryFileFacts>) {
     if state.step == StoryStep::Create {
-        state.landing.created_text = file.map(|file| file.naming_lines.join("\n")).unwrap_or_default();
+        state.landing.created =
+            file.map(|file| CreatedStory { tree, naming_text: file.naming_lines.join("\n"), owed: file.owed.clone() });
     }
 }
 
@@ -131,6 +138,7 @@ async fn reset_stage(host: StoryHost<'_>, write_key: Key) -> Staged<()> {
         confirmed: Vec::new(),
         follow_ups: Vec::new(),
         take_over_from: None,
+        tree: None,
     };
     match host.perform(write_key, write).await? {
         StoryWriting::Written { .. } => Ok(()),
@@ -261,26 +269,34 @@ pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &Story
     verdict
 }
 
-/// Runs all checks on the current content. Returns the failures that count.
+/// Remembers what has passed the rules and all checks.
+pub(super) fn note_verified(state: &mut StoryState, tree: TreeId, verdict: &StoryVerdict) {
+    if let Some(work) = &mut state.work {
+        work.proof.verified = verdict.problems.is_empty().then(|| VerifiedWork::new(tree));
+    }
+}
+
+/// Runs all checks on the frozen content. Returns the failures that count.
 pub(super) async fn check_content(
     host: StoryHost<'_>,
     state: &mut StoryState,
     checks_key: Key,
+    tree: &TreeId,
 ) -> Staged<Vec<StoryProblem>> {
     state.attempts.failed_checks.clear();
     let checks = host.settings().checks.clone();
-    let is_checked = state.work.as_ref().is_some_and(|work| work.is_checked());
+    let is_checked = state.work.as_ref().is_some_and(|work| work.proof.checked_tree.as_ref() == Some(tree));
     // A story file alone breaks no check.
     if checks.is_empty() || is_checked || state.step == StoryStep::Create {
         return Ok(Vec::new());
     }
-    let report = host.run_checks(checks_key, checks).await?;
+    let report = host.run_checks(checks_key, checks, tree).await?;
     for result in report.list_warnings() {
         host.note_warning(result.describe());
     }
     state.attempts.failed_checks = report.counting_failures().cloned().collect();
     if let (true, Some(work)) = (state.attempts.failed_checks.is_empty(), &mut state.work) {
-        work.checked_content.clone_from(&work.content);
+        work.proof.checked_tree = Some(tree.clone());
     }
     let failures = state.attempts.failed_checks.iter();
     Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect())

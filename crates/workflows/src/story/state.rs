@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    development::{checks::CheckResult, concerns::ConcernLog, workspace::WorkspaceState},
+    development::{checks::CheckResult, concerns::ConcernLog, frozen_work::VerifiedWork, workspace::WorkspaceState},
     runs::types::UserDialog,
     story::{
         facts::{StoryFollowUp, StoryStage},
@@ -15,7 +15,7 @@ use crate::{
 };
 use tribunal_engine::{
     children::ChildLedger,
-    ids::{AgentName, CommitId, Hash},
+    ids::{AgentName, CommitId, Hash, TreeId},
     limits::RunUsage,
     reason::RunEnding,
 };
@@ -94,9 +94,8 @@ pub struct StoryWork {
     /// The content when it was last looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Hash>,
-    /// The content for which all checks passed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checked_content: Option<Hash>,
+    #[serde(default)]
+    pub proof: WorkProof,
     /// The content of the last commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_content: Option<Hash>,
@@ -115,16 +114,24 @@ pub struct StoryWork {
     pub is_parked: bool,
 }
 
+/// What is known to be good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct WorkProof {
+    /// The content for which all checks passed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked_tree: Option<TreeId>,
+    /// What has passed the rules and all checks last, if it is what is to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedWork>,
+}
+
 impl StoryWork {
     pub fn apply_state(&mut self, state: &WorkspaceState) {
         if state.fingerprint.is_some() {
             self.content.clone_from(&state.fingerprint);
         }
         self.changed_files = state.changed_count;
-    }
-
-    pub fn is_checked(&self) -> bool {
-        self.content.is_some() && self.content == self.checked_content
     }
 
     pub fn has_uncommitted_work(&self) -> bool {
@@ -226,14 +233,13 @@ pub struct StoryLanding {
     /// The content that the user accepted although it changes what a check runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_content: Option<Hash>,
-    /// Whether a rebase or a hook has changed what is to land, and the checks could not run on it since.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    pub is_unchecked: bool,
+    /// How often the work was verified anew in a row because the user had edited it.
+    pub edits: u32,
     /// What is questionable about the work, as far as it was dealt with.
     pub concerns: ConcernLog,
-    /// The lines that name files in a story's file that this run has written, as they were then.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub created_text: String,
+    /// The story's file as this run has written it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<CreatedStory>,
     /// What the story owes and only a person can do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<String>,
@@ -243,6 +249,18 @@ pub struct StoryLanding {
     /// Whether the user says that what was owed is done.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub is_confirmed: bool,
+}
+
+/// A story's file as this run has written it. What later sessions make of it does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CreatedStory {
+    pub tree: TreeId,
+    /// The lines that name files.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub naming_text: String,
+    /// What only a person can do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<String>,
 }
 
 impl StoryLanding {

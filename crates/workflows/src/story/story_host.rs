@@ -12,7 +12,7 @@ use crate::{
         state::StoryState,
     },
 };
-use tribunal_engine::ids::Key;
+use tribunal_engine::ids::{Key, TreeId};
 
 pub(super) use crate::story::order::WORKSPACE_NAME;
 
@@ -23,11 +23,17 @@ impl DevelopingOrder for StoryOrder {
 }
 
 impl StoryHost<'_> {
-    /// Reads what files and git say about the story in its workspace, and remembers what later stages need.
-    pub async fn read_story(self, state: &mut StoryState, read_key: Key) -> Staged<Box<StoryFacts>> {
+    /// Reads what files and git say about the story in its workspace, and remembers what later stages need. Without a tree it is what is
+    /// there.
+    pub async fn read_story(
+        self,
+        state: &mut StoryState,
+        read_key: Key,
+        tree: Option<&TreeId>,
+    ) -> Staged<Box<StoryFacts>> {
         let place = StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) };
         let since = self.order.files.begun_at.clone();
-        let read_story = ReadStory { place, story: self.order.story.clone(), since };
+        let read_story = ReadStory { place, story: self.order.story.clone(), since, tree: tree.cloned() };
         let facts = match self.perform(read_key, read_story).await? {
             StoryReading::Read(facts) => facts,
             StoryReading::Failed { fault } => return Err(StageExit::from_fault(&fault)),
@@ -38,7 +44,12 @@ impl StoryHost<'_> {
             work.changed_controls.clone_from(&facts.changed_controls);
         }
         state.landing.merged_into.clone_from(&facts.merged_into);
-        state.landing.owed = facts.file.as_ref().map(|file| file.owed.clone()).unwrap_or_default();
+        state.landing.owed = state.landing.created.as_ref().map(|created| created.owed.clone()).unwrap_or_default();
+        for action in facts.file.iter().flat_map(|file| &file.owed) {
+            if !state.landing.owed.contains(action) {
+                state.landing.owed.push(action.clone());
+            }
+        }
         Ok(facts)
     }
 }

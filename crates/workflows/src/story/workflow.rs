@@ -1,9 +1,9 @@
 //! The stages of a story. A boundary follows every stage, so that a resumed run repeats at most one of them.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, string::String};
 
 use crate::{
-    development::land_work,
+    development::{frozen_work::MAX_VERIFICATIONS, land_work, parking::name_files},
     runs::types::{DecisionTopic, RunHost},
     stages::{
         exit::{StageExit, Staged},
@@ -74,6 +74,22 @@ impl StagedOrder for StoryOrder {
         }
     }
 
+    /// The user's version is verified like what the user does by hand, and reviewed like that.
+    fn verify_again(host: StoryHost<'_>, state: &mut StoryState, paths: &[String]) -> Staged<()> {
+        state.landing.edits += 1;
+        if state.landing.edits >= MAX_VERIFICATIONS {
+            state.landing.edits = 0;
+            return Err(StageExit::Edited { paths: paths.to_vec() });
+        }
+        let paths = name_files(paths);
+        host.note_warning(format!("you edited {paths} while the work was verified; it is verified again with that"));
+        state.attempts.begin_step();
+        state.attempts.by_hand = true;
+        state.attempts.has_unkept_edits = true;
+        state.step = state.step.min(StoryStep::Develop);
+        Ok(())
+    }
+
     async fn keep_work(
         host: StoryHost<'_>,
         state: &mut StoryState,
@@ -142,7 +158,7 @@ async fn work_on(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -
     }
     // An agent may write over what the user has edited.
     if state.attempts.has_unkept_edits && !state.attempts.by_hand {
-        review_cycle::keep_work(host, state, stage_key.child_key("keep")).await?;
+        review_cycle::keep_work(host, state, stage_key.child_key("keep"), None).await?;
     }
     sessions::run_session(host, state, stage_key).await
 }

@@ -227,7 +227,7 @@ fn the_review_of_the_story_is_shown_with_its_round_and_its_panel() {
 
 #[test]
 fn checks_that_take_a_while_are_shown() {
-    let place = CheckPlace::Workspace { workspace: "story".into() };
+    let place = CheckPlace::Workspace { workspace: "story".into(), tree: None };
     let checks = vec![CheckSpec::new(CommandLine::from_shell_line("make test"))];
     let mut story = prepared_story("Pack the bread");
     story.push(effect_started("develop-1/checks", RunChecks { place, checks }));

@@ -3,12 +3,16 @@
 use std::{future::Future, sync::Arc};
 
 use tokio::sync::{mpsc::unbounded_channel, watch};
-use tribunal_engine::ids::{CommitId, Key, RunId};
+use tribunal_engine::{
+    fault::{Fault, FaultKind},
+    ids::{CommitId, Key, RunId},
+};
 use tribunal_supervise::KeeperSetup;
 use tribunal_workflows::{
     development::{
         check_scripts::find_changed_scripts,
         checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
+        parking::name_files,
     },
     runs::{kinds::RunOrder, plan::RunPlan},
     story::{
@@ -72,6 +76,7 @@ impl Runner {
             place: StoryPlace::Workspace { workspace: String::from(WORKSPACE_NAME) },
             story: plan.order.story.clone(),
             since: plan.order.files.begun_at.clone(),
+            tree: None,
         };
         let plan = RunPlan { settings: plan.settings, order: RunOrder::Story(plan.order) };
         let keeper =
@@ -88,7 +93,8 @@ impl Runner {
             Some(facts) => facts.work.changed.iter().map(|change| change.path.clone()).collect(),
             None => changed_paths,
         };
-        let place = has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME) });
+        let place =
+            has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME), tree: None });
         let replaced = list_changed_checks(&checks, &changed_paths);
         let outcome = self.run_until_stopped(end_sender, async {
             let performed = match place {
@@ -103,6 +109,10 @@ impl Runner {
             None => Ok(None),
             Some((ChecksOutcome::Ran(checks), Ok(base_checks))) => {
                 Ok(Some(InspectedStory { facts, checks, base_checks }))
+            }
+            Some((ChecksOutcome::Edited { paths }, _)) => {
+                let fault = Fault::new(FaultKind::World, format!("you edited {} meanwhile", name_files(&paths)));
+                Err(RunError::Inspection { fault })
             }
             Some((ChecksOutcome::Failed { fault }, _) | (_, Err(fault))) => Err(RunError::Inspection { fault }),
         }

@@ -1,10 +1,10 @@
 //! Keeps checks from changing the work. A check runs code that agents have written, after the rules and reviewers have looked at the
 //! files: what it changes would land without anyone having seen it.
 //!
-//! Before checks run, the content is staged in an index of its own. After each check every file is compared with that index, and what
-//! differs is put back. A file counts as unchanged only if its inode, size and time of change are the same, which a program cannot forge;
-//! all others are read. The index stays on the disk while checks run: a process that ends in between leaves it, and the next checks in
-//! the workspace begin with what it says.
+//! Checks run on frozen content ([`super::frozen_work`]). After each check every file is compared with the index of that content, and
+//! what differs is put back. A file counts as unchanged only if its inode, size and time of change are the same, which a program cannot
+//! forge; all others are read. A file says which content is checked: a process that ends in between leaves it, and the step that looks
+//! at the work next puts it back first.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,16 +15,19 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use tribunal_engine::ids::CommitId;
+use tribunal_engine::{ids::TreeId, text::truncate_chars};
 use tribunal_json::{Deserialize, Serialize};
+use tribunal_workflows::development::{checks::CommandLine, parking::name_files};
 
 use super::{
     BrokenSeal, DevelopmentWorkspace, WithPath, WorkspaceError,
     contents::{StatusEntry, is_own_content},
     control_git::ControlGit,
     create_private_dir,
+    frozen_work::HeldTree,
     ignore_rules::{IGNORE_FILE, is_ignore_file},
     integrate::list_changes,
+    reverted_commits::is_lock_file,
     special_files::tree_path,
     tree_files::has_real_parents,
     user_repository::{UserRepository, join_with_nul, split_paths},
@@ -39,18 +42,20 @@ use crate::{
     },
 };
 
-/// The file that says for which work the index of the checks is.
+/// The file that says which content is checked.
 const MARK_FILE: &str = "checks.json";
+/// The longest changes of which a diff is made, and the most characters of it.
+const MAX_SHOWN_BYTES: u64 = 1 << 20;
+const MAX_SHOWN_CHARS: usize = 1_500;
 /// The directory beside a clone with files that were there after interrupted checks.
 const KEPT_DIR: &str = "after-checks";
 /// The mode of a directory that its owner can list, enter and change.
 const OWNER_ACCESS: u32 = 0o700;
 
-/// The work for which an index of checks was made. After a rebase or a commit the index means nothing.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The frozen content on which checks run.
+#[derive(Debug, Serialize, Deserialize)]
 struct CheckMark {
-    base: CommitId,
-    tip: CommitId,
+    tree: TreeId,
 }
 
 /// The content of a workspace before checks run.
@@ -63,8 +68,8 @@ pub(crate) struct WorkSnapshot {
     taken_at_ns: i64,
     /// Files that checks have made so far. They are removed at the end: a later check may need what an earlier one has built.
     made_paths: Vec<Vec<u8>>,
-    /// Repositories of their own in the work, which are never part of it.
-    nested_repositories: Vec<Vec<u8>>,
+    /// Repositories of their own and new files of the user, which are not part of the work.
+    others: Vec<Vec<u8>>,
     /// The ignore files in directories of the work that git itself ignores, with their contents: no index has them, and they decide
     /// what is committed.
     ignore_files: BTreeMap<PathBuf, Vec<u8>>,
@@ -87,126 +92,72 @@ pub(crate) struct CheckTraces {
     pub made: Vec<String>,
     /// Where versions of the user's checkout are that were replaced.
     pub parked: Vec<String>,
+    /// The beginning of what it changed, as a diff.
+    pub diff: String,
+}
+
+/// What a check has left, and what that says about the work.
+#[derive(Debug)]
+pub(crate) struct JudgedTraces {
+    pub traces: CheckTraces,
+    /// The changed files that a check must not change.
+    pub forbidden: Vec<String>,
+    /// Those that say nothing about the work: lock files, and files that the check changes without it, too.
+    pub tolerated: Vec<String>,
+}
+
+impl CheckTraces {
+    /// Says what had changed in frozen content, and was put back; `None` if that is nothing.
+    pub fn describe(&self) -> Option<String> {
+        if self.changed.is_empty() && self.made.is_empty() {
+            return None;
+        }
+        let paths: Vec<String> = self.changed.iter().chain(&self.made).cloned().collect();
+        Some(format!(
+            "these files had changed since the work was looked at (by checks that were interrupted, or by hand): {}; they are as \
+             before, and what was there is kept: {}",
+            name_files(&paths),
+            name_files(&self.parked)
+        ))
+    }
+
+    pub fn add_traces(&mut self, other: CheckTraces) {
+        self.changed.extend(other.changed);
+        self.made.extend(other.made);
+        self.parked.extend(other.parked);
+    }
 }
 
 impl DevelopmentWorkspace {
-    /// Stages the content before checks run. What checks of an earlier process had changed is put back first; the files are returned.
-    pub fn begin_checks(self) -> Result<(WorkSnapshot, CheckTraces), WorkspaceError> {
-        let left = self.undo_interrupted_checks()?;
-        let check_git = self.control_git().with_check_index();
-        let mark = self.check_mark()?;
-        self.control_git().create_check_index()?;
-        let nested_repositories = self.update_index(&check_git)?;
+    /// Prepares for checks on a tree whose files are in the workspace.
+    pub fn begin_checks(&self, held: HeldTree) -> Result<WorkSnapshot, WorkspaceError> {
         let mark_path = self.directory.join(MARK_FILE);
-        let mark_text = serde_json::to_vec(&mark).map_err(io::Error::other).at_path(&mark_path)?;
+        let mark_text =
+            serde_json::to_vec(&CheckMark { tree: held.tree }).map_err(io::Error::other).at_path(&mark_path)?;
         atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)?;
-        let files = read_index(&check_git)?;
-        let snapshot = WorkSnapshot {
-            broken_seals: self.find_broken_seals(),
-            ignore_files: read_ignore_files(&self.record.tree, &files),
-            files,
-            taken_at_ns: current_time_ns(),
-            made_paths: Vec::new(),
-            nested_repositories,
-            workspace: self,
-        };
-        Ok((snapshot, left))
-    }
-
-    fn check_mark(&self) -> Result<CheckMark, WorkspaceError> {
-        Ok(CheckMark { base: self.record.base.clone(), tip: self.control_git().read_tip()? })
+        let taken_at_ns = current_time_ns();
+        Ok(WorkSnapshot { taken_at_ns, ..WorkSnapshot::of_index(self, held.others)? })
     }
 
     /// Puts the files back that checks had changed when their process ended.
-    fn undo_interrupted_checks(&self) -> Result<CheckTraces, WorkspaceError> {
+    pub(super) fn undo_interrupted_checks(&self) -> Result<CheckTraces, WorkspaceError> {
         let mark_path = self.directory.join(MARK_FILE);
         let Ok(mark_text) = fs::read(&mark_path) else { return Ok(CheckTraces::default()) };
-        let is_same_work = serde_json::from_slice::<CheckMark>(&mark_text).ok() == Some(self.check_mark()?);
-        let check_git = self.control_git().with_check_index();
-        if !is_same_work || !check_git.index_file().is_file() {
+        let checked_tree = serde_json::from_slice::<CheckMark>(&mark_text).ok().map(|mark| mark.tree);
+        if checked_tree.is_none() || checked_tree != self.find_frozen_tree() {
             return Ok(CheckTraces::default());
         }
-        check_git.remove_index_lock();
-        let files = read_index(&check_git)?;
-        let mut snapshot = WorkSnapshot {
-            workspace: self.clone(),
-            broken_seals: self.find_broken_seals(),
-            // Which of them were there before is not known any more.
-            ignore_files: read_ignore_files(&self.record.tree, &files),
-            files,
-            taken_at_ns: i64::MIN,
-            made_paths: Vec::new(),
-            nested_repositories: Vec::new(),
-        };
-        // Nothing of these files may get lost: the user may have worked here meanwhile.
-        let mut traces = snapshot.take_traces(KeepReplaced::Always)?;
-        traces.parked.extend(snapshot.remove_made(KeepReplaced::Always)?);
-        Ok(traces)
-    }
-}
-
-/// Whether a version that is replaced is kept in the user's project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeepReplaced {
-    Always,
-    /// Only in the user's checkout, where the user may have edited a file while the check ran.
-    InCheckout,
-}
-
-impl WorkSnapshot {
-    /// Compares the work with what it was, and puts back what a check has changed.
-    pub fn restore_changes(&mut self) -> Result<CheckTraces, WorkspaceError> {
-        self.take_traces(KeepReplaced::InCheckout)
-    }
-
-    /// Removes the files that checks have made, after the last one. Returns where they are kept, if they are.
-    pub fn finish(mut self) -> Result<Vec<String>, WorkspaceError> {
-        let parked = self.remove_made(KeepReplaced::InCheckout)?;
-        let mark_path = self.workspace.directory.join(MARK_FILE);
+        self.control_git().with_frozen_index().remove_index_lock();
+        let traces = WorkSnapshot::of_index(self, Vec::new())?.put_everything_back()?;
         fs::remove_file(&mark_path).at_path(&mark_path)?;
-        Ok(parked)
-    }
-
-    fn take_traces(&mut self, keep: KeepReplaced) -> Result<CheckTraces, WorkspaceError> {
-        let check_git = self.workspace.control_git().with_check_index();
-        // Neither git nor we could look into a directory that is closed, or write there.
-        let tree = &self.workspace.record.tree;
-        self.files.iter().for_each(|file| open_parents(tree, &file.path));
-        self.forget_stamps(&check_git)?;
-        let mut traces = CheckTraces { made: self.restore_ignore_files()?, ..CheckTraces::default() };
-        let users_paths = self.list_paths_of_user()?;
-        let mut changed_paths = Vec::new();
-        for entry in self.workspace.read_status(&check_git)? {
-            let is_known = self.made_paths.contains(&entry.path) || self.nested_repositories.contains(&entry.path);
-            if users_paths.contains(&entry.path) {
-                continue;
-            }
-            if entry.is_tracked() && entry.is_unstaged() {
-                changed_paths.push(entry.path);
-            } else if !entry.is_tracked() && !is_known {
-                traces.made.push(self.workspace.shown_path(&entry.path));
-                self.made_paths.push(entry.path);
-            }
-        }
-        traces.parked.extend(self.clear_parents(&changed_paths, keep)?);
-        for path in &changed_paths {
-            traces.parked.extend(self.clear_place(path, keep)?);
-        }
-        if !changed_paths.is_empty() {
-            let arguments = ["checkout-index", "-f", "-q", "-z", "--stdin"];
-            check_git.run_with_input(arguments, Some(join_with_nul(&changed_paths)))?;
-            self.require_restored(&check_git)?;
-        }
-        traces.changed = changed_paths.iter().map(|path| self.workspace.shown_path(path)).collect();
-        traces.changed.extend(self.list_newly_broken_seals());
         Ok(traces)
     }
 
     /// Lists the files that the user has committed in the checkout since the work began and that are as in that commit. They are the
     /// user's, and the work is rebased onto them later.
-    fn list_paths_of_user(&self) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
-        let record = &self.workspace.record;
-        if !self.workspace.is_in_place() {
+    pub(super) fn list_committed_by_user(&self) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+        let record = &self.record;
+        if !self.is_in_place() {
             return Ok(BTreeSet::new());
         }
         let repository = UserRepository::open_around(&record.project_root)?;
@@ -221,6 +172,117 @@ impl WorkSnapshot {
             paths.remove(&path);
         }
         Ok(paths)
+    }
+}
+
+/// Whether a version that is replaced is kept in the user's project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeepReplaced {
+    Always,
+    /// Only in the user's checkout, where the user may have edited a file while the check ran.
+    InCheckout,
+}
+
+impl WorkSnapshot {
+    /// The content that is frozen in the index. `others` are the repositories and files that are there besides it.
+    pub(super) fn of_index(
+        workspace: &DevelopmentWorkspace,
+        others: Vec<Vec<u8>>,
+    ) -> Result<WorkSnapshot, WorkspaceError> {
+        let files = read_index(&workspace.control_git().with_frozen_index())?;
+        Ok(WorkSnapshot {
+            workspace: workspace.clone(),
+            broken_seals: workspace.find_broken_seals(),
+            ignore_files: read_ignore_files(&workspace.record.tree, &files),
+            files,
+            taken_at_ns: i64::MIN,
+            made_paths: Vec::new(),
+            others,
+        })
+    }
+
+    /// Puts the work back to what it was without losing anything of what is there: the user may have worked in it.
+    pub(super) fn put_everything_back(mut self) -> Result<CheckTraces, WorkspaceError> {
+        let mut traces = self.take_traces(KeepReplaced::Always)?;
+        traces.parked.extend(self.remove_made(KeepReplaced::Always)?);
+        Ok(traces)
+    }
+
+    /// Compares the work with what it was, and puts back what a check has changed.
+    pub fn restore_changes(&mut self) -> Result<CheckTraces, WorkspaceError> {
+        self.take_traces(KeepReplaced::InCheckout)
+    }
+
+    /// Does the same after a check, and judges what it has changed.
+    pub fn judge_changes(&mut self, command: &CommandLine) -> Result<JudgedTraces, WorkspaceError> {
+        let traces = self.restore_changes()?;
+        if traces.changed.is_empty() {
+            return Ok(JudgedTraces { traces, forbidden: Vec::new(), tolerated: Vec::new() });
+        }
+        if self.workspace.is_untouched() {
+            self.workspace.remember_base_traces(command, &traces.changed)?;
+        }
+        let base_traces = self.workspace.list_base_traces(command);
+        let is_tolerated = |path: &String| is_lock_file(path.as_bytes()) || base_traces.contains(path);
+        let (tolerated, forbidden) = traces.changed.iter().cloned().partition(is_tolerated);
+        Ok(JudgedTraces { traces, forbidden, tolerated })
+    }
+
+    /// Removes the files that checks have made, after the last one. Returns where they are kept, if they are.
+    pub fn finish(mut self) -> Result<Vec<String>, WorkspaceError> {
+        let parked = self.remove_made(KeepReplaced::InCheckout)?;
+        let mark_path = self.workspace.directory.join(MARK_FILE);
+        fs::remove_file(&mark_path).at_path(&mark_path)?;
+        Ok(parked)
+    }
+
+    fn take_traces(&mut self, keep: KeepReplaced) -> Result<CheckTraces, WorkspaceError> {
+        let check_git = self.workspace.control_git().with_frozen_index();
+        // Neither git nor we could look into a directory that is closed, or write there.
+        let tree = &self.workspace.record.tree;
+        self.files.iter().for_each(|file| open_parents(tree, &file.path));
+        self.forget_stamps(&check_git)?;
+        let mut traces = CheckTraces { made: self.restore_ignore_files()?, ..CheckTraces::default() };
+        let users_paths = self.workspace.list_committed_by_user()?;
+        let mut changed_paths = Vec::new();
+        for entry in self.workspace.read_status(&check_git)? {
+            let is_known = self.made_paths.contains(&entry.path) || self.others.contains(&entry.path);
+            if users_paths.contains(&entry.path) {
+                continue;
+            }
+            if entry.is_tracked() && entry.is_unstaged() {
+                changed_paths.push(entry.path);
+            } else if !entry.is_tracked() && !is_known {
+                traces.made.push(self.workspace.shown_path(&entry.path));
+                self.made_paths.push(entry.path);
+            }
+        }
+        traces.diff = self.show_changes(&check_git, &changed_paths);
+        traces.parked.extend(self.clear_parents(&changed_paths, keep)?);
+        for path in &changed_paths {
+            traces.parked.extend(self.clear_place(path, keep)?);
+        }
+        if !changed_paths.is_empty() {
+            let arguments = ["checkout-index", "-f", "-q", "-z", "--stdin"];
+            check_git.run_with_input(arguments, Some(join_with_nul(&changed_paths)))?;
+            self.require_restored(&check_git)?;
+        }
+        traces.changed = changed_paths.iter().map(|path| self.workspace.shown_path(path)).collect();
+        traces.changed.extend(self.list_newly_broken_seals());
+        Ok(traces)
+    }
+
+    /// Shows the beginning of changes that are about to be put back; nothing where they are long or no text.
+    fn show_changes(&self, check_git: &ControlGit, paths: &[Vec<u8>]) -> String {
+        let tree = &self.workspace.record.tree;
+        let sizes = paths.iter().filter_map(|path| fs::symlink_metadata(tree_path(tree, path)).ok());
+        let total: u64 = sizes.map(|metadata| metadata.len()).sum();
+        if paths.is_empty() || total > MAX_SHOWN_BYTES {
+            return String::new();
+        }
+        let arguments = ["diff-files", "-p", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
+        let diff = check_git.run(arguments).unwrap_or_default();
+        truncate_chars(&String::from_utf8_lossy(&diff), MAX_SHOWN_CHARS)
     }
 
     /// Puts ignore files back that no index has, and removes new ones: a file that ignores itself would hide what a check makes, and what
@@ -334,7 +396,7 @@ impl WorkSnapshot {
     fn require_restored(&mut self, check_git: &ControlGit) -> Result<(), WorkspaceError> {
         self.forget_stamps(check_git)?;
         let entries = self.workspace.read_status(check_git)?;
-        let users_paths = self.list_paths_of_user()?;
+        let users_paths = self.workspace.list_committed_by_user()?;
         let is_changed =
             |entry: &&StatusEntry| entry.is_tracked() && entry.is_unstaged() && !users_paths.contains(&entry.path);
         match entries.iter().find(is_changed) {

@@ -1,10 +1,9 @@
 //! Commits the content of a workspace, and stores the commits in the user's repository under a ref of Tribunal's own.
 
-use std::{collections::BTreeSet, fs, io, process::Command};
+use std::{fs, io, process::Command};
 
-use tribunal_engine::ids::CommitId;
+use tribunal_engine::ids::{CommitId, TreeId};
 use tribunal_json::{Deserialize, Serialize};
-use tribunal_workflows::development::commits::CommittedWork;
 use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use super::{
@@ -30,7 +29,7 @@ const SIGNING_SETTINGS: [&str; 2] = ["user.signingkey", "gpg.format"];
 #[derive(Debug)]
 pub(crate) enum PreparedCommit {
     /// An earlier process made this very commit and ended before it could tell.
-    AlreadyMade(CommittedWork),
+    AlreadyMade(CommitId),
     Unchanged(CommitId),
     Ready(ReadyCommit),
 }
@@ -38,10 +37,10 @@ pub(crate) enum PreparedCommit {
 /// The content of the next commit.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCommit {
-    pub tree: String,
+    pub tree: TreeId,
     pub parent: CommitId,
-    pub parent_tree: String,
-    pub base_tree: String,
+    pub parent_tree: TreeId,
+    pub base_tree: TreeId,
     /// The last commit of the workspace, which is the parent unless commits are squashed.
     pub tip: CommitId,
 }
@@ -60,13 +59,19 @@ pub(crate) enum CommitForm {
 struct CommitRecord {
     request: String,
     commit: CommitId,
-    rewritten: Vec<String>,
 }
 
 impl DevelopmentWorkspace {
-    /// Stages the content. `request` tells one request to commit from another.
-    pub fn prepare_commit(&self, request: &str, commit_form: CommitForm) -> Result<PreparedCommit, WorkspaceError> {
-        let ready = self.stage_first()?;
+    /// Prepares a commit of frozen content. `request` tells one request to commit from another.
+    pub fn prepare_commit(
+        &self,
+        tree: &TreeId,
+        request: &str,
+        commit_form: CommitForm,
+    ) -> Result<PreparedCommit, WorkspaceError> {
+        self.refuse_broken_seals()?;
+        self.prepare_commit_index(tree)?;
+        let ready = self.describe_tree(tree.clone())?;
         if ready.parent_tree != ready.tree {
             return self.in_form(ready, commit_form);
         }
@@ -75,8 +80,7 @@ impl DevelopmentWorkspace {
                 // The earlier process may have ended before the user's repository had the commit.
                 let repository = UserRepository::open_around(&self.record.project_root)?;
                 self.publish_commit(&repository, &record.commit)?;
-                let CommitRecord { commit, rewritten, .. } = record;
-                Ok(PreparedCommit::AlreadyMade(CommittedWork { commit, rewritten }))
+                Ok(PreparedCommit::AlreadyMade(record.commit))
             }
             // Several commits become one although nothing has changed since the last of them.
             _ if commit_form == CommitForm::Squashed && ready.parent != self.record.base => {
@@ -99,23 +103,11 @@ impl DevelopmentWorkspace {
         Ok(PreparedCommit::Ready(ReadyCommit { parent: base, parent_tree: base_tree, ..ready }))
     }
 
-    /// Makes the index of the commit and stages the content in it. Returns what a commit of it would be.
-    fn stage_first(&self) -> Result<ReadyCommit, WorkspaceError> {
-        self.refuse_broken_seals()?;
-        let control_git = self.control_git();
-        control_git.remove_index_lock();
-        // The index of the base learns from this which files are unchanged. The new one begins as a copy, so it would answer the same.
-        let entries = self.read_status_and_remember(&control_git)?;
-        control_git.copy_commit_index()?;
-        self.stage_entries(&control_git.with_commit_index(), entries)?;
-        self.describe_staged()
-    }
-
     /// Stages the content in the index of the commit, and returns what a commit of it would be.
     pub fn stage_commit(&self) -> Result<ReadyCommit, WorkspaceError> {
         self.refuse_broken_seals()?;
         self.update_commit_index()?;
-        self.describe_staged()
+        self.describe_tree(self.control_git().with_commit_index().query_text(["write-tree"]).map(TreeId::new)?)
     }
 
     fn refuse_broken_seals(&self) -> Result<(), WorkspaceError> {
@@ -129,9 +121,8 @@ impl DevelopmentWorkspace {
         Ok(())
     }
 
-    fn describe_staged(&self) -> Result<ReadyCommit, WorkspaceError> {
+    fn describe_tree(&self, tree: TreeId) -> Result<ReadyCommit, WorkspaceError> {
         let control_git = self.control_git();
-        let tree = control_git.with_commit_index().query_text(["write-tree"])?;
         let TipTrees { tip, tree: parent_tree, base_tree } = control_git.read_tip_with_trees(&self.record.base)?;
         Ok(ReadyCommit { tree, tip: tip.clone(), parent: tip, parent_tree, base_tree })
     }
@@ -143,28 +134,22 @@ impl DevelopmentWorkspace {
     }
 
     /// Commits what was staged.
-    pub fn finish_commit(
-        &self,
-        ready: &ReadyCommit,
-        message: &str,
-        request: &str,
-        rewritten: BTreeSet<String>,
-    ) -> Result<CommittedWork, WorkspaceError> {
+    pub fn finish_commit(&self, ready: &ReadyCommit, message: &str, request: &str) -> Result<CommitId, WorkspaceError> {
         let repository = UserRepository::open_around(&self.record.project_root)?;
         let control_git = self.control_git();
         let author = repository.read_identity(CommitRole::Author);
         let mut command = new_commit_command(&repository, &control_git);
         let (name, email) = author.unwrap_or_else(|| (FALLBACK_NAME.into(), FALLBACK_EMAIL.into()));
         command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
-        let commit = write_commit(command, &ready.tree, &ready.parent, message)?;
-        let record = CommitRecord { request: request.to_string(), commit, rewritten: rewritten.into_iter().collect() };
+        let commit = write_commit(command, ready.tree.as_str(), &ready.parent, message)?;
+        let record = CommitRecord { request: request.to_string(), commit };
         // The record comes before the branch: without it, a repeated request would not know the commit for its own.
         let record_path = self.commit_record_path();
         let record_text = serde_json::to_vec(&record).map_err(io::Error::other).at_path(&record_path)?;
         atomic_files::write_privately(&record_path, &record_text).at_path(&record_path)?;
         control_git.move_tip(&ready.tip, &record.commit)?;
         self.publish_commit(&repository, &record.commit)?;
-        Ok(CommittedWork { commit: record.commit, rewritten: record.rewritten })
+        Ok(record.commit)
     }
 
     /// Gives a commit a ref of its own beside that of the workspace, so that it stays when later commits take its place.

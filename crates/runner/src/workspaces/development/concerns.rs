@@ -7,11 +7,13 @@ use std::{
     fs,
 };
 
-use tribunal_bmad::story::{self, Story, StoryTask};
-use tribunal_engine::ids::CommitId;
+use tribunal_engine::ids::{CommitId, TreeId};
 use tribunal_workflows::development::{
     commits::Integrate,
-    concerns::{Additions, LandingConcern, find_removed, names_path},
+    concerns::{LandingConcern, names_path},
+    parking::name_files,
+    test_functions::{TestLanguage, find_test_functions},
+    weakened_tests::{FewerAssertions, TestChanges, TestFile, compare_tests},
     workspace::PathChange,
 };
 
@@ -19,10 +21,15 @@ use super::{
     DevelopmentWorkspace, WorkspaceError,
     contents::TreeDifference,
     integrate::list_changes,
+    reverted_commits::find_taken_back,
+    story_losses::find_story_losses,
     user_repository::{UserRepository, split_paths},
 };
 use crate::{
-    git::object_reader::{ObjectKind, ObjectReader},
+    git::{
+        WORK_TIMEOUT,
+        object_reader::{ObjectKind, ObjectReader},
+    },
     masking::Masker,
     project::{story_facts::is_test_name, subject::is_plain_path},
 };
@@ -44,6 +51,8 @@ pub(super) struct WorkInspection<'a> {
     pub request: &'a Integrate,
     pub masker: &'a Masker,
     objects: RefCell<ObjectReader<'a>>,
+    /// The tree of the work, once it is known.
+    tree: OnceCell<TreeId>,
     /// The commits of the work, once they are known.
     commits: OnceCell<Vec<CommitId>>,
     /// What they change, once that is known.
@@ -68,8 +77,8 @@ impl<'a> WorkInspection<'a> {
         masker: &'a Masker,
     ) -> WorkInspection<'a> {
         let objects = RefCell::new(repository.object_reader());
-        let (commits, changes) = (OnceCell::new(), OnceCell::new());
-        WorkInspection { repository, workspace, request, masker, objects, commits, changes }
+        let (tree, commits, changes) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        WorkInspection { repository, workspace, request, masker, objects, tree, commits, changes }
     }
 
     /// Compares the work with where its branch is.
@@ -98,8 +107,35 @@ impl<'a> WorkInspection<'a> {
         let commit_bytes = self.objects.borrow_mut().read(ObjectKind::Commit, commit.as_str(), MAX_COMMIT_BYTES)?;
         let commit_bytes = commit_bytes.unwrap_or_default();
         let commit_text = String::from_utf8_lossy(&commit_bytes);
-        let headers = commit_text.lines().take_while(|line| !line.is_empty());
+        let mut headers = commit_text.lines().take_while(|line| !line.is_empty());
+        if let (true, Some(tree)) =
+            (*commit == self.request.commit, headers.next().and_then(|line| line.strip_prefix("tree ")))
+        {
+            let _ = self.tree.set(TreeId::new(tree));
+        }
         Ok(headers.filter_map(|line| line.strip_prefix("parent ")).map(CommitId::new).collect())
+    }
+
+    /// Refuses work that differs from what has passed the checks in other files than those of our own bookkeeping.
+    pub fn refuse_unverified(&self) -> Result<(), WorkspaceError> {
+        let Some(verified) = &self.request.verified else { return Ok(()) };
+        let commit = &self.request.commit;
+        if self.tree.get().is_none() {
+            self.read_parents(commit)?;
+        }
+        // What was written into a verified tree is a tree that has nothing else.
+        if self.tree.get() == Some(verified.current_tree()) {
+            return Ok(());
+        }
+        let mut others = self.workspace.list_differences(verified.tree.as_str(), commit.as_str())?;
+        others.retain(|path| !verified.own_paths.contains(path));
+        if others.is_empty() {
+            return Ok(());
+        }
+        let (commit, others) = (commit.short_hex(), name_files(&others));
+        Err(WorkspaceError::new_refusal(format!(
+            "commit {commit} is not what has passed the checks; it differs in {others}"
+        )))
     }
 
     /// Lists what the work changes.
@@ -128,20 +164,123 @@ impl<'a> WorkInspection<'a> {
         }
         let changes = self.list_changes()?;
         let base_story = gate.story.as_deref().and_then(|path| self.read_base_story(path));
-        let mut concerns = self.find_lost_files(changes, base_story.as_deref())?;
+        let naming_texts = self.list_naming_texts(base_story.as_deref());
+        let is_named = |path: &str| naming_texts.iter().any(|text| names_path(text, path));
+        let mut concerns = self.find_reverted(changes, &naming_texts)?;
+        let reverted_paths: Vec<String> = concerns.iter().flat_map(list_reverted_paths).cloned().collect();
+        let mut lost = self.find_lost_files(changes, &is_named)?;
+        lost.retain(|concern| !matches!(concern, LandingConcern::LostFile { path } if reverted_paths.contains(path)));
+        concerns.extend(lost);
         concerns.extend(self.find_secrets(changes)?);
-        if let (Some(path), Some(base_text)) = (gate.story.as_deref(), base_story.as_deref()) {
-            concerns.extend(self.find_story_losses(path, base_text));
+        concerns.extend(self.find_weakened_tests(changes, &is_named)?);
+        if let Some(path) = gate.story.as_deref() {
+            // What this run has written itself is measured by what it wrote first.
+            let measured_text = base_story.or_else(|| self.read_created_story(path));
+            // A file that is gone is a lost file.
+            if let (Some(base_text), Some(work_text)) = (measured_text, self.read_work_story(path)) {
+                concerns.extend(find_story_losses(path, &base_text, &work_text, self.masker));
+            }
         }
         concerns.retain(|concern| !gate.accepted.contains(concern));
         Ok(concerns)
+    }
+
+    /// Lists the texts that say what the work is to do, as they were before it.
+    fn list_naming_texts(&self, base_story: Option<&str>) -> Vec<String> {
+        let gate = &self.request.gate;
+        let mut naming_texts = vec![gate.naming_text.clone()];
+        naming_texts.extend(base_story.map(String::from));
+        naming_texts.extend(gate.naming_files.iter().filter_map(|path| self.read_base_story(path)));
+        naming_texts
+    }
+
+    /// Finds commits of the branch that the work takes back.
+    fn find_reverted(
+        &self,
+        changes: &[TreeDifference],
+        naming_texts: &[String],
+    ) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let gate = &self.request.gate;
+        let own_paths = self.request.verified.iter().flat_map(|verified| &verified.own_paths);
+        let aside: Vec<&String> = own_paths.chain(&self.request.mergeable).chain(&gate.story).collect();
+        let is_aside = |path: &[u8]| {
+            let shown_path = self.workspace.shown_path(path);
+            self.workspace.record.is_own_file(path) || aside.iter().any(|own_path| **own_path == shown_path)
+        };
+        let is_named = |path: &Vec<u8>| {
+            let path = self.workspace.shown_path(path);
+            naming_texts.iter().any(|text| names_path(text, &path))
+        };
+        let names_commit = |commit: &CommitId| {
+            let start: String = commit.as_str().chars().take(7).collect();
+            naming_texts.iter().any(|text| text.contains(&start))
+        };
+        let taken_back = find_taken_back(self.repository, &self.request.expected, changes, is_aside)?;
+        let shown = |path: &Vec<u8>| self.workspace.shown_path(path);
+        let commits = taken_back
+            .commits
+            .into_iter()
+            .filter(|reverted| !names_commit(&reverted.commit) && !reverted.paths.iter().any(is_named));
+        let commits = commits.map(|reverted| LandingConcern::RevertedCommit {
+            commit: reverted.commit,
+            subject: self.masker.mask(&reverted.subject).into_owned(),
+            paths: reverted.paths.iter().map(shown).collect(),
+        });
+        let files = taken_back.files.into_iter().filter(|file| !is_named(&file.path));
+        let files = files.map(|file| LandingConcern::RestoredFile { path: shown(&file.path), commit: file.commit });
+        Ok(commits.chain(files).collect())
+    }
+
+    /// Finds tests that the work removes, empties or skips, in files that the task does not name, and tests that assert less.
+    fn find_weakened_tests(
+        &self,
+        changes: &[TreeDifference],
+        is_named: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for change in changes {
+            let path = self.workspace.shown_path(&change.path);
+            let Some(language) = TestLanguage::from_path(&path) else { continue };
+            let read_file = |mode: &str, object_id: &String| -> Result<Option<TestFile>, WorkspaceError> {
+                let mut file = None;
+                if FILE_MODES[..2].contains(&mode) {
+                    self.read_texts(std::iter::once(object_id), &mut |_, text| {
+                        let functions = find_test_functions(language, text);
+                        file = Some(TestFile { path: path.clone(), functions });
+                    })?;
+                }
+                Ok(file)
+            };
+            // Deleted tests are lost files.
+            if change.change == PathChange::Modified && !is_named(&path) {
+                before.extend(read_file(&change.old_mode, &change.old_object_id)?);
+            }
+            if change.change != PathChange::Deleted {
+                after.extend(read_file(&change.file_mode, &change.object_id)?);
+            }
+        }
+        let TestChanges { weakened, fewer } = compare_tests(&before, &after);
+        let fewer = fewer.into_iter().map(|FewerAssertions { path, name, before, after }| {
+            LandingConcern::FewerAssertions { path, name, before, after }
+        });
+        Ok(weakened.into_iter().map(LandingConcern::WeakenedTests).chain(fewer).collect())
+    }
+
+    /// Reads the story as this run has written it.
+    fn read_created_story(&self, path: &str) -> Option<String> {
+        let tree = self.request.gate.created.as_ref()?;
+        let control_git = self.workspace.control_git();
+        let mut objects = ObjectReader::new(|| control_git.new_command(), WORK_TIMEOUT);
+        let object_name = format!("{tree}:{}{path}", self.workspace.record.prefix);
+        let bytes = objects.read(ObjectKind::Blob, &object_name, MAX_STORED_STORY_BYTES).ok()??;
+        String::from_utf8(bytes).ok()
     }
 
     /// Finds deleted files. One whose content is elsewhere now has moved.
     fn find_lost_files(
         &self,
         changes: &[TreeDifference],
-        base_story: Option<&str>,
+        is_named: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<LandingConcern>, WorkspaceError> {
         let is_deleted = |change: &&TreeDifference| {
             change.change == PathChange::Deleted && !self.workspace.record.is_own_file(&change.path)
@@ -151,10 +290,6 @@ impl<'a> WorkInspection<'a> {
             return Ok(Vec::new());
         }
         let moved = self.list_moved_files()?;
-        let gate = &self.request.gate;
-        let mut naming_texts = vec![gate.naming_text.clone()];
-        naming_texts.extend(base_story.map(String::from));
-        naming_texts.extend(gate.naming_files.iter().filter_map(|path| self.read_base_story(path)));
         let lost = deleted.into_iter().filter_map(|change| {
             let path = self.workspace.shown_path(&change.path);
             if let Some(new_path) = moved.get(&change.path) {
@@ -162,8 +297,7 @@ impl<'a> WorkInspection<'a> {
                 let is_hidden = is_test_name(&path) && !is_test_name(&self.workspace.shown_path(new_path));
                 return is_hidden.then_some(LandingConcern::DeletedTest { path });
             }
-            let is_named = naming_texts.iter().any(|text| names_path(text, &path));
-            match (is_named, is_test_name(&path)) {
+            match (is_named(&path), is_test_name(&path)) {
                 (false, _) => Some(LandingConcern::LostFile { path }),
                 (true, true) => Some(LandingConcern::DeletedTest { path }),
                 (true, false) => None,
@@ -265,26 +399,6 @@ impl<'a> WorkInspection<'a> {
         Ok(())
     }
 
-    /// Finds the criteria and tasks that the story had on the branch and does not have in the work.
-    fn find_story_losses(&self, path: &str, base_text: &str) -> Vec<LandingConcern> {
-        // A file that is gone is a lost file.
-        let Some(work_text) = self.read_work_story(path) else { return Vec::new() };
-        let (base, work) = (story::read_story(path, base_text), story::read_story(path, &work_text));
-        let criteria =
-            |story: &Story| -> Vec<String> { story.criteria.iter().map(|criterion| criterion.text.clone()).collect() };
-        let tasks = |story: &Story| {
-            let mut texts = Vec::new();
-            collect_texts(&story.tasks, &mut texts);
-            texts
-        };
-        let removed_criteria = find_removed_texts(&criteria(&base), &criteria(&work), Additions::Refused).into_iter();
-        let removed_tasks = find_removed_texts(&tasks(&base), &tasks(&work), Additions::Accepted).into_iter();
-        removed_criteria
-            .map(|text| LandingConcern::RemovedCriterion { text: self.masker.mask(&text).into_owned() })
-            .chain(removed_tasks.map(|text| LandingConcern::RemovedTask { text: self.masker.mask(&text).into_owned() }))
-            .collect()
-    }
-
     /// Reads a file of the project as the branch has it. One that git ignores is read in the user's checkout, where no agent writes.
     fn read_base_story(&self, path: &str) -> Option<String> {
         self.read_blob(&self.request.expected, path).or_else(|| match self.workspace.is_in_place() {
@@ -305,23 +419,18 @@ impl<'a> WorkInspection<'a> {
     }
 }
 
+fn list_reverted_paths(concern: &LandingConcern) -> &[String] {
+    match concern {
+        LandingConcern::RevertedCommit { paths, .. } => paths,
+        _ => &[],
+    }
+}
+
 /// A file in which secrets are searched.
 struct SearchedFile {
     path: String,
     /// Whether only an earlier commit of the work has this content.
     is_past: bool,
-}
-
-fn find_removed_texts(before: &[String], after: &[String], additions: Additions) -> Vec<String> {
-    let after: Vec<&str> = after.iter().map(String::as_str).collect();
-    find_removed(before.iter().map(String::as_str), &after, additions)
-}
-
-fn collect_texts(tasks: &[StoryTask], texts: &mut Vec<String>) {
-    for task in tasks {
-        texts.push(task.text.clone());
-        collect_texts(&task.subtasks, texts);
-    }
 }
 
 fn read_plain_file(directory: &std::path::Path, path: &str) -> Option<String> {

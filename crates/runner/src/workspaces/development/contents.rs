@@ -80,7 +80,7 @@ impl StatusEntry {
     }
 
     /// Whether this is a directory with a repository of its own.
-    fn is_nested_repository(&self) -> bool {
+    pub fn is_nested_repository(&self) -> bool {
         self.tracked.is_none() && self.path.ends_with(b"/")
     }
 }
@@ -128,7 +128,7 @@ pub(super) struct BrokenSeal {
 }
 
 /// A state, and what is to be said about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StateReading {
     pub state: WorkspaceState,
     pub remarks: Vec<String>,
@@ -144,7 +144,16 @@ impl DevelopmentWorkspace {
 
     /// Reads the state with all files that have changed, which are too many for a journal.
     pub fn read_whole_state(&self, collect: &[String], masker: &Masker) -> Result<StateReading, WorkspaceError> {
-        let contents = self.read_contents()?;
+        self.describe_state(self.read_status(&self.control_git())?, collect, masker)
+    }
+
+    pub(super) fn describe_state(
+        &self,
+        entries: Vec<StatusEntry>,
+        collect: &[String],
+        masker: &Masker,
+    ) -> Result<StateReading, WorkspaceError> {
+        let contents = self.describe_entries(entries)?;
         let mut changed: Vec<WorkspaceChange> = contents
             .changes
             .iter()
@@ -184,10 +193,10 @@ impl DevelopmentWorkspace {
     }
 
     /// Returns how the files differ from the base.
-    fn read_contents(&self) -> Result<TreeContents, WorkspaceError> {
+    fn describe_entries(&self, listed: Vec<StatusEntry>) -> Result<TreeContents, WorkspaceError> {
         let mut contents = TreeContents { broken_seals: self.find_broken_seals(), ..TreeContents::default() };
         let mut entries = Vec::new();
-        for entry in self.read_status(&self.control_git())? {
+        for entry in listed {
             if entry.is_nested_repository() {
                 contents.nested_repositories.push(self.shown_path(&entry.path));
             } else {
@@ -341,23 +350,23 @@ impl DevelopmentWorkspace {
 
     /// Puts the content of the work tree into an index. Returns the repositories of their own that were left out.
     pub(super) fn update_index(&self, index_git: &ControlGit) -> Result<Vec<Vec<u8>>, WorkspaceError> {
-        self.stage_entries(index_git, self.read_status(index_git)?)
+        self.stage_entries(index_git, &self.read_status(index_git)?)
     }
 
     /// Puts files that differ from an index into it. Returns the repositories of their own that were left out.
     pub(super) fn stage_entries(
         &self,
         index_git: &ControlGit,
-        entries: Vec<StatusEntry>,
+        entries: &[StatusEntry],
     ) -> Result<Vec<Vec<u8>>, WorkspaceError> {
         let mut nested_repositories = Vec::new();
         let (mut removed_paths, mut written_paths) = (Vec::new(), Vec::new());
         for entry in entries {
             if entry.is_nested_repository() {
-                nested_repositories.push(entry.path);
+                nested_repositories.push(entry.path.clone());
             } else if entry.is_unstaged {
                 let is_written = is_own_content(&self.record.tree, &entry.path);
-                if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path);
+                if is_written { &mut written_paths } else { &mut removed_paths }.push(entry.path.clone());
             }
         }
         // Removals come first: a file may be where a directory was, and the other way round.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use tribunal_engine::ids::CommitId;
+use tribunal_engine::ids::{CommitId, TreeId};
 
 use super::{WithPath, WorkspaceError, user_repository::path_option};
 use crate::{
@@ -20,8 +20,8 @@ pub(super) const WORK_BRANCH: &str = "refs/heads/work";
 const BASE_INDEX: &str = "index";
 /// The index of the last commit, or of the one that is being made.
 const COMMIT_INDEX: &str = "commit-index";
-/// The index of the content on which checks run.
-const CHECK_INDEX: &str = "check-index";
+/// The index of frozen content.
+const FROZEN_INDEX: &str = "frozen-index";
 
 /// A ref is one line.
 const MAX_REF_BYTES: u64 = 4096;
@@ -29,8 +29,8 @@ const MAX_REF_BYTES: u64 = 4096;
 /// The last commit of a workspace, and what it is compared with.
 pub(super) struct TipTrees {
     pub tip: CommitId,
-    pub tree: String,
-    pub base_tree: String,
+    pub tree: TreeId,
+    pub base_tree: TreeId,
 }
 
 #[derive(Clone, Debug)]
@@ -51,29 +51,20 @@ impl ControlGit {
         ControlGit { index_name: COMMIT_INDEX, ..self.clone() }
     }
 
-    /// Returns the same directory for commands that use the index of the content on which checks run.
-    pub fn with_check_index(&self) -> ControlGit {
-        ControlGit { index_name: CHECK_INDEX, ..self.clone() }
+    /// Returns the same directory for commands that use the index of frozen content.
+    pub fn with_frozen_index(&self) -> ControlGit {
+        ControlGit { index_name: FROZEN_INDEX, ..self.clone() }
     }
 
-    /// Makes the index of the content on which checks run, from that of the base.
-    pub fn create_check_index(&self) -> Result<(), WorkspaceError> {
-        self.copy_base_index(&self.with_check_index())
-    }
-
-    /// Makes the index of the next commit from that of the base.
-    pub fn copy_commit_index(&self) -> Result<(), WorkspaceError> {
-        self.copy_base_index(&self.with_commit_index())
-    }
-
-    fn copy_base_index(&self, index_git: &ControlGit) -> Result<(), WorkspaceError> {
-        index_git.remove_index_lock();
-        let (base_index, new_index) = (self.git_dir.join(BASE_INDEX), index_git.index_file());
+    /// Makes this index a copy of another one.
+    pub fn copy_index_from(&self, other: &ControlGit) -> Result<(), WorkspaceError> {
+        self.remove_index_lock();
+        let (old_index, new_index) = (other.index_file(), self.index_file());
         let copy_with_time = || {
-            fs::copy(&base_index, &new_index)?;
+            fs::copy(&old_index, &new_index)?;
             // Git reads a file that is as young as the index. With a later time, a file that was changed in the same second and to the
             // same size would count as unchanged.
-            let modified = fs::metadata(&base_index)?.modified()?;
+            let modified = fs::metadata(&old_index)?.modified()?;
             fs::File::options().write(true).open(&new_index)?.set_modified(modified)
         };
         copy_with_time().at_path(&new_index)
@@ -181,7 +172,7 @@ impl ControlGit {
         ])?;
         match output.lines().collect::<Vec<&str>>()[..] {
             [commit, tree, base_tree] => {
-                Ok(TipTrees { tip: CommitId::new(commit), tree: tree.to_string(), base_tree: base_tree.to_string() })
+                Ok(TipTrees { tip: CommitId::new(commit), tree: TreeId::new(tree), base_tree: TreeId::new(base_tree) })
             }
             _ => Err(WorkspaceError::new_refusal("git did not name the last commit of the workspace")),
         }

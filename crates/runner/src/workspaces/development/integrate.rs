@@ -61,6 +61,7 @@ pub(crate) fn integrate_work(
             return Err(WorkspaceError::new_refusal(message));
         }
     }
+    inspection.refuse_unverified()?;
     if let Some(stopped) = stop_questionable_work(&inspection)? {
         return Ok(stopped);
     }
@@ -131,6 +132,7 @@ fn create_branch(inspection: &WorkInspection<'_>, branch_ref: &str) -> Result<In
     if request.branch.created_at.is_none() {
         return Err(refuse_gone_branch(request));
     }
+    inspection.refuse_unverified()?;
     if let Some(stopped) = stop_questionable_work(inspection)? {
         return Ok(stopped);
     }

@@ -12,12 +12,13 @@
 //! ROOT/PROJECT-HASH.in-place/RUN/NAME        the same without a tree, for work in the user's checkout
 //! ```
 //!
-//! [`opening`] makes a workspace, [`contents`] reads its state, [`commits`], [`rebase`] and [`integrate`] record and land the work.
-//! [`hand_merges`] finds what users did about a conflict. [`parking`] takes work out of the user's checkout and puts it back, and
-//! [`agent_commits`] takes commits of agents back from it.
+//! [`opening`] makes a workspace, [`contents`] reads its state, [`frozen_work`] and [`check_traces`] keep it as it was verified,
+//! [`commits`], [`rebase`] and [`integrate`] record and land the work. [`hand_merges`] finds what users did about a conflict. [`parking`]
+//! takes work out of the user's checkout and puts it back, and [`agent_commits`] takes commits of agents back from it.
 //! [`user_repository`] knows the user's repository, [`control_git`] ours. Running setup commands and hooks is up to `effects`.
 
 pub(crate) mod agent_commits;
+mod base_traces;
 mod branch_checkout;
 mod changed_scripts;
 mod check_traces;
@@ -26,6 +27,7 @@ mod concerns;
 mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
+pub(crate) mod frozen_work;
 mod guarded_files;
 mod hand_merges;
 mod hidden_files;
@@ -39,8 +41,10 @@ pub(crate) mod opening;
 mod own_git_files;
 mod parking;
 mod rebase;
+mod reverted_commits;
 mod seeding;
 mod special_files;
+mod story_losses;
 #[cfg(test)]
 mod tests;
 mod tree_files;
@@ -67,7 +71,7 @@ use crate::{
     },
     project::{Project, atomic_files},
 };
-pub(crate) use check_traces::{CheckTraces, WorkSnapshot};
+pub(crate) use check_traces::{CheckTraces, JudgedTraces, WorkSnapshot};
 use contents::BrokenSeal;
 use control_git::ControlGit;
 pub(crate) use guarded_files::GuardedFiles;

@@ -169,7 +169,7 @@ fn plan_parking(
     control_git.create_commit_index()?;
     let ready = workspace.stage_commit()?;
     // What differs from the commit of the work was changed after it was made.
-    let mut obstacles = list_changed_paths(&control_git, tip.as_str(), &ready.tree)?;
+    let mut obstacles = list_changed_paths(&control_git, tip.as_str(), ready.tree.as_str())?;
     let concerned: BTreeSet<&[u8]> = changes.iter().map(|change| change.path.as_slice()).collect();
     obstacles.retain(|path| concerned.contains(path.as_slice()));
     obstacles.extend(find_obstacles(&workspace.record.tree, &changes, &moves));

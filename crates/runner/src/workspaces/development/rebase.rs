@@ -60,14 +60,20 @@ pub(crate) fn rebase_workspace(
         return follow_checkout(workspace, &old_tip, onto);
     }
     control_git.create_commit_index()?;
-    let ready = workspace.stage_commit()?;
-    if control_git.read_tree_of(&old_tip)? != ready.tree {
+    let mut ready = workspace.stage_commit()?;
+    let tip_tree = workspace.freeze_commit(&old_tip)?;
+    if tip_tree != ready.tree {
+        // What was edited in the clone since the commit was made is kept beside it.
+        workspace.hold_tree(&tip_tree)?;
+        ready = workspace.stage_commit()?;
+    }
+    if tip_tree != ready.tree {
         return Err(WorkspaceError::new_refusal(
             "the workspace has changes that are not committed, so it cannot be rebased",
         ));
     }
     let repository = UserRepository::open_around(&workspace.record.project_root)?;
-    let work = PendingWork { commit: &old_tip, tree: &ready.tree, onto };
+    let work = PendingWork { commit: &old_tip, tree: ready.tree.as_str(), onto };
     let new_tip = match workspace.look_for_work(&work)? {
         BranchStanding::Merged => onto.clone(),
         BranchStanding::Lost { solution, paths } => {
@@ -133,7 +139,7 @@ fn follow_checkout(
     workspace.keep_ignored_files_out(onto)?;
     let description = control_git.run(["show", "-s", "--no-show-signature", "--format=%B", old_tip.as_str()])?;
     let message = String::from_utf8_lossy(&description).into_owned();
-    let new_tip = write_commit(new_commit_command(&repository, &control_git), &ready.tree, onto, &message)?;
+    let new_tip = write_commit(new_commit_command(&repository, &control_git), ready.tree.as_str(), onto, &message)?;
     control_git.run(["read-tree", "-i", "-m", base.as_str(), onto.as_str()])?;
     control_git.remember_unchanged_files()?;
     control_git.run(["update-ref", WORK_BRANCH, new_tip.as_str()])?;

@@ -38,7 +38,7 @@ fn commits_of_an_agent_are_taken_back_and_their_changes_are_the_work() {
     assert_eq!(project.read("a.txt"), "whole\n");
     assert_eq!(workspace.take_back_agent_commits().unwrap(), 0);
     // It lands like any other work.
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     assert_eq!(project.integrate(&workspace, &base, &commit), IntegrateOutcome::Integrated { checkout_moved: true });
     assert_eq!(project.git(&["log", "--format=%s"]), "work\nfirst");
     assert_eq!(status(&project), "");

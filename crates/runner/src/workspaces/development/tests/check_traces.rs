@@ -1,12 +1,24 @@
 //! What checks change in the work is named and put back, however they hide it.
 
+use tribunal_workflows::development::checks::CommandLine;
+
 use super::*;
-use crate::workspaces::development::{CheckTraces, WorkSnapshot};
+use crate::workspaces::development::{
+    CheckTraces, WorkSnapshot,
+    frozen_work::{FrozenContent, TreeHold},
+};
 
 fn begin(workspace: &DevelopmentWorkspace) -> WorkSnapshot {
-    let (snapshot, left) = workspace.clone().begin_checks().unwrap();
+    let (snapshot, left) = begin_after(workspace);
     assert!(left.changed.is_empty() && left.made.is_empty(), "{left:?}");
     snapshot
+}
+
+/// Freezes the work and prepares for checks. Returns also what interrupted checks had left.
+fn begin_after(workspace: &DevelopmentWorkspace) -> (WorkSnapshot, CheckTraces) {
+    let FrozenContent { tree, left, .. } = workspace.freeze_content(&Masker::new([])).unwrap();
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("nobody edits anything") };
+    (workspace.begin_checks(held).unwrap(), left)
 }
 
 /// Runs a line for a shell in the workspace, as a check does, and returns what it left.
@@ -78,7 +90,7 @@ fn a_commit_of_the_user_during_a_check_in_the_checkout_stays() {
     assert_eq!((traces.changed.len(), traces.made.len(), traces.parked.len()), (0, 0, 0), "{traces:?}");
     // The process is killed here, and the user goes on.
     drop(snapshot);
-    let (snapshot, left) = project.reopen().begin_checks().unwrap();
+    let (snapshot, left) = begin_after(&project.reopen());
     assert!(left.changed.is_empty() && left.made.is_empty(), "{left:?}");
     snapshot.finish().unwrap();
     assert_eq!(
@@ -122,7 +134,7 @@ fn a_process_that_ends_during_checks_leaves_nothing_of_them_in_the_work() {
     workspace.write("made.txt", "x\n");
     // The process is killed here.
     drop(snapshot);
-    let (snapshot, left) = project.reopen().begin_checks().unwrap();
+    let (snapshot, left) = begin_after(&project.reopen());
     assert_eq!((left.changed, left.made), (vec!["src/a.sh".to_string()], vec!["made.txt".to_string()]));
     assert_eq!(left.parked.len(), 2, "nothing gets lost: {:?}", left.parked);
     assert_eq!(fs::read_to_string(&left.parked[0]).unwrap(), "echo evil\n");
@@ -146,4 +158,61 @@ fn in_the_checkout_what_is_replaced_is_kept() {
     let parked = snapshot.finish().unwrap();
     assert_eq!((project.read(&parked[0]).as_str(), project.read("a.txt").as_str()), ("mine\n", "two\n"));
     assert!(!project.root().join("notes.txt").exists());
+}
+
+#[test]
+fn lock_files_and_what_the_base_has_changed_as_well_do_not_count() {
+    let project = UserProject::with_files(&[("Cargo.lock", "one\n"), ("stamp.txt", "one\n"), ("a.sh", "true\n")]);
+    let workspace = project.open();
+    let command = CommandLine::from_shell_line("sh check.sh");
+    let judge = |shell_line: &str, command: &CommandLine| {
+        let mut snapshot = begin(&workspace);
+        let status = Command::new("sh").args(["-c", shell_line]).current_dir(workspace.agent_dir()).status().unwrap();
+        assert!(status.success());
+        let judged = snapshot.judge_changes(command).unwrap();
+        snapshot.finish().unwrap();
+        (judged.forbidden, judged.tolerated, judged.traces.diff)
+    };
+    // On the untouched base.
+    let (forbidden, tolerated, _) = judge("echo two > stamp.txt", &command);
+    assert_eq!((forbidden.len(), tolerated), (0, vec!["stamp.txt".to_string()]));
+    workspace.write("a.sh", "echo work\n");
+    let change_all = "echo two > stamp.txt; echo two > Cargo.lock; echo evil > a.sh";
+    let (forbidden, tolerated, diff) = judge(change_all, &command);
+    assert_eq!(forbidden, ["a.sh"]);
+    assert_eq!(tolerated, ["Cargo.lock", "stamp.txt"]);
+    assert!(diff.contains("-echo work\n+evil\n"), "{diff}");
+    // Another check has not changed it before.
+    let (forbidden, ..) = judge("echo two > stamp.txt", &CommandLine::from_shell_line("make"));
+    assert_eq!(forbidden, ["stamp.txt"]);
+    assert_eq!((workspace.read("stamp.txt"), workspace.read("a.sh")), ("one\n".to_string(), "echo work\n".to_string()));
+}
+
+#[test]
+fn a_tree_is_held_in_a_clone_and_the_user_is_told_in_the_checkout() {
+    let project = UserProject::with_files(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let workspace = project.open();
+    workspace.write("a.txt", "two\n");
+    let FrozenContent { tree, .. } = workspace.freeze_content(&Masker::new([])).unwrap();
+    workspace.write("a.txt", "evil\n");
+    workspace.write("new.txt", "evil\n");
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("a clone is nobody's checkout") };
+    assert_eq!((held.put_back.changed, held.put_back.made), (vec!["a.txt".to_string()], vec!["new.txt".to_string()]));
+    assert_eq!(workspace.read("a.txt"), "two\n");
+    // Only named files are added to it, and the index is made anew where it is that of another tree.
+    workspace.write("a.txt", "written\n");
+    workspace.write("b.txt", "edited\n");
+    let written = workspace.freeze_also(&tree, &["a.txt".to_string()]).unwrap();
+    assert_eq!(workspace.list_differences(tree.as_str(), written.as_str()).unwrap(), ["a.txt"]);
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("a clone is nobody's checkout") };
+    assert_eq!(held.put_back.changed, ["a.txt", "b.txt"]);
+    let in_place = UserProject::with_files(&[("a.txt", "one\n")]);
+    let workspace = in_place.open_in_place();
+    workspace.write("a.txt", "two\n");
+    let FrozenContent { tree, .. } = workspace.freeze_content(&Masker::new([])).unwrap();
+    workspace.write("mine.txt", "mine\n");
+    assert!(matches!(workspace.hold_tree(&tree).unwrap(), TreeHold::Held(_)), "a new file is no part of the work");
+    workspace.write("a.txt", "mine\n");
+    assert!(matches!(workspace.hold_tree(&tree).unwrap(), TreeHold::Edited(paths) if paths == ["a.txt"]));
+    assert_eq!((workspace.read("a.txt"), workspace.read("mine.txt")), ("mine\n".to_string(), "mine\n".to_string()));
 }

@@ -62,7 +62,7 @@ fn every_kind_of_change_is_listed_and_committed() {
     assert_eq!(workspace.changes(), expected);
     // A second reading finds the same in the index alone.
     assert_eq!(workspace.changes(), expected);
-    let committed = workspace.commit("all kinds").commit;
+    let committed = workspace.commit("all kinds");
     let listed = project.git(&["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "-z", committed.as_str()]);
     assert_eq!(
         listed.split_terminator('\0').collect::<Vec<_>>(),
@@ -90,9 +90,9 @@ fn a_commit_is_stored_in_the_users_repository_and_touches_nothing_else() {
     let before = seen();
     let workspace = project.open();
     workspace.write("a.txt", "agent\n");
-    let first = workspace.commit("one").commit;
+    let first = workspace.commit("one");
     workspace.write("new.txt", "agent\n");
-    let second = workspace.commit("two").commit;
+    let second = workspace.commit("two");
     assert_eq!(seen(), before);
     assert_eq!(project.git(&["rev-parse", &format!("{second}^")]), first.as_str());
     assert_eq!(project.tip("refs/tribunal/work/loop-x1/dev"), second);
@@ -107,26 +107,22 @@ fn a_repeated_request_finds_its_commit_and_another_one_finds_nothing_to_commit()
     let project = UserProject::with_files(&[("a.txt", "a\n")]);
     let workspace = project.open();
     assert!(
-        matches!(workspace.prepare_commit("x", CommitForm::Added).unwrap(), PreparedCommit::Unchanged(tip) if tip == workspace.record.base)
+        matches!(workspace.prepare("x", CommitForm::Added), PreparedCommit::Unchanged(tip) if tip == workspace.record.base)
     );
     workspace.write("a.txt", "agent\n");
-    let commit = workspace.commit("one").commit;
+    let commit = workspace.commit("one");
     // The process ended before the user's repository had it.
     project.git(&["update-ref", "-d", "refs/tribunal/work/loop-x1/dev"]);
     let workspace = project.reopen();
-    assert!(
-        matches!(workspace.prepare_commit("one", CommitForm::Added).unwrap(), PreparedCommit::AlreadyMade(made) if made.commit == commit)
-    );
+    assert!(matches!(workspace.prepare("one", CommitForm::Added), PreparedCommit::AlreadyMade(made) if made == commit));
     assert_eq!(project.tip("refs/tribunal/work/loop-x1/dev"), commit);
-    assert!(
-        matches!(workspace.prepare_commit("two", CommitForm::Added).unwrap(), PreparedCommit::Unchanged(tip) if tip == commit)
-    );
+    assert!(matches!(workspace.prepare("two", CommitForm::Added), PreparedCommit::Unchanged(tip) if tip == commit));
     // The process ended between the commit and the branch: the commit is made again.
     workspace.write("a.txt", "more\n");
-    let third = workspace.commit("three").commit;
+    let third = workspace.commit("three");
     let control_git = workspace.control_git();
     control_git.run(["update-ref", "refs/heads/work", commit.as_str()]).unwrap();
-    let again = project.reopen().commit("three").commit;
+    let again = project.reopen().commit("three");
     assert_eq!(
         project.git(&["rev-parse", &format!("{again}^{{tree}}")]),
         project.git(&["rev-parse", &format!("{third}^{{tree}}")])
@@ -152,7 +148,7 @@ fn commits_are_signed_with_the_users_program_and_never_with_one_of_the_repositor
     }
     let workspace = project.open();
     workspace.write("a.txt", "agent\n");
-    let commit = workspace.commit("signed").commit;
+    let commit = workspace.commit("signed");
     let raw = project.git(&["cat-file", "commit", commit.as_str()]);
     assert!(raw.contains("gpgsig signed by KEY1"), "{raw}");
     assert!(!workspace.record.tree.join("evil-ran").exists());
@@ -165,7 +161,7 @@ fn a_missing_identity_is_reported_and_replaced() {
     let workspace = project.open();
     assert!(workspace.record.remarks[0].contains("Tribunal <tribunal@localhost>"), "{:?}", workspace.record.remarks);
     workspace.write("a.txt", "agent\n");
-    let commit = workspace.commit("x").commit;
+    let commit = workspace.commit("x");
     assert_eq!(project.git(&["log", "-1", "--format=%an|%ce", commit.as_str()]), "Tribunal|tribunal@localhost");
 }
 
@@ -195,13 +191,13 @@ fn squashed_work_is_one_commit_on_the_base() {
     workspace.commit("first try");
     workspace.write("b.txt", "two\n");
     workspace.commit("second try");
-    let squash = |request: &str| workspace.prepare_commit(request, CommitForm::Squashed).unwrap();
+    let squash = |request: &str| workspace.prepare(request, CommitForm::Squashed);
     let PreparedCommit::Ready(ready) = squash("done") else { panic!("several commits become one") };
-    let commit = workspace.finish_commit(&ready, "Story\n", "done", Default::default()).unwrap().commit;
+    let commit = workspace.finish_commit(&ready, "Story\n", "done").unwrap();
     assert_eq!(project.git(&["rev-parse", &format!("{commit}^")]), workspace.record.base.as_str());
     assert_eq!(project.git(&["diff", "--name-only", &format!("{commit}^"), commit.as_str()]), "a.txt\nb.txt");
     assert_eq!(project.tip("refs/tribunal/work/loop-x1/dev"), commit);
-    assert!(matches!(squash("done"), PreparedCommit::AlreadyMade(made) if made.commit == commit));
+    assert!(matches!(squash("done"), PreparedCommit::AlreadyMade(made) if made == commit));
     // Work that was taken back leaves nothing to commit.
     workspace.write("a.txt", "a\n");
     std::fs::remove_file(workspace.agent_dir().join("b.txt")).unwrap();
@@ -218,7 +214,7 @@ fn files_of_the_checkout_that_were_ignored_before_the_work_are_not_committed() {
         workspace.write(".gitignore", rules);
         workspace.write("new.txt", "new\n");
         assert_eq!(workspace.changes(), ["modified .gitignore", "added new.txt"]);
-        let commit = workspace.commit("work").commit;
+        let commit = workspace.commit("work");
         let list_files = |commit: &CommitId| project.git(&["ls-tree", "-r", "--name-only", commit.as_str()]);
         assert_eq!(list_files(&commit), ".gitignore\na.txt\nnew.txt");
         let landed = IntegrateOutcome::Integrated { checkout_moved: true };
@@ -228,7 +224,7 @@ fn files_of_the_checkout_that_were_ignored_before_the_work_are_not_committed() {
         let workspace = project.reopen();
         assert!(workspace.changes().is_empty());
         workspace.write("a.txt", "more\n");
-        assert_eq!(list_files(&workspace.commit("more").commit), ".gitignore\na.txt\nnew.txt");
+        assert_eq!(list_files(&workspace.commit("more")), ".gitignore\na.txt\nnew.txt");
         assert_eq!(project.read("ign/s"), "secret\n");
     }
 }

@@ -7,8 +7,9 @@ const STORY: &str = "# Story 1.1: Sift\n\nStatus: ready-for-dev\n\n## Acceptance
 
 fn find_concerns(project: &UserProject, workspace: &DevelopmentWorkspace, gate: LandingGate) -> Vec<LandingConcern> {
     let base = workspace.record.base.clone();
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     let request = Integrate {
+        verified: None,
         workspace: "dev".into(),
         branch: main_branch(),
         expected: base.clone(),

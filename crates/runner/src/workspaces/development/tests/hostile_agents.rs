@@ -60,7 +60,7 @@ fn whatever_becomes_of_the_agents_repository_the_users_stays_as_it_is() {
         damage(&project, &workspace.record.tree.join(".git"));
         let workspace = project.reopen();
         assert_eq!(workspace.changes(), ["modified a.txt"]);
-        let commit = workspace.commit("work").commit;
+        let commit = workspace.commit("work");
         assert_eq!(project.tip("main"), base);
         assert_eq!(project.git(&["show", &format!("{commit}:a.txt")]), "agent");
         assert_eq!(fs::read(project.root().join(".git/index")).unwrap(), index_before);
@@ -92,7 +92,7 @@ fn a_repository_in_the_tree_is_named_and_not_taken() {
     workspace.write("dir/b.txt", "agent\n");
     workspace.write("dir/c.txt", "agent\n");
     assert_eq!(workspace.changes(), ["modified dir/b.txt", "added dir/c.txt"]);
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     assert_eq!(project.git(&["ls-tree", "-r", "--name-only", commit.as_str()]), "a.txt\ndir/b.txt\ndir/c.txt");
 }
 
@@ -108,7 +108,7 @@ fn links_lead_nowhere_and_special_files_are_no_content() {
     let made = Command::new("mkfifo").arg(tree.join("b.txt")).status().unwrap();
     assert!(made.success());
     assert_eq!(workspace.changes(), ["deleted b.txt", "added dir", "deleted dir/a.txt"]);
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     assert!(project.git(&["ls-tree", commit.as_str()]).starts_with("120000 blob"));
     // A link in place of the whole tree is refused.
     fs::rename(&tree, tree.with_extension("moved")).unwrap();
@@ -137,6 +137,6 @@ fn a_huge_file_is_content_like_any_other() {
     let huge = fs::File::create(workspace.record.tree.join("huge.bin")).unwrap();
     huge.set_len(64 << 20).unwrap();
     assert_eq!(workspace.changes(), ["added huge.bin"]);
-    let commit = workspace.commit("huge").commit;
+    let commit = workspace.commit("huge");
     assert_eq!(project.git(&["cat-file", "-s", &format!("{commit}:huge.bin")]), (64 << 20).to_string());
 }

@@ -13,7 +13,7 @@ fn with_work() -> (UserProject, DevelopmentWorkspace, CommitId, CommitId) {
     workspace.write("a.txt", "agent\n");
     workspace.write("sub/new.txt", "agent\n");
     fs::remove_file(workspace.record.tree.join("gone.txt")).unwrap();
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     let base = workspace.record.base.clone();
     (project, workspace, base, commit)
 }
@@ -54,7 +54,7 @@ fn the_checkout_follows_where_a_file_leads_to_the_repository() {
     project.write(".git", &format!("gitdir: {}\n", elsewhere.display()));
     let workspace = project.open();
     workspace.write("a.txt", "agent\n");
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     let outcome = project.integrate(&workspace, &base, &commit);
     assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: true });
     assert_eq!(project.git(&["status", "--porcelain"]), "");
@@ -124,6 +124,7 @@ fn a_branch_that_is_not_checked_out_moves_alone_and_a_new_one_is_created() {
     assert_eq!((project.tip("main"), project.read("a.txt")), (commit.clone(), "a\n".into()));
     let branch = TargetBranch { name: "new/branch".into(), created_at: Some(base.clone()) };
     let request = Integrate {
+        verified: None,
         workspace: "dev".into(),
         branch,
         expected: base,
@@ -155,6 +156,7 @@ fn the_checkout_in_a_linked_work_tree_follows() {
 fn an_operation_that_the_user_has_not_finished_is_not_disturbed() {
     let (project, workspace, base, commit) = with_work();
     let request = Integrate {
+        verified: None,
         workspace: "dev".into(),
         branch: main_branch(),
         expected: base.clone(),
@@ -219,7 +221,7 @@ fn filters_of_the_user_run_in_the_checkout_and_those_of_the_repository_make_the_
         }
         let workspace = project.open();
         workspace.write("new.up", "TEXT\n");
-        let commit = workspace.commit("work").commit;
+        let commit = workspace.commit("work");
         let outcome = project.integrate(&workspace, &workspace.record.base.clone(), &commit);
         if is_global {
             assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: true });
@@ -239,7 +241,7 @@ fn work_in_the_checkout_moves_the_branch_and_the_index() {
     let base = workspace.record.base.clone();
     project.write("a.txt", "agent\n");
     project.write("new.txt", "agent\n");
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     project.write("b.txt", "edited after the commit\n");
     for _ in 0..2 {
         assert_eq!(
@@ -259,9 +261,10 @@ fn staged_files_are_in_the_way_only_if_the_work_does_not_have_them() {
     project.write("a.txt", "half\n");
     project.git(&["add", "a.txt"]);
     project.write("a.txt", "agent\n");
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     project.git(&["rm", "-q", "--cached", "b.txt"]);
     let request = Integrate {
+        verified: None,
         workspace: "dev".into(),
         branch: main_branch(),
         expected: base.clone(),
@@ -295,6 +298,7 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
         let (branch, expected) = (main_branch(), workspace.record.base.clone());
         let (workspace_name, commit) = ("dev".into(), commit.clone());
         let request = Integrate {
+            verified: None,
             mergeable: vec![],
             only_looks: false,
             workspace: workspace_name,
@@ -308,7 +312,7 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
     };
     workspace.write("check.sh", "exit 0\n");
     workspace.write("web/package.json", &package("true", "1"));
-    let commit = workspace.commit("first").commit;
+    let commit = workspace.commit("first");
     let scripts = ["check.sh", "web/package.json"].map(String::from).into_iter().zip(commands.clone());
     let scripts = scripts.map(|(path, command)| ChangedScript { path, command }).collect();
     assert_eq!(integrate(&commit, commands.clone()), IntegrateOutcome::ChecksChanged { scripts });
@@ -316,6 +320,6 @@ fn work_that_changes_what_a_check_runs_leaves_the_branch_alone() {
     // A new version of a dependency changes no check.
     workspace.write("check.sh", "exit 1\n");
     workspace.write("web/package.json", &package("node test.js", "2"));
-    let commit = workspace.commit("second").commit;
+    let commit = workspace.commit("second");
     assert_eq!(integrate(&commit, commands), IntegrateOutcome::Integrated { checkout_moved: true });
 }

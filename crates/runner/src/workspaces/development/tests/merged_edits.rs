@@ -20,7 +20,7 @@ fn with_work(project: &UserProject) -> (DevelopmentWorkspace, CommitId, CommitId
     if workspace.agent_dir().join("deferred-work.md").exists() {
         workspace.write("deferred-work.md", &format!("{LEDGER}- of the story\n"));
     }
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     let base = workspace.record.base.clone();
     (workspace, base, commit)
 }
@@ -123,6 +123,7 @@ fn the_board_goes_back_to_the_version_of_the_user_if_the_branch_does_not_move() 
         let seen = || (project.read("board.yaml"), project.git(&["status", "--porcelain"]));
         let before = seen();
         let request = Integrate {
+            verified: None,
             workspace: "dev".into(),
             branch: main_branch(),
             expected: base.clone(),
@@ -166,7 +167,7 @@ fn a_project_in_a_subdirectory_has_its_board_there() {
     // A board outside the project is none that the order names.
     let workspace_file = workspace.record.tree.join("board.yaml");
     write_file(&workspace_file, BOARD.replace("1-2: ready", "1-2: done"));
-    let second_commit = workspace.commit("more work").commit;
+    let second_commit = workspace.commit("more work");
     write_file(&project.sibling("project/board.yaml"), BOARD.replace("1-4: backlog", "1-4: ready"));
     let expected = IntegrateOutcome::Waits { branch: "tribunal/loop-x1".into(), paths: vec!["board.yaml".into()] };
     assert_eq!(project.integrate(&workspace, &commit, &second_commit), expected);

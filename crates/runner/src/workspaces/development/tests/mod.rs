@@ -23,7 +23,7 @@ use tribunal_engine::ids::{CommitId, RunId};
 use tribunal_workflows::development::{
     check_scripts::ChangedScript,
     checks::CommandLine,
-    commits::{CommittedWork, Integrate, IntegrateOutcome},
+    commits::{Integrate, IntegrateOutcome},
     concerns::{LandingConcern, LandingGate},
     workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
 };
@@ -162,6 +162,7 @@ impl UserProject {
 
     fn integrate(&self, workspace: &DevelopmentWorkspace, expected: &CommitId, commit: &CommitId) -> IntegrateOutcome {
         let request = Integrate {
+            verified: None,
             workspace: "dev".into(),
             branch: main_branch(),
             expected: expected.clone(),
@@ -213,10 +214,15 @@ impl DevelopmentWorkspace {
         self.state().changed.into_iter().map(|changed| format!("{} {}", changed.change, changed.path)).collect()
     }
 
+    /// Prepares a commit of what is there.
+    fn prepare(&self, request: &str, commit_form: CommitForm) -> PreparedCommit {
+        self.prepare_commit(&self.freeze_content(&Masker::new([])).unwrap().tree, request, commit_form).unwrap()
+    }
+
     /// Commits without hooks.
-    fn commit(&self, message: &str) -> CommittedWork {
-        match self.prepare_commit(message, CommitForm::Added).unwrap() {
-            PreparedCommit::Ready(ready) => self.finish_commit(&ready, message, message, Default::default()).unwrap(),
+    fn commit(&self, message: &str) -> CommitId {
+        match self.prepare(message, CommitForm::Added) {
+            PreparedCommit::Ready(ready) => self.finish_commit(&ready, message, message).unwrap(),
             other => panic!("{other:?}"),
         }
     }

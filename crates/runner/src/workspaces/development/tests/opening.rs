@@ -144,7 +144,7 @@ fn sparse_checkouts_stay_sparse() {
         workspace.write("in/a.txt", "agent\n");
         workspace.write("out/new.txt", "agent\n");
         assert_eq!(workspace.changes(), ["modified in/a.txt", "added out/new.txt"]);
-        let committed = workspace.commit("work").commit;
+        let committed = workspace.commit("work");
         let listed = project.git(&["ls-tree", "-r", "--name-only", committed.as_str()]);
         assert_eq!(listed, "c.txt\nin/a.txt\nout/b.txt\nout/new.txt");
     }
@@ -169,7 +169,7 @@ fn files_of_submodules_are_copied_and_changes_in_them_are_not_taken() {
     workspace.write("lib/new.txt", "agent\n");
     assert_eq!(workspace.changes(), [""; 0]);
     workspace.write("a.txt", "agent\n");
-    let committed = workspace.commit("work").commit;
+    let committed = workspace.commit("work");
     let old_link = project.git(&["rev-parse", "main:lib"]);
     assert_eq!(project.git(&["rev-parse", &format!("{committed}:lib")]), old_link);
 }
@@ -186,7 +186,7 @@ fn line_ends_are_those_of_the_checkout() {
     workspace.write("a.txt", "1\n2\n");
     assert_eq!((workspace.changes().len(), workspace.state().fingerprint), (0, fingerprint));
     workspace.write("a.txt", "1\r\n3\r\n");
-    let committed = workspace.commit("work").commit;
+    let committed = workspace.commit("work");
     assert_eq!(project.git(&["cat-file", "blob", &format!("{committed}:a.txt")]), "1\n3");
 }
 
@@ -213,7 +213,7 @@ fn a_filter_of_the_user_is_not_needed_for_unchanged_files_and_runs_for_changed_o
     let workspace = project.open();
     assert_eq!((workspace.read("b.up"), workspace.changes().len()), ("text\n".to_string(), 0));
     workspace.write("a.up", "agent\n");
-    let committed = workspace.commit("work").commit;
+    let committed = workspace.commit("work");
     assert_eq!(project.git(&["cat-file", "blob", &format!("{committed}:a.up")]), "AGENT");
 }
 
@@ -234,11 +234,14 @@ fn a_filter_of_the_repository_never_runs_and_a_changed_file_of_it_is_refused() {
     let workspace = project.open();
     assert_eq!((workspace.read("a.up"), workspace.changes().len()), ("text\n".to_string(), 0));
     workspace.write("b.txt", "agent\n");
-    let committed = workspace.commit("work").commit;
+    let committed = workspace.commit("work");
     assert_eq!(project.git(&["cat-file", "blob", &format!("{committed}:a.up")]), "TEXT");
     workspace.write("a.up", "agent\n");
     assert_eq!(workspace.changes(), ["modified a.up", "modified b.txt"]);
-    let refusal = workspace.prepare_commit("x", CommitForm::Added).unwrap_err().to_string();
+    let refusal = workspace
+        .prepare_commit(&workspace.freeze_content(&Masker::new([])).unwrap().tree, "x", CommitForm::Added)
+        .unwrap_err()
+        .to_string();
     assert!(refusal.starts_with("a.up was changed"), "{refusal}");
     assert!(!project.root().join("ran").exists() && !workspace.record.tree.join("ran").exists());
 }

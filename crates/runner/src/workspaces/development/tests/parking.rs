@@ -34,7 +34,7 @@ fn with_work() -> (UserProject, CommitId) {
     fs::remove_file(project.root().join("kind")).unwrap();
     workspace.write("kind/inner.txt", "now a directory\n");
     symlink("a.txt", project.root().join("link")).unwrap();
-    let commit = workspace.commit("work in progress").commit;
+    let commit = workspace.commit("work in progress");
     (project, commit)
 }
 
@@ -162,7 +162,7 @@ fn an_ignored_file_of_the_user_is_not_overwritten() {
     let project = UserProject::with_files(&[("a.txt", "a\n")]);
     let workspace = project.open_in_place();
     workspace.write("run.log", "by the agent\n");
-    let commit = workspace.commit("work").commit;
+    let commit = workspace.commit("work");
     assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
     assert!(!project.root().join("run.log").exists());
     project.write(".git/info/exclude", "*.log\n");
@@ -180,7 +180,7 @@ fn files_that_the_work_no_longer_ignores_stay_the_users() {
         let workspace = project.open_in_place();
         workspace.write(".gitignore", rules);
         workspace.write("a.txt", "by the agent\n");
-        let commit = workspace.commit("work").commit;
+        let commit = workspace.commit("work");
         assert_eq!(move_work(&project, ParkMode::Park), parked(&commit));
         assert_eq!((project.read("ign/s"), status(&project)), ("secret\n".into(), String::new()));
         let returned = ParkOutcome::Returned { base: project.tip("HEAD"), commit };
@@ -312,7 +312,7 @@ fn with_hidden_files() -> (UserProject, CommitId) {
     workspace.write("build/deep/new.o", "new\n");
     workspace.write("node_modules/x/new.js", "new\n");
     workspace.write("visible.txt", "visible\n");
-    let commit = workspace.commit("work in progress").commit;
+    let commit = workspace.commit("work in progress");
     (project, commit)
 }
 

@@ -101,7 +101,7 @@ fn work_that_the_user_merged_by_hand_is_not_replayed() {
     workspace.write("new.txt", "changed\n");
     workspace.commit("changed");
     workspace.write("new.txt", "agent\n");
-    let new_commit = workspace.commit("changed back").commit;
+    let new_commit = workspace.commit("changed back");
     let onto = project.tip("main");
     assert_eq!(rebase_workspace(workspace, &onto).unwrap(), RebaseOutcome::Rebased { commit: onto.clone() });
     let workspace = project.reopen();
@@ -110,7 +110,7 @@ fn work_that_the_user_merged_by_hand_is_not_replayed() {
     assert_eq!(workspace.changes(), Vec::<String>::new());
     // What is written then, such as the board, lands as a commit of its own.
     workspace.write("b.txt", "done\n");
-    let commit = workspace.commit("board").commit;
+    let commit = workspace.commit("board");
     let outcome = project.integrate(&workspace, &onto, &commit);
     assert_eq!(outcome, IntegrateOutcome::Integrated { checkout_moved: true });
     assert_eq!(project.git(&["show", "--format=%s", "--name-only", "HEAD"]), "board\n\nb.txt");
@@ -229,14 +229,15 @@ fn a_squashed_merge_of_nothing_but_conflicts_needs_a_word_of_the_user() {
 }
 
 #[test]
-fn uncommitted_work_is_not_rebased() {
+fn what_is_not_committed_is_kept_beside_the_clone_and_not_rebased() {
     let (project, workspace) = with_two_commits();
     project.write("b.txt", "mine\n");
     let onto = project.commit_all("by the user");
     workspace.write("new.txt", "not committed\n");
-    let refusal = rebase_workspace(workspace.clone(), &onto).unwrap_err().to_string();
-    assert!(refusal.contains("not committed"), "{refusal}");
-    assert_eq!(workspace.read("new.txt"), "not committed\n");
+    assert!(matches!(rebase_workspace(workspace.clone(), &onto).unwrap(), RebaseOutcome::Rebased { .. }));
+    assert!(!workspace.agent_dir().join("new.txt").exists());
+    let kept_file = workspace.directory.join("after-checks/1-new.txt");
+    assert_eq!(std::fs::read_to_string(kept_file).unwrap(), "not committed\n");
 }
 
 #[test]

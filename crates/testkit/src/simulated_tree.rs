@@ -1,0 +1,134 @@
+//! The files of a simulated workspace, frozen trees of them, and what has passed the checks.
+
+use tribunal_engine::ids::{CommitId, Key, TreeId};
+use tribunal_workflows::{
+    development::{
+        checks::{CheckPlace, FailureAction, RunChecks},
+        commits::{CommitOutcome, CommitWork, Integrate},
+        frozen_work::{FreezeWork, WorkFreezing},
+    },
+    runs::{effect::Reply, types::PendingEffect},
+};
+
+use crate::dice::Dice;
+
+/// The files, as a number for each content. It panics if something lands that has not passed the checks.
+#[derive(Debug, Default)]
+pub(crate) struct SimulatedTree {
+    /// What is there.
+    files: u32,
+    /// The highest number that a content has.
+    last_files: u32,
+    /// The trees on which all checks have passed last.
+    passed: Vec<TreeId>,
+    /// Trees that differ from another one only in our own bookkeeping, with that one.
+    written: Vec<(TreeId, TreeId)>,
+    /// The commits, with their trees.
+    commits: Vec<(CommitId, TreeId)>,
+    /// The last commit, with the effect that made it.
+    last_commit: Option<(Key, CommitId)>,
+    /// How often the user's hook has changed files in a row.
+    rewritings: u32,
+}
+
+impl SimulatedTree {
+    fn tree(&self) -> TreeId {
+        TreeId::new(format!("tree{}", self.files))
+    }
+
+    /// Something changes files.
+    pub fn change_files(&mut self) {
+        self.last_files += 1;
+        self.files = self.last_files;
+    }
+
+    pub fn freeze(&self, request: &FreezeWork) -> Reply {
+        let tree = match &request.commit {
+            Some(commit) => self.tree_of(commit),
+            None => self.tree(),
+        };
+        Reply::FreezeWork(WorkFreezing::Frozen { tree, remarks: Vec::new() })
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> TreeId {
+        let known = self.commits.iter().find(|(known, _)| known == commit);
+        known.map_or_else(|| self.tree(), |(_, tree)| tree.clone())
+    }
+
+    /// Puts the files back to a tree.
+    fn hold(&mut self, tree: &TreeId) {
+        if let Some(number) = tree.as_str().strip_prefix("tree").and_then(|number| number.parse().ok()) {
+            self.files = number;
+        }
+    }
+
+    /// Notes what checks said about what they ran on.
+    pub fn note_checks(&mut self, request: &RunChecks, passes: bool) {
+        let CheckPlace::Workspace { tree: Some(tree), .. } = &request.place else {
+            panic!("checks run on any content")
+        };
+        self.hold(tree);
+        if passes || request.checks.iter().all(|check| check.on_failure == FailureAction::Warn) {
+            self.passed.push(tree.clone());
+        } else {
+            self.passed.retain(|passed| passed != tree);
+        }
+    }
+
+    /// Writes our bookkeeping into a tree.
+    pub fn write_into(&mut self, tree: &TreeId) -> TreeId {
+        self.hold(tree);
+        self.change_files();
+        self.written.push((self.tree(), tree.clone()));
+        self.tree()
+    }
+
+    /// Whether the commit of an earlier process is found.
+    pub fn find_made(&self, ask: &PendingEffect) -> Option<CommitId> {
+        let made = self.last_commit.as_ref().filter(|(key, _)| ask.resumed && *key == ask.effect_key);
+        made.map(|(_, commit)| commit.clone())
+    }
+
+    /// Commits a tree, or what is there; a hook may change it first.
+    pub fn commit(&mut self, ask: &PendingEffect, request: &CommitWork, rewriting: Option<&mut Dice>) -> CommitOutcome {
+        if let Some(tree) = &request.tree {
+            self.hold(tree);
+        }
+        // A hook that changes files accepts what it has made of them.
+        let may_rewrite = request.run_hooks && self.rewritings == 0;
+        self.rewritings = 0;
+        if may_rewrite && rewriting.is_some_and(|dice| dice.roll_percent(10)) {
+            self.rewritings = 1;
+            self.change_files();
+            return CommitOutcome::Rewritten { tree: self.tree(), paths: vec!["src/a.rs".into()] };
+        }
+        let commit = CommitId::new(format!("commit{}", self.commits.len() + 1));
+        self.commits.push((commit.clone(), self.tree()));
+        self.last_commit = Some((ask.effect_key.clone(), commit.clone()));
+        CommitOutcome::Committed { commit }
+    }
+
+    pub fn count_commits(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// The work is on another commit now, so that its files have changed.
+    pub fn rebase_to(&mut self, commit: &CommitId) {
+        self.change_files();
+        self.commits.retain(|(known, _)| known != commit);
+        self.commits.push((commit.clone(), self.tree()));
+    }
+
+    /// What lands must have passed the checks, up to our own bookkeeping.
+    pub fn expect_verified(&self, request: &Integrate, has_checks: bool) {
+        let verified = request.verified.as_ref().unwrap_or_else(|| panic!("unverified work lands: {request:?}"));
+        let mut landed = self.tree_of(&request.commit);
+        while landed != verified.tree {
+            let origin = self.written.iter().find(|(written, _)| *written == landed).map(|(_, origin)| origin.clone());
+            landed = origin.unwrap_or_else(|| {
+                panic!("{} lands, which is not what was verified: {verified:?}", self.tree_of(&request.commit))
+            });
+        }
+        assert!(!has_checks || self.passed.contains(&verified.tree), "{} has not passed: {self:?}", verified.tree);
+    }
+}

@@ -1,0 +1,170 @@
+//! What work makes of tests that were there: removed, emptied and skipped ones, and ones that assert less.
+
+use alloc::{format, string::String, vec::Vec};
+
+use tribunal_json::{Deserialize, Serialize, schemars};
+
+use crate::development::test_functions::{TestFunction, normalize_test};
+
+/// The most tests that a message names.
+const MAX_NAMED_TESTS: usize = 5;
+
+/// The tests of one file.
+#[derive(Clone, Debug)]
+pub struct TestFile {
+    pub path: String,
+    pub functions: Vec<TestFunction>,
+}
+
+/// What became of the tests of one file. Their names are as the file has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WeakenedTests {
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// They are there, and assert nothing any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emptied: Vec<String>,
+    /// They are there, and no longer run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+impl WeakenedTests {
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.emptied.is_empty() && self.skipped.is_empty()
+    }
+
+    /// Describes it as a part of a sentence about the work.
+    pub fn describe(&self) -> String {
+        let parts = [("removes", &self.removed), ("empties", &self.emptied), ("skips", &self.skipped)];
+        let named = parts.into_iter().filter(|(_, names)| !names.is_empty()).map(|(verb, names)| {
+            let shown: Vec<String> = names.iter().take(MAX_NAMED_TESTS).map(|name| format!("`{name}`")).collect();
+            let more = names.len() - shown.len();
+            let more_text = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let noun = if names.len() == 1 { "the test" } else { "the tests" };
+            format!("{verb} {noun} {}{more_text}", shown.join(", "))
+        });
+        format!("{} in {}", named.collect::<Vec<String>>().join(" and "), self.path)
+    }
+}
+
+/// A test that asserts less than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FewerAssertions {
+    pub path: String,
+    pub name: String,
+    pub before: u32,
+    pub after: u32,
+}
+
+/// What work makes of tests.
+#[derive(Clone, Debug, Default)]
+pub struct TestChanges {
+    pub weakened: Vec<WeakenedTests>,
+    pub fewer: Vec<FewerAssertions>,
+}
+
+/// Compares the tests of changed files. A test with the same name or body in another file has moved there.
+pub fn compare_tests(before: &[TestFile], after: &[TestFile]) -> TestChanges {
+    let mut changes = TestChanges::default();
+    for old_file in before {
+        let new_file = after.iter().find(|file| file.path == old_file.path);
+        let mut weakened = WeakenedTests { path: old_file.path.clone(), ..WeakenedTests::default() };
+        for (index, old) in old_file.functions.iter().enumerate() {
+            // Two classes of a file may have tests of the same name.
+            let place = old_file.functions[..index].iter().filter(|earlier| earlier.name == old.name).count();
+            let same_named =
+                new_file.and_then(|file| file.functions.iter().filter(|new| new.name == old.name).nth(place));
+            let Some(new) = same_named.or_else(|| find_moved(old, &old_file.path, after)) else {
+                weakened.removed.push(old.name.clone());
+                continue;
+            };
+            if new.is_skipped && !old.is_skipped {
+                weakened.skipped.push(old.name.clone());
+            } else if new.assertions == 0 && old.assertions > 0 {
+                weakened.emptied.push(old.name.clone());
+            } else if new.assertions < old.assertions {
+                changes.fewer.push(FewerAssertions {
+                    path: old_file.path.clone(),
+                    name: old.name.clone(),
+                    before: old.assertions,
+                    after: new.assertions,
+                });
+            }
+        }
+        if !weakened.is_empty() {
+            changes.weakened.push(weakened);
+        }
+    }
+    changes
+}
+
+/// Finds a test under another name, or in another file.
+fn find_moved<'t>(old: &TestFunction, old_path: &str, after: &'t [TestFile]) -> Option<&'t TestFunction> {
+    let old_body = normalize_test(old);
+    let mut candidates = after.iter().flat_map(|file| file.functions.iter().map(move |function| (file, function)));
+    candidates
+        .find(|(file, new)| {
+            let is_elsewhere = file.path != old_path && new.name == old.name;
+            is_elsewhere || old.assertions > 0 && normalize_test(new) == old_body
+        })
+        .map(|(_, function)| function)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::ToString, vec};
+
+    use super::*;
+    use crate::development::test_functions::{TestLanguage, find_test_functions};
+
+    fn rust_file(path: &str, tests: &[(&str, &str)]) -> TestFile {
+        let text: String = tests.iter().map(|(head, body)| format!("#[test]\n{head} {{\n{body}\n}}\n")).collect();
+        TestFile { path: path.into(), functions: find_test_functions(TestLanguage::Rust, &text) }
+    }
+
+    fn describe(before: &[TestFile], after: &[TestFile]) -> (Vec<String>, Vec<String>) {
+        let changes = compare_tests(before, after);
+        let fewer = changes.fewer.iter().map(|less| format!("{} {}→{}", less.name, less.before, less.after));
+        (changes.weakened.iter().map(WeakenedTests::describe).collect(), fewer.collect())
+    }
+
+    #[test]
+    fn removed_emptied_and_skipped_tests_are_named() {
+        let before = rust_file(
+            "a.rs",
+            &[
+                ("fn a()", "assert!(one());"),
+                ("fn b()", "assert!(two());"),
+                ("fn c()", "assert!(three());\nassert!(four());"),
+                ("fn d()", "assert!(five());"),
+            ],
+        );
+        let after = rust_file(
+            "a.rs",
+            &[
+                ("fn b()", "two();"),
+                ("fn c()", "assert!(three());"),
+                ("#[ignore]\nfn d()", "assert!(five());"),
+                ("fn e()", "assert!(six());"),
+            ],
+        );
+        let expected = "removes the test `a` and empties the test `b` and skips the test `d` in a.rs";
+        assert_eq!(describe(&[before], &[after]), (vec![expected.to_string()], vec!["c 2→1".to_string()]));
+    }
+
+    #[test]
+    fn a_test_that_has_moved_is_not_removed() {
+        let before = [rust_file("a.rs", &[("fn a()", "assert!(one());"), ("fn b()", "assert!(two());")])];
+        // Another name with the same body, and another file with the same name.
+        let after = [
+            rust_file("a.rs", &[("fn renamed()", "assert!( one() );")]),
+            rust_file("b.rs", &[("fn b()", "assert!(two_more());")]),
+        ];
+        assert_eq!(describe(&before, &after), (vec![], vec![]));
+        // A name that is gone without a trace is a test that is gone.
+        let other = [rust_file("b.rs", &[("fn c()", "assert!(true);")])];
+        assert_eq!(describe(&before, &other).0, ["removes the tests `a`, `b` in a.rs"]);
+    }
+}
