@@ -53,7 +53,11 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
             // In the checkout the user may go on; only what is written is taken over from there.
             if let Some(tree) = request.tree.as_ref().filter(|_| !workspace.is_in_place()) {
                 let FrozenReading { reading, put_back } = workspace.read_frozen_state(tree, &context.masker)?;
-                remarks.extend(put_back);
+                // A process that was killed here has left its own writing, which is done anew.
+                let is_own = |path: &String| request.story.is_bookkeeping(path);
+                if !put_back.changed.iter().chain(&put_back.made).all(is_own) {
+                    remarks.extend(put_back.describe());
+                }
                 state = Some(reading.state);
             }
             discard_lock(&workspace, request.story.board.as_deref());

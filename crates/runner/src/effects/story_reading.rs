@@ -34,7 +34,7 @@ fn try_read(context: &EffectContext, request: &ReadStory) -> Result<StoryReading
             Some(reading) => reading,
             None => {
                 let FrozenReading { mut reading, put_back } = workspace.read_frozen_state(tree, &context.masker)?;
-                reading.remarks.extend(put_back);
+                reading.remarks.extend(put_back.describe());
                 reading
             }
         },

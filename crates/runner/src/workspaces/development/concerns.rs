@@ -240,7 +240,11 @@ impl<'a> WorkInspection<'a> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for change in changes {
             let path = self.workspace.shown_path(&change.path);
-            let Some(language) = TestLanguage::from_path(&path) else { continue };
+            // Only Rust has tests in any file; elsewhere a function may have a name like one.
+            let language = TestLanguage::from_path(&path);
+            let Some(language) = language.filter(|known| *known == TestLanguage::Rust || is_test_name(&path)) else {
+                continue;
+            };
             let read_file = |mode: &str, object_id: &String| -> Result<Option<TestFile>, WorkspaceError> {
                 let mut file = None;
                 if FILE_MODES[..2].contains(&mode) {

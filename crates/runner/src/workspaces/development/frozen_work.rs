@@ -58,8 +58,8 @@ pub(crate) struct HeldTree {
 #[derive(Debug)]
 pub(crate) struct FrozenReading {
     pub reading: StateReading,
-    /// What had changed since it was frozen, one line each. It is as it was.
-    pub put_back: Vec<String>,
+    /// What had changed since it was frozen. It is as it was.
+    pub put_back: CheckTraces,
 }
 
 impl DevelopmentWorkspace {
@@ -144,15 +144,14 @@ impl DevelopmentWorkspace {
 
     /// Reads the state of frozen content with all files that have changed.
     pub fn read_frozen_state(&self, tree: &TreeId, masker: &Masker) -> Result<FrozenReading, WorkspaceError> {
-        let put_back = self.undo_interrupted_checks()?;
+        let mut put_back = self.undo_interrupted_checks()?;
         let index_git = self.require_index(tree)?;
         let mut entries = self.read_status(&index_git)?;
         let is_changed = |entry: &StatusEntry| entry.is_unstaged() && !entry.is_nested_repository();
-        let mut put_back: Vec<String> = put_back.describe().into_iter().collect();
         // In the checkout the user may have gone on; what checks and commits take is the tree.
         if !self.is_in_place() && entries.iter().any(is_changed) {
             if let TreeHold::Held(held) = self.hold_tree(tree)? {
-                put_back.extend(held.put_back.describe());
+                put_back.add_traces(held.put_back);
             }
             entries = self.read_status(&index_git)?;
         }
