@@ -45,7 +45,9 @@ use tribunal_engine::{
 pub(super) async fn review_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     // Work that the user did by hand counts like that of an agent.
     state.attempts.by_hand = false;
-    let tree = StoryOrder::find_verified(state).map(|verified| verified.tree.clone());
+    // A review that waited has repaired a part of the work already.
+    let is_new = state.review.waiting_child.is_none();
+    let tree = StoryOrder::find_verified(state).filter(|_| is_new).map(|verified| verified.tree.clone());
     keep_work(host, state, stage_key.child_key("keep"), tree).await?;
     let Some(change) = list_change(host, state, stage_key).await? else {
         pass_review(host, state);

@@ -71,6 +71,7 @@ impl DevelopmentWorkspace {
         // The index of the base learns from this which files are unchanged. The new one begins as a copy, so it would answer the same.
         let entries = self.read_status_and_remember(&control_git)?;
         let index_git = control_git.with_frozen_index();
+        self.forget_mark()?;
         index_git.copy_index_from(&control_git)?;
         self.stage_entries(&index_git, &entries)?;
         let tree = self.mark_index(&index_git)?;
@@ -97,6 +98,7 @@ impl DevelopmentWorkspace {
         if entries.is_empty() {
             return Ok(tree.clone());
         }
+        self.forget_mark()?;
         self.stage_entries(&index_git, &entries)?;
         self.mark_index(&index_git)
     }
@@ -105,6 +107,7 @@ impl DevelopmentWorkspace {
     pub fn take_commit_index(&self) -> Result<TreeId, WorkspaceError> {
         let control_git = self.control_git();
         let index_git = control_git.with_frozen_index();
+        self.forget_mark()?;
         index_git.copy_index_from(&control_git.with_commit_index())?;
         self.mark_index(&index_git)
     }
@@ -171,11 +174,21 @@ impl DevelopmentWorkspace {
         let index_git = self.control_git().with_frozen_index();
         index_git.remove_index_lock();
         if self.find_frozen_tree().as_ref() != Some(tree) {
+            self.forget_mark()?;
             let _ = fs::remove_file(index_git.index_file());
             index_git.run(["read-tree", tree.as_str()])?;
             self.write_mark(tree)?;
         }
         Ok(index_git)
+    }
+
+    /// A process that ends while the index changes must not leave a mark that says something else.
+    fn forget_mark(&self) -> Result<(), WorkspaceError> {
+        let mark_path = self.directory.join(MARK_FILE);
+        match fs::remove_file(&mark_path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause).at_path(&mark_path),
+            _ => Ok(()),
+        }
     }
 
     fn mark_index(&self, index_git: &ControlGit) -> Result<TreeId, WorkspaceError> {

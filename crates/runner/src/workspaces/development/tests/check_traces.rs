@@ -206,6 +206,12 @@ fn a_tree_is_held_in_a_clone_and_the_user_is_told_in_the_checkout() {
     assert_eq!(workspace.list_differences(tree.as_str(), written.as_str()).unwrap(), ["a.txt"]);
     let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("a clone is nobody's checkout") };
     assert_eq!(held.put_back.changed, ["a.txt", "b.txt"]);
+    // A process that ended while it changed the index has left no mark.
+    workspace.write("a.txt", "written\n");
+    let index_git = workspace.require_index(&tree).unwrap();
+    fs::remove_file(workspace.directory.join("frozen.json")).unwrap();
+    index_git.run(["update-index", "a.txt"]).unwrap();
+    assert_eq!(workspace.freeze_also(&tree, &["a.txt".to_string()]).unwrap(), written);
     let in_place = UserProject::with_files(&[("a.txt", "one\n")]);
     let workspace = in_place.open_in_place();
     workspace.write("a.txt", "two\n");
