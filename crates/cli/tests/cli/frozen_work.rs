@@ -11,7 +11,7 @@ use crate::{
     crash_harness::run_with_fault,
     loop_sandbox::{commit_all, loop_sandbox, prompt_of, run_git},
     sprint_runs::join_lines,
-    story_sandbox::{session_prompt, story_sandbox, write_story_agent},
+    story_sandbox::{STORY, session_prompt, story_sandbox, write_story_agent},
 };
 
 const SIFT: &str = "sift() { tr -d b; }\n";
@@ -93,6 +93,30 @@ fn what_the_user_edits_in_the_checkout_after_the_checks_stays_an_edit() {
         ("mine\n", "mine\n")
     );
     assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), " M src/sift.sh\n?? notes.txt\n");
+}
+
+#[test]
+fn what_a_killed_process_has_written_in_the_checkout_lands() {
+    for fault_point in ["before:3:finished:landing-1/files", "before:3:started:landing-1/commit"] {
+        let sandbox = story_sandbox("develop\n");
+        kill_story(&sandbox, &["sprint", "1-2", "--review", "off", "--in-place"], fault_point);
+        assert_exit(&sandbox.run_tribunal(&["resume"]), 0);
+        assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "", "{fault_point}");
+        assert!(sandbox.read_file(STORY).contains("Status: done"), "{fault_point}");
+    }
+}
+
+#[test]
+fn tests_that_vanish_while_their_file_is_renamed_are_asked_about() {
+    let sandbox = story_sandbox(
+        "develop\ngit mv tests/test_mill.py tests/test_grind.py\nsed -i '/^def test_stops/,$d' tests/test_grind.py\n",
+    );
+    sandbox.write_file("tests/test_mill.py", TESTS);
+    commit_all(&sandbox, "Test the mill");
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]);
+    assert_exit(&output, 3);
+    let expected = "D1 needs an answer: the work removes the test `test_stops` in tests/test_mill.py";
+    assert!(join_lines(&output.stderr).contains(expected), "{}", output.stderr);
 }
 
 #[test]
@@ -239,8 +263,8 @@ fn a_story_cannot_renumber_its_criteria_or_drop_what_it_depends_on() {
         "develop\nsed -i 's/^1. Bran is removed./1. Flour is kept./; s/^2. Flour is kept./2. Bran is removed./; \
          s/^depends_on.*/depends_on: []/' $story\n",
     );
-    let story = sandbox.read_file(crate::story_sandbox::STORY);
-    sandbox.write_file(crate::story_sandbox::STORY, &format!("---\ndepends_on: [1-1]\n---\n{story}"));
+    let story = sandbox.read_file(STORY);
+    sandbox.write_file(STORY, &format!("---\ndepends_on: [1-1]\n---\n{story}"));
     commit_all(&sandbox, "Say what it depends on");
     let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off", "--set", "sprint.tolerate_untested=true"]);
     assert_exit(&output, 3);

@@ -7,7 +7,10 @@ mod tests;
 
 use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
 
-use tribunal_engine::{fault::Fault, ids::TreeId};
+use tribunal_engine::{
+    fault::Fault,
+    ids::{CommitId, TreeId},
+};
 use tribunal_workflows::development::{
     checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
     commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
@@ -20,9 +23,10 @@ use super::{
     EffectContext, PerformedEffect,
     checks::put_back_guarded,
     commands::{CommandFailure, ProgramCall, run_program},
-    environment_fault, stray_edits,
+    environment_fault,
+    scratchpad::{keep_scratchpad, scratchpad_path},
+    stray_edits,
 };
-use crate::project::atomic_files::write_atomically;
 use crate::workspaces::{
     agent_file_names,
     development::{
@@ -38,8 +42,6 @@ use crate::workspaces::{
 };
 use crate::{blocking_work::run_blocking, locks::lock_user_tree};
 
-/// The most bytes of the agents' notes that are kept.
-const MAX_SCRATCHPAD_BYTES: u64 = 1 << 20;
 /// The usual directory of what BMAD's workflows write, which some projects ignore.
 const BMAD_OUTPUT_DIR: &str = "_bmad-output";
 
@@ -168,11 +170,6 @@ fn find_or_create(context: &EffectContext, request: &OpenWorkspace) -> Result<Fo
     Ok(FoundWorkspace::Unfinished(Box::new(create_workspace(&home, open_request)?)))
 }
 
-/// The file in which agents keep notes, relative to the project's root. It is one of Tribunal's own files.
-fn scratchpad_path(context: &EffectContext) -> String {
-    format!(".tribunal/scratch/{}.md", context.run_id)
-}
-
 async fn describe_opened(
     context: &Arc<EffectContext>,
     workspace: DevelopmentWorkspace,
@@ -203,23 +200,6 @@ pub(super) async fn close_workspace(context: Arc<EffectContext>, request: CloseW
         Ok(remove_workspace(&context.workspace_home()?, &context.run_id, &request.workspace)?)
     });
     closed.await.map_or_else(CloseOutcome::from, |()| CloseOutcome::Closed)
-}
-
-/// Copies the agents' notes into the project before the workspace goes. They are only a convenience, so a copy that fails is
-/// no reason to keep the workspace.
-fn keep_scratchpad(context: &EffectContext, workspace_name: &str) {
-    let scratchpad = scratchpad_path(context);
-    let Ok(agent_dir) = context.development_dir(workspace_name) else { return };
-    let (notes_file, kept_file) = (agent_dir.join(&scratchpad), context.project.root().join(&scratchpad));
-    let is_short_file = fs::symlink_metadata(&notes_file)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SCRATCHPAD_BYTES);
-    if !is_short_file || notes_file == kept_file || context.project.resolve_outside(&kept_file).is_some() {
-        return;
-    }
-    let Ok(notes) = fs::read(&notes_file) else { return };
-    let masked_notes = context.masker.mask(&String::from_utf8_lossy(&notes)).into_owned();
-    let created = kept_file.parent().map(fs::create_dir_all).transpose();
-    let _ = created.and_then(|_| write_atomically(&kept_file, masked_notes.as_bytes()));
 }
 
 pub(super) async fn freeze_work(context: Arc<EffectContext>, request: FreezeWork) -> WorkFreezing {
@@ -360,17 +340,15 @@ async fn try_commit(
     };
     let ready = match prepared {
         PreparedCommit::AlreadyMade(commit) => {
-            let commit = run_work(context, move |_| {
-                // The earlier process may have ended before this.
-                if keeps_ref {
-                    workspace.keep_commit(&commit)?;
-                }
-                Ok(commit)
-            })
-            .await?;
+            // The earlier process may have ended before this.
+            keep_commit(context, workspace, &commit, keeps_ref).await?;
             return Ok(CommitOutcome::Committed { commit });
         }
-        PreparedCommit::Unchanged(tip) => return Ok(CommitOutcome::Unchanged { tip }),
+        PreparedCommit::Unchanged(tip) => {
+            let has_work = tip != *workspace.base_commit();
+            keep_commit(context, workspace, &tip, keeps_ref && has_work).await?;
+            return Ok(CommitOutcome::Unchanged { tip });
+        }
         PreparedCommit::Ready(ready) => ready,
     };
     let workspace = Arc::new(workspace);
@@ -395,6 +373,20 @@ async fn try_commit(
     })
     .await?;
     Ok(CommitOutcome::Committed { commit })
+}
+
+/// Gives a commit a ref of its own, if that is asked for.
+async fn keep_commit(
+    context: &Arc<EffectContext>,
+    workspace: DevelopmentWorkspace,
+    commit: &CommitId,
+    is_asked_for: bool,
+) -> Result<(), Fault> {
+    if !is_asked_for {
+        return Ok(());
+    }
+    let commit = commit.clone();
+    run_work(context, move |_| Ok(workspace.keep_commit(&commit)?)).await
 }
 
 enum CommitPreparation {

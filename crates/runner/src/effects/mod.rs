@@ -17,6 +17,7 @@ mod land;
 mod notify;
 mod own_files;
 pub(crate) mod retrospectives;
+mod scratchpad;
 mod sprints;
 mod stories;
 mod story_reading;

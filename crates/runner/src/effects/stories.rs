@@ -257,8 +257,8 @@ impl<'r> StoryWriter<'r> {
             Ok::<_, StoryEditRefusal>((new_text, is_changed))
         });
         match written {
-            Ok(true) => self.paths.push(story_path),
-            Ok(false) => {}
+            // A process that was killed may have written it already.
+            Ok(_) => self.paths.push(story_path),
             Err(EditFileError::Refused { why, .. }) => {
                 self.remarks.push(format!("{story_path} was not changed: {}", why.reason));
             }
@@ -334,13 +334,10 @@ impl<'r> StoryWriter<'r> {
             let closed_ids = deferred_work::ids_of_others(ledger_text, &links.closed, &own_items);
             let closed = deferred_work::close_items(ledger_text, &closed_ids, &closing);
             let new_text = deferred_work::add_items(&closed.ledger_text, &new_items);
-            let is_changed = new_text != ledger_text;
-            Ok::<_, String>((new_text, (is_changed, closed.unknown, closed.ambiguous)))
+            Ok::<_, String>((new_text, (closed.unknown, closed.ambiguous)))
         });
-        let (is_changed, unknown, ambiguous) = written.map_err(|cause| write_fault(&cause))?;
-        if is_changed {
-            self.paths.push(ledger_path.clone());
-        }
+        let (unknown, ambiguous) = written.map_err(|cause| write_fault(&cause))?;
+        self.paths.push(ledger_path.clone());
         if !unknown.is_empty() {
             self.remarks.push(format!("{ledger_path} has no {}, which the story says it closes", unknown.join(", ")));
         }

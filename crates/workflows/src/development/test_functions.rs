@@ -8,6 +8,10 @@ use alloc::{
     vec::Vec,
 };
 
+/// The most lines of a test, and above it, that are looked at.
+const MAX_TEST_LINES: usize = 1_000;
+const MAX_LINES_ABOVE: usize = 40;
+
 /// A language whose test frameworks are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestLanguage {
@@ -40,27 +44,10 @@ pub struct TestFunction {
 }
 
 impl TestFunction {
-    /// Where the function may name what it tests: its name, its strings, the groups around it, and what stands directly above it.
+    /// Where the function may name what it tests: its name and text, the groups around it, and what stands directly above it.
     pub fn naming_text(&self) -> String {
-        let strings = list_strings(&self.text);
-        [self.name.as_str(), &self.groups, &self.above, &strings.join("\n")].join("\n")
+        [self.name.as_str(), &self.groups, &self.above, &self.text].join("\n")
     }
-}
-
-/// Returns the texts in quotes of each line.
-fn list_strings(text: &str) -> Vec<&str> {
-    let mut strings = Vec::new();
-    for line in text.lines() {
-        let mut rest = line;
-        while let Some(start) = rest.find(['"', '\'', '`']) {
-            let quote = rest[start..].chars().next().unwrap_or('"');
-            let inner = &rest[start + 1..];
-            let Some(end) = inner.find(quote) else { break };
-            strings.push(&inner[..end]);
-            rest = &inner[end + 1..];
-        }
-    }
-    strings
 }
 
 /// How tests look in one language.
@@ -105,25 +92,48 @@ impl TestLanguage {
                     "unittest.expectedFailure",
                 ],
                 skip_calls: &["pytest.skip(", "self.skipTest(", "pytest.xfail(", "raise SkipTest"],
-                assertion_words: &["assert", "pytest.raises", "pytest.fail", "self.fail("],
+                assertion_words: &["assert", "pytest.raises", "pytest.warns", "pytest.fail", "self.fail("],
                 comment_starts: &["#", "@"],
             },
             TestLanguage::JavaScript => LanguageRules {
                 skip_marks: &[".skip", ".todo", "xit(", "xtest(", "xdescribe(", ".fails"],
                 skip_calls: &["this.skip(", "context.skip("],
-                assertion_words: &["expect(", "expect.", "assert", "should."],
+                assertion_words: &[
+                    "expect(",
+                    "expect.",
+                    "assert",
+                    "should.",
+                    ".should(",
+                    "t.is(",
+                    "t.not(",
+                    "t.true(",
+                    "t.false(",
+                    "t.deepEqual(",
+                    "t.throws",
+                ],
                 comment_starts: &["//", "*", "/*"],
             },
             TestLanguage::Go => LanguageRules {
                 skip_marks: &[],
                 skip_calls: &["t.Skip(", "t.SkipNow(", "t.Skipf("],
-                assertion_words: &["t.Error", "t.Fatal", "t.Fail", "require.", "assert."],
+                assertion_words: &[
+                    "t.Error",
+                    "t.Fatal",
+                    "t.Fail",
+                    "require.",
+                    "assert.",
+                    ".Equal(",
+                    ".NoError(",
+                    ".True(",
+                    ".False(",
+                    ".Nil(",
+                ],
                 comment_starts: &["//", "*", "/*"],
             },
             TestLanguage::Java => LanguageRules {
                 skip_marks: &["@Disabled", "@Ignore"],
                 skip_calls: &["assumeTrue(false", "Assumptions.abort("],
-                assertion_words: &["assert", "verify(", "fail(", "expect"],
+                assertion_words: &["assert", "Assert", "verify(", "fail(", "expect", "Expect", "should"],
                 comment_starts: &["//", "*", "/*", "@"],
             },
         }
@@ -148,9 +158,11 @@ impl TestLanguage {
             TestLanguage::JavaScript => find_javascript_name(trimmed),
             TestLanguage::Go => {
                 let rest = trimmed.strip_prefix("func ")?;
-                take_identifier(rest).filter(|name| {
+                // The test of a suite has the suite before its name.
+                let method = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(_, rest)| rest);
+                take_identifier(method.unwrap_or(rest)).filter(|name| {
                     ["Test", "Fuzz", "Benchmark"].iter().any(|start| name.starts_with(start))
-                        && rest.contains("testing.")
+                        && (method.is_some() || rest.contains("testing."))
                 })
             }
             TestLanguage::Java => {
@@ -160,7 +172,9 @@ impl TestLanguage {
                         .iter()
                         .any(|mark| line.starts_with(mark))
                 });
-                let (declaration, _) = trimmed.split_once('(').filter(|_| is_test && !trimmed.starts_with('@'))?;
+                let (declaration, _) = trimmed.split_once('(').filter(|_| {
+                    (is_test && !trimmed.starts_with('@')) || trimmed.starts_with("@Test ") && trimmed.ends_with('{')
+                })?;
                 let name = declaration.trim_end().trim_end_matches('`');
                 Some(name.rsplit([' ', '`']).next()?.to_string()).filter(|name| !name.is_empty())
             }
@@ -185,7 +199,8 @@ fn take_identifier(text: &str) -> Option<String> {
 fn find_javascript_name(line: &str) -> Option<String> {
     let (call, rest) = line.split_once('(')?;
     let word = call.trim().split(['.', '(']).next()?;
-    if !matches!(word, "it" | "test" | "xit" | "xtest" | "fit" | "specify") {
+    let is_test = matches!(word, "it" | "test" | "xit" | "xtest" | "fit" | "specify") || call.trim() == "Deno.test";
+    if !is_test {
         return None;
     }
     // `it.each(table)('…'` has its title in the second call.
@@ -202,18 +217,39 @@ pub fn find_test_functions(language: TestLanguage, text: &str) -> Vec<TestFuncti
     let is_whole_file_skipped = skips_whole_file(language, text);
     let mut functions = Vec::new();
     let mut above_from = 0;
+    // The brackets of an attribute or decorator that are still open.
+    let mut open_brackets = 0;
     // Blocks that are passed over as a whole, with the column at which they begin.
     let mut skipped_blocks: Vec<usize> = Vec::new();
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let trimmed = line.trim_start();
         let column = line.len() - trimmed.len();
-        if !trimmed.is_empty() {
-            skipped_blocks.retain(|block_column| column > *block_column || trimmed.starts_with(['}', ')']));
-            groups.retain(|(group_column, _)| column > *group_column);
+        let is_mark = trimmed.starts_with("#[") || trimmed.starts_with('@');
+        if trimmed.is_empty()
+            || open_brackets > 0
+            || rules.comment_starts.iter().any(|start| trimmed.starts_with(start))
+        {
+            if open_brackets > 0 || is_mark {
+                open_brackets = (open_brackets + count_open(line, ['(', '['], [')', ']'])).max(0);
+            }
+            // `@Test void sums() {` is one line.
+            if !(language == TestLanguage::Java && trimmed.starts_with("@Test ") && trimmed.ends_with('{')) {
+                continue;
+            }
         }
-        let above = lines[above_from..index].join("\n");
-        if let Some(name) = language.find_name(line, &above) {
+        skipped_blocks.retain(|block_column| column > *block_column || trimmed.starts_with(['}', ')']));
+        groups.retain(|(group_column, _)| column > *group_column);
+        if !may_begin_test(language, trimmed) {
+            above_from = index + 1;
+            continue;
+        }
+        let above = lines[above_from.max(index.saturating_sub(MAX_LINES_ABOVE))..index].join("\n");
+        above_from = index + 1;
+        // The title of a test may stand in the next lines.
+        let joined = lines[index..lines.len().min(index + 3)].join(" ");
+        let declaration = if language == TestLanguage::JavaScript { joined.as_str() } else { line };
+        if let Some(name) = language.find_name(declaration, &above) {
             let body = lines[index..index + count_lines(language, &lines[index..])].join("\n");
             let has_mark = |text: &str| rules.skip_marks.iter().any(|mark| text.contains(mark));
             let first_line = body.lines().next().unwrap_or_default();
@@ -234,24 +270,63 @@ pub fn find_test_functions(language: TestLanguage, text: &str) -> Vec<TestFuncti
                 is_skipped,
                 assertions,
             });
-            above_from = index + 1;
-        } else if begins_group(trimmed) {
-            if begins_skipped_block(language, trimmed, &above, &rules) {
-                skipped_blocks.push(column);
-            }
-            groups.push((column, trimmed));
-            above_from = index + 1;
-        } else if begins_skipped_block(language, trimmed, &above, &rules) {
+            continue;
+        }
+        if begins_skipped_block(language, trimmed, &above, &rules) {
             skipped_blocks.push(column);
-            above_from = index + 1;
-        } else if !rules.comment_starts.iter().any(|start| trimmed.starts_with(start)) {
-            above_from = index + 1;
+        }
+        if begins_group(trimmed) {
+            groups.push((column, trimmed));
         }
     }
     if functions.iter().any(is_focused) {
         functions.iter_mut().filter(|function| !is_focused(function)).for_each(|function| function.is_skipped = true);
     }
     functions
+}
+
+/// Whether a test or a group of tests may begin in a line. What stands above it is only looked at then.
+fn may_begin_test(language: TestLanguage, trimmed: &str) -> bool {
+    match language {
+        TestLanguage::Rust => trimmed.contains("fn ") || trimmed.starts_with("mod "),
+        TestLanguage::Python => ["def ", "async def ", "class "].iter().any(|start| trimmed.starts_with(start)),
+        TestLanguage::JavaScript => {
+            let word: String = trimmed.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let known =
+                ["it", "test", "xit", "xtest", "fit", "specify", "describe", "xdescribe", "suite", "context", "Deno"];
+            known.contains(&word.as_str())
+        }
+        TestLanguage::Go => trimmed.starts_with("func "),
+        TestLanguage::Java => trimmed.contains('(') || trimmed.contains("class "),
+    }
+}
+
+/// How many more brackets a line opens than it closes, outside of its strings.
+fn count_open<const N: usize>(line: &str, opening: [char; N], closing: [char; N]) -> i32 {
+    let mut count = 0;
+    let mut quote = None;
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match quote {
+            Some(_) if character == '\\' => drop(characters.next()),
+            Some(open_quote) => quote = (character != open_quote).then_some(open_quote),
+            // A lifetime has no second quote; a character has it right behind.
+            None if character == '\'' => {
+                let rest: String = characters.clone().take(3).collect();
+                quote = (rest.starts_with('\\')
+                    || rest.chars().nth(1) == Some('\'')
+                    || rest.contains(' ')
+                    || line.matches('\'').count().is_multiple_of(2))
+                .then_some('\'');
+            }
+            None if matches!(character, '"' | '`') => quote = Some(character),
+            None if character == '/' && characters.peek() == Some(&'/') => break,
+            None if opening.contains(&character) => count += 1,
+            None if closing.contains(&character) => count -= 1,
+            None => {}
+        }
+    }
+    count
 }
 
 /// Whether the framework runs only tests like this one: `it.only(…)`.
@@ -305,21 +380,21 @@ fn count_lines(language: TestLanguage, lines: &[&str]) -> usize {
         }
         return count;
     }
+    // A call is over with its last bracket; a function with the brace that closes its body.
+    let (opening, closing) = match language {
+        TestLanguage::JavaScript => (['{', '(', '['], ['}', ')', ']']),
+        _ => (['{'; 3], ['}'; 3]),
+    };
     let (mut depth, mut has_opened) = (0_i32, false);
-    for (index, line) in lines.iter().enumerate() {
-        for character in line.chars() {
-            match character {
-                '{' => (depth, has_opened) = (depth + 1, true),
-                '}' => depth -= 1,
-                _ => {}
-            }
-        }
+    for (index, line) in lines.iter().enumerate().take(MAX_TEST_LINES) {
+        depth += count_open(line, opening, closing);
+        has_opened |= line.contains(opening);
         let is_one_line = !has_opened && line.trim_end().ends_with(';');
         if (has_opened && depth <= 0) || is_one_line {
             return index + 1;
         }
     }
-    lines.len()
+    lines.len().min(MAX_TEST_LINES)
 }
 
 fn count_assertions(rules: &LanguageRules, text: &str) -> u32 {
@@ -403,6 +478,34 @@ mod tests {
         let java = "class SumTest {\n  @Test\n  void adds() {\n    assertEquals(2, 1 + 1);\n  }\n\n  @Disabled\n  @Test\n  public \
                     void waits() {\n  }\n\n    void helper() {\n  }\n}\n";
         assert_eq!(describe(TestLanguage::Java, java), ["adds 1", "waits (skipped) 0"]);
+    }
+
+    #[test]
+    fn what_formatters_make_of_tests_is_read_as_well() {
+        let rust = "#[tokio::test(\n    flavor = \"multi_thread\",\n)]\n#[should_panic(\n    expected = \"x\"\n)]\n\
+                    async fn a() {\n    let c = '}';\n    assert!(c);\n}\n";
+        assert_eq!(describe(TestLanguage::Rust, rust), ["a 2"]);
+        let python =
+            "@pytest.mark.parametrize(\n    'a', [\n        (1, 2),\n    ],\n)\ndef test_a(a):\n    assert a\n";
+        assert_eq!(describe(TestLanguage::Python, python), ["test_a 1"]);
+        let prettier = "it(\n  'AC1: sums',\n  () => {\n    expect(1).toBe(1);\n  },\n);\n\
+                        test('b', () => expect(1))\ntest('c', () => expect(2))\n";
+        assert_eq!(describe(TestLanguage::JavaScript, prettier), ["AC1: sums 1", "b 1", "c 1"]);
+        let go = "func (s *SiftSuite) TestSift() {\n\ts.Equal(1, 1)\n}\n";
+        assert_eq!(describe(TestLanguage::Go, go), ["TestSift 1"]);
+        let java = "  @ParameterizedTest\n  @CsvSource({\n    \"1, 2\",\n  })\n  void sums(int a) {\n    \
+                    assertEquals(1, a);\n  }\n  @Test void b() {\n  }\n";
+        assert_eq!(describe(TestLanguage::Java, java), ["sums 1", "b 0"]);
+    }
+
+    #[test]
+    fn long_files_are_read_in_time_that_grows_with_them() {
+        let brace_less = "test('a1', () => expect(1).toBe(1))\n".repeat(20_000);
+        assert_eq!(find_test_functions(TestLanguage::JavaScript, &brace_less).len(), 20_000);
+        let comments = "// x = 1;\n".repeat(80_000);
+        assert_eq!(find_test_functions(TestLanguage::Rust, &comments), []);
+        let unclosed = "#[test]\nfn a() {\n".repeat(2_000);
+        assert_eq!(find_test_functions(TestLanguage::Rust, &unclosed).len(), 2_000);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub fn compare_tests(before: &[TestFile], after: &[TestFile]) -> TestChanges {
             let place = old_file.functions[..index].iter().filter(|earlier| earlier.name == old.name).count();
             let same_named =
                 new_file.and_then(|file| file.functions.iter().filter(|new| new.name == old.name).nth(place));
-            let Some(new) = same_named.or_else(|| find_moved(old, &old_file.path, after)) else {
+            let Some(new) = same_named.or_else(|| find_moved(old, &old_file.path, before, after)) else {
                 weakened.removed.push(old.name.clone());
                 continue;
             };
@@ -101,12 +101,22 @@ pub fn compare_tests(before: &[TestFile], after: &[TestFile]) -> TestChanges {
 }
 
 /// Finds a test under another name, or in another file.
-fn find_moved<'t>(old: &TestFunction, old_path: &str, after: &'t [TestFile]) -> Option<&'t TestFunction> {
+fn find_moved<'t>(
+    old: &TestFunction,
+    old_path: &str,
+    before: &[TestFile],
+    after: &'t [TestFile],
+) -> Option<&'t TestFunction> {
+    // A test that was there before is another one of the same name.
+    let was_there = |path: &str| {
+        let file = before.iter().find(|file| file.path == path);
+        file.is_some_and(|file| file.functions.iter().any(|function| function.name == old.name))
+    };
     let old_body = normalize_test(old);
     let mut candidates = after.iter().flat_map(|file| file.functions.iter().map(move |function| (file, function)));
     candidates
         .find(|(file, new)| {
-            let is_elsewhere = file.path != old_path && new.name == old.name;
+            let is_elsewhere = file.path != old_path && new.name == old.name && !was_there(&file.path);
             is_elsewhere || old.assertions > 0 && normalize_test(new) == old_body
         })
         .map(|(_, function)| function)
@@ -163,6 +173,11 @@ mod tests {
             rust_file("b.rs", &[("fn b()", "assert!(two_more());")]),
         ];
         assert_eq!(describe(&before, &after), (vec![], vec![]));
+        // A test that has the same name in another file was there before.
+        let both =
+            [rust_file("a.rs", &[("fn a()", "assert!(one());")]), rust_file("b.rs", &[("fn a()", "assert!(two());")])];
+        let left = [rust_file("a.rs", &[]), rust_file("b.rs", &[("fn a()", "assert!(two());\n// more")])];
+        assert_eq!(describe(&both, &left).0, ["removes the test `a` in a.rs"]);
         // A name that is gone without a trace is a test that is gone.
         let other = [rust_file("b.rs", &[("fn c()", "assert!(true);")])];
         assert_eq!(describe(&before, &other).0, ["removes the tests `a`, `b` in a.rs"]);

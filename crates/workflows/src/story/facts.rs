@@ -240,7 +240,7 @@ impl StoryFollowUp {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StoryWriting {
     Written {
-        /// The files that changed.
+        /// The files that were written, or had that content already.
         paths: Vec<String>,
         /// What could not be written, one line each; the rest is.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -97,8 +97,8 @@ fn develop_rules(order: &StoryOrder, settings: &Settings, work: &StoryWork) -> V
              story's status to review when everything is done. Do not commit and do not push.",
         ));
         lines.push(String::from(
-            "Every acceptance criterion needs a new or changed test that names it, such as AC1: in the name of the test function, in one \
-             of its strings, or in a comment directly above it. The test has to assert something. Where a test makes no sense, write \
+            "Every acceptance criterion needs a new or changed test that names it, such as AC1: in the name or the text of the test \
+             function, or in a comment directly above it. The test has to assert something. Where a test makes no sense, write \
              `AC1: no test: REASON` into the completion notes.",
         ));
     }

@@ -21,7 +21,7 @@ use super::{
     DevelopmentWorkspace, WorkspaceError,
     contents::TreeDifference,
     integrate::list_changes,
-    reverted_commits::find_taken_back,
+    reverted_commits::{RevertedCommit, RevertedFile, find_taken_back},
     story_losses::find_story_losses,
     user_repository::{UserRepository, split_paths},
 };
@@ -217,16 +217,22 @@ impl<'a> WorkInspection<'a> {
         };
         let taken_back = find_taken_back(self.repository, &self.request.expected, changes, is_aside)?;
         let shown = |path: &Vec<u8>| self.workspace.shown_path(path);
-        let commits = taken_back
+        let (commits, named): (Vec<RevertedCommit>, Vec<RevertedCommit>) = taken_back
             .commits
             .into_iter()
-            .filter(|reverted| !names_commit(&reverted.commit) && !reverted.paths.iter().any(is_named));
-        let commits = commits.map(|reverted| LandingConcern::RevertedCommit {
+            .filter(|reverted| !names_commit(&reverted.commit))
+            .partition(|reverted| !reverted.paths.iter().any(is_named));
+        // A task that names one file of a commit asks for that file alone.
+        let with_named = named.into_iter().flat_map(|RevertedCommit { commit, paths, .. }| {
+            paths.into_iter().map(move |path| RevertedFile { path, commit: commit.clone() })
+        });
+        let single_files = taken_back.files.into_iter().chain(with_named);
+        let commits = commits.into_iter().map(|reverted| LandingConcern::RevertedCommit {
             commit: reverted.commit,
             subject: self.masker.mask(&reverted.subject).into_owned(),
             paths: reverted.paths.iter().map(shown).collect(),
         });
-        let files = taken_back.files.into_iter().filter(|file| !is_named(&file.path));
+        let files = single_files.filter(|file| !is_named(&file.path));
         let files = files.map(|file| LandingConcern::RestoredFile { path: shown(&file.path), commit: file.commit });
         Ok(commits.chain(files).collect())
     }
@@ -237,6 +243,8 @@ impl<'a> WorkInspection<'a> {
         changes: &[TreeDifference],
         is_named: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let has_deleted = changes.iter().any(|change| change.change == PathChange::Deleted);
+        let moved = if has_deleted { self.list_moved_files()? } else { BTreeMap::new() };
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for change in changes {
             let path = self.workspace.shown_path(&change.path);
@@ -255,8 +263,9 @@ impl<'a> WorkInspection<'a> {
                 }
                 Ok(file)
             };
-            // Deleted tests are lost files.
-            if change.change == PathChange::Modified && !is_named(&path) {
+            // Tests that are deleted with their file are lost files; those of a file that has moved may not be where it is now.
+            let is_left = change.change == PathChange::Modified || moved.contains_key(&change.path);
+            if is_left && !is_named(&path) {
                 before.extend(read_file(&change.old_mode, &change.old_object_id)?);
             }
             if change.change != PathChange::Deleted {

@@ -233,10 +233,10 @@ fn what_is_not_committed_is_kept_beside_the_clone_and_not_rebased() {
     let (project, workspace) = with_two_commits();
     project.write("b.txt", "mine\n");
     let onto = project.commit_all("by the user");
-    workspace.write("new.txt", "not committed\n");
+    workspace.write("loose.txt", "not committed\n");
     assert!(matches!(rebase_workspace(workspace.clone(), &onto).unwrap(), RebaseOutcome::Rebased { .. }));
-    assert!(!workspace.agent_dir().join("new.txt").exists());
-    let kept_file = workspace.directory.join("after-checks/1-new.txt");
+    assert!(!workspace.agent_dir().join("loose.txt").exists());
+    let kept_file = workspace.directory.join("after-checks/1-loose.txt");
     assert_eq!(std::fs::read_to_string(kept_file).unwrap(), "not committed\n");
 }
 
