@@ -11,7 +11,7 @@ use crate::{
     crash_harness::run_with_fault,
     loop_sandbox::{commit_all, loop_sandbox, prompt_of, run_git},
     sprint_runs::join_lines,
-    story_sandbox::{STORY, session_prompt, story_sandbox, write_story_agent},
+    story_sandbox::{BOARD, STORY, session_prompt, story_sandbox, write_story_agent},
 };
 
 const SIFT: &str = "sift() { tr -d b; }\n";
@@ -104,6 +104,23 @@ fn what_a_killed_process_has_written_in_the_checkout_lands() {
         assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "", "{fault_point}");
         assert!(sandbox.read_file(STORY).contains("Status: done"), "{fault_point}");
     }
+}
+
+#[test]
+fn the_lock_of_a_killed_process_is_no_part_of_the_work() {
+    let sandbox = story_sandbox("develop\n");
+    kill_story(&sandbox, &["sprint", "1-2", "--review", "off", "--in-place"], "before:3:started:landing-1/files");
+    // No process has this number in that namespace.
+    let lock_path = sandbox.path_of(&format!("{BOARD}.lock"));
+    write(&lock_path, "tribunal\n999999999@1@1\n");
+    // A lock that is younger than 30 seconds is never cleared.
+    assert_exit(&sandbox.run_tribunal(&["resume"]), 5);
+    let root = sandbox.run_json(&["runs"])["runs"][0]["run"].as_str().unwrap().to_string();
+    let kept = run_git(&sandbox, &["ls-tree", "-r", "--name-only", &format!("refs/tribunal/work/{root}/story")]);
+    assert!(kept.contains("src/sift.sh") && !kept.contains(".lock"), "{kept}");
+    fs::remove_file(&lock_path).unwrap();
+    assert_exit(&sandbox.run_tribunal(&["resume"]), 0);
+    assert_eq!(run_git(&sandbox, &["status", "--porcelain"]), "");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 mod lock_file;
 
-pub use lock_file::{FileLockFailure, FileLockHolder};
+pub use lock_file::{FileLockFailure, FileLockHolder, is_lock_of_ours};
 
 use std::{fs, io, path::PathBuf};
 

@@ -25,6 +25,12 @@ const CLEARING_DELAY: Duration = Duration::from_secs(1);
 /// The first line of our locks, which tells them from other files.
 const LOCK_HEADING: &str = "tribunal";
 
+/// Whether a file is a lock that one of our processes has made, alive or not.
+pub fn is_lock_of_ours(path: &Path) -> bool {
+    let is_named_so = path.extension().is_some_and(|extension| extension == "lock");
+    is_named_so && fs::read(path).is_ok_and(|bytes| bytes.starts_with(format!("{LOCK_HEADING}\n").as_bytes()))
+}
+
 /// The clock; tests use one that stands still.
 pub(super) trait LockClock {
     fn current_time(&self) -> SystemTime;

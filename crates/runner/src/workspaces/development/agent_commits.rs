@@ -11,9 +11,8 @@ use tribunal_engine::ids::{CommitId, RunId};
 use tribunal_workflows::development::workspace::PathChange;
 
 use super::{
-    DevelopmentWorkspace, WorkspaceError,
-    contents::{TreeDifference, parse_raw_diff},
-    file_component,
+    DevelopmentWorkspace, WorkspaceError, file_component,
+    git_listings::{TreeDifference, parse_raw_diff},
     integrate::list_changes,
     user_repository::UserRepository,
 };

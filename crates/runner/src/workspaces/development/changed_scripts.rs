@@ -7,7 +7,7 @@ use tribunal_workflows::development::{
     commits::Integrate,
 };
 
-use super::{WorkspaceError, contents::TreeDifference, user_repository::UserRepository};
+use super::{WorkspaceError, git_listings::TreeDifference, user_repository::UserRepository};
 
 /// Lists the changed files that one of the checks runs.
 pub(super) fn find_changed_scripts(

@@ -21,10 +21,11 @@ use tribunal_workflows::development::{checks::CommandLine, parking::name_files};
 
 use super::{
     BrokenSeal, DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::{StatusEntry, is_own_content},
+    contents::is_own_content,
     control_git::ControlGit,
     create_private_dir,
     frozen_work::HeldTree,
+    git_listings::StatusEntry,
     ignore_rules::{IGNORE_FILE, is_ignore_file},
     integrate::list_changes,
     reverted_commits::is_lock_file,

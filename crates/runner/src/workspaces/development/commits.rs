@@ -8,8 +8,8 @@ use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::parse_raw_diff,
     control_git::{ControlGit, TipTrees},
+    git_listings::parse_raw_diff,
     own_git_files::replace_agent_git,
     user_repository::{CommitRole, UserRepository},
 };

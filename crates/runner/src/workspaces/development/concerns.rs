@@ -19,7 +19,7 @@ use tribunal_workflows::development::{
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,
-    contents::TreeDifference,
+    git_listings::TreeDifference,
     integrate::list_changes,
     reverted_commits::{RevertedCommit, RevertedFile, find_taken_back},
     story_losses::find_story_losses,

@@ -11,8 +11,9 @@ use tribunal_json::{Deserialize, Serialize};
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
     check_traces::{CheckTraces, WorkSnapshot},
-    contents::{StateReading, StatusEntry},
+    contents::StateReading,
     control_git::ControlGit,
+    git_listings::StatusEntry,
 };
 use crate::{masking::Masker, project::atomic_files};
 

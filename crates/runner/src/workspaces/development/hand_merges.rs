@@ -11,7 +11,7 @@ use tribunal_json::{Deserialize, Serialize};
 use tribunal_workflows::development::commits::FoundSolution;
 
 use super::{
-    DevelopmentWorkspace, WithPath, WorkspaceError, conflict_sides::MergeSides, contents::parse_raw_diff,
+    DevelopmentWorkspace, WithPath, WorkspaceError, conflict_sides::MergeSides, git_listings::parse_raw_diff,
     merge_trees::merge_trees,
 };
 use crate::project::atomic_files;

@@ -15,9 +15,8 @@ use tribunal_engine::ids::CommitId;
 use tribunal_json::{Deserialize, Serialize};
 
 use super::{
-    DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::TreeDifference,
-    create_private_dir,
+    DevelopmentWorkspace, WithPath, WorkspaceError, create_private_dir,
+    git_listings::TreeDifference,
     ignore_rules::{IGNORE_FILE, IgnoreRules, is_ignore_file},
     special_files::tree_path,
     tree_files::has_real_parents,

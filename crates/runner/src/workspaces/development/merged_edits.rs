@@ -13,7 +13,7 @@ use std::{fs, path::Path};
 use tribunal_engine::ids::CommitId;
 use tribunal_workflows::development::{commits::Integrate, workspace::PathChange};
 
-use super::{WorkspaceError, contents::TreeDifference, special_files::tree_path, user_repository::UserRepository};
+use super::{WorkspaceError, git_listings::TreeDifference, special_files::tree_path, user_repository::UserRepository};
 use crate::{
     git::run_checked,
     landing::touching_edits::merge_touching_edits,

@@ -28,6 +28,7 @@ mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
 pub(crate) mod frozen_work;
+mod git_listings;
 mod guarded_files;
 mod hand_merges;
 mod hidden_files;

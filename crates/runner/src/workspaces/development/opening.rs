@@ -174,7 +174,7 @@ pub(super) fn list_uncommitted(
         "--ignore-submodules=dirty",
     ]);
     let output = run_checked(command, None)?;
-    let status_entries = super::contents::parse_status(&output);
+    let status_entries = super::git_listings::parse_status(&output);
     let dirty_entries = status_entries.iter().filter(|entry| !record.is_own_file(&entry.path));
     Ok(dirty_entries.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect())
 }

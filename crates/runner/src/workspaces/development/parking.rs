@@ -17,9 +17,9 @@ use tribunal_workflows::development::{
 
 use super::{
     DevelopmentWorkspace, WithPath, WorkspaceError,
-    contents::{TreeDifference, parse_raw_diff},
     control_git::{ControlGit, WORK_BRANCH},
     create_private_dir,
+    git_listings::{TreeDifference, parse_raw_diff},
     hidden_files::HiddenFiles,
     opening::{list_uncommitted, require_branch},
     rebase::{ReplayedChange, ReplayedCommits, refuse_sealed_files, replay_change},

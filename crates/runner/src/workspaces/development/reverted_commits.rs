@@ -6,7 +6,7 @@ use tribunal_engine::ids::CommitId;
 
 use super::{
     WorkspaceError,
-    contents::{TreeDifference, parse_raw_diff},
+    git_listings::{TreeDifference, parse_raw_diff},
     user_repository::UserRepository,
 };
 

@@ -17,7 +17,7 @@ fn begin(workspace: &DevelopmentWorkspace) -> WorkSnapshot {
 /// Freezes the work and prepares for checks. Returns also what interrupted checks had left.
 fn begin_after(workspace: &DevelopmentWorkspace) -> (WorkSnapshot, CheckTraces) {
     let FrozenContent { tree, left, .. } = workspace.freeze_content(&Masker::new([])).unwrap();
-    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("nobody edits anything") };
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("no user edits anything") };
     (workspace.begin_checks(held).unwrap(), left)
 }
 
@@ -196,7 +196,7 @@ fn a_tree_is_held_in_a_clone_and_the_user_is_told_in_the_checkout() {
     let FrozenContent { tree, .. } = workspace.freeze_content(&Masker::new([])).unwrap();
     workspace.write("a.txt", "evil\n");
     workspace.write("new.txt", "evil\n");
-    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("a clone is nobody's checkout") };
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("files of a clone are put back") };
     assert_eq!((held.put_back.changed, held.put_back.made), (vec!["a.txt".to_string()], vec!["new.txt".to_string()]));
     assert_eq!(workspace.read("a.txt"), "two\n");
     // Only named files are added to it, and the index is made anew where it is that of another tree.
@@ -204,7 +204,7 @@ fn a_tree_is_held_in_a_clone_and_the_user_is_told_in_the_checkout() {
     workspace.write("b.txt", "edited\n");
     let written = workspace.freeze_also(&tree, &["a.txt".to_string()]).unwrap();
     assert_eq!(workspace.list_differences(tree.as_str(), written.as_str()).unwrap(), ["a.txt"]);
-    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("a clone is nobody's checkout") };
+    let TreeHold::Held(held) = workspace.hold_tree(&tree).unwrap() else { panic!("files of a clone are put back") };
     assert_eq!(held.put_back.changed, ["a.txt", "b.txt"]);
     // A process that ended while it changed the index has left no mark.
     workspace.write("a.txt", "written\n");
