@@ -1,6 +1,6 @@
 //! Reads what the files of a project and git say about a story. What an agent says plays no part in it.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use tribunal_bmad::{
     board::{self, BoardEntry, BoardEntryState},
@@ -326,11 +326,10 @@ fn find_tested(observed: &ObservedTree<'_>, tests: &[String], criteria: &[u32]) 
             observed.work.changed.iter().any(|change| change.path == *path && change.change == PathChange::Added);
         let base_bytes = if is_new { None } else { (observed.read_base)(path) }.unwrap_or_default();
         let base_functions = find_test_functions(language, &String::from_utf8_lossy(&base_bytes));
+        let known_tests: BTreeSet<TestIdentity> = base_functions.iter().map(identify_test).collect();
         let functions = find_test_functions(language, &text).into_iter();
         let counted = functions.filter(|function| {
-            !function.is_skipped
-                && function.assertions > 0
-                && !base_functions.iter().any(|base| is_same_test(base, function))
+            !function.is_skipped && function.assertions > 0 && !known_tests.contains(&identify_test(function))
         });
         naming_texts.extend(counted.map(|function| function.naming_text()));
     }
@@ -339,8 +338,17 @@ fn find_tested(observed: &ObservedTree<'_>, tests: &[String], criteria: &[u32]) 
     TestedCriteria { numbers: criteria.iter().copied().filter(is_named).collect(), unread }
 }
 
-fn is_same_test(first: &TestFunction, second: &TestFunction) -> bool {
-    first.name == second.name && first.above == second.above && normalize_test(first) == normalize_test(second)
+/// What makes a test the same as before.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct TestIdentity {
+    name: String,
+    above: String,
+    body: String,
+}
+
+fn identify_test(function: &TestFunction) -> TestIdentity {
+    let (name, above) = (function.name.clone(), function.above.clone());
+    TestIdentity { name, above, body: normalize_test(function) }
 }
 
 fn describe_unread(unread: &[String]) -> Vec<String> {

@@ -11,6 +11,8 @@ use alloc::{
 /// The most lines of a test, and above it, that are looked at.
 const MAX_TEST_LINES: usize = 1_000;
 const MAX_LINES_ABOVE: usize = 40;
+/// How many times the text of a file may be in its tests, which may stand in each other.
+const MAX_NESTED_TESTS: usize = 8;
 
 /// A language whose test frameworks are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +224,7 @@ pub fn find_test_functions(language: TestLanguage, text: &str) -> Vec<TestFuncti
     // Blocks that are passed over as a whole, with the column at which they begin.
     let mut skipped_blocks: Vec<usize> = Vec::new();
     let mut groups: Vec<(usize, &str)> = Vec::new();
+    let mut text_budget = text.len().saturating_mul(MAX_NESTED_TESTS);
     for (index, line) in lines.iter().enumerate() {
         let trimmed = line.trim_start();
         let column = line.len() - trimmed.len();
@@ -250,7 +253,11 @@ pub fn find_test_functions(language: TestLanguage, text: &str) -> Vec<TestFuncti
         let joined = lines[index..lines.len().min(index + 3)].join(" ");
         let declaration = if language == TestLanguage::JavaScript { joined.as_str() } else { line };
         if let Some(name) = language.find_name(declaration, &above) {
-            let body = lines[index..index + count_lines(language, &lines[index..])].join("\n");
+            let line_count = count_lines(language, &lines[index..]);
+            // Tests that never end contain each other.
+            let body = lines[index..index + line_count.min(MAX_TEST_LINES)].join("\n");
+            let body = if body.len() <= text_budget { body } else { line.to_string() };
+            text_budget -= body.len().min(text_budget);
             let has_mark = |text: &str| rules.skip_marks.iter().any(|mark| text.contains(mark));
             let first_line = body.lines().next().unwrap_or_default();
             let call = first_line.split(['\'', '"', '`']).next().unwrap_or_default();
@@ -306,6 +313,7 @@ fn count_open<const N: usize>(line: &str, opening: [char; N], closing: [char; N]
     let mut count = 0;
     let mut quote = None;
     let mut characters = line.chars().peekable();
+    let has_pairs = line.matches('\'').count().is_multiple_of(2);
     while let Some(character) = characters.next() {
         match quote {
             Some(_) if character == '\\' => drop(characters.next()),
@@ -313,11 +321,9 @@ fn count_open<const N: usize>(line: &str, opening: [char; N], closing: [char; N]
             // A lifetime has no second quote; a character has it right behind.
             None if character == '\'' => {
                 let rest: String = characters.clone().take(3).collect();
-                quote = (rest.starts_with('\\')
-                    || rest.chars().nth(1) == Some('\'')
-                    || rest.contains(' ')
-                    || line.matches('\'').count().is_multiple_of(2))
-                .then_some('\'');
+                quote =
+                    (rest.starts_with('\\') || rest.chars().nth(1) == Some('\'') || rest.contains(' ') || has_pairs)
+                        .then_some('\'');
             }
             None if matches!(character, '"' | '`') => quote = Some(character),
             None if character == '/' && characters.peek() == Some(&'/') => break,
@@ -504,8 +510,12 @@ mod tests {
         assert_eq!(find_test_functions(TestLanguage::JavaScript, &brace_less).len(), 20_000);
         let comments = "// x = 1;\n".repeat(80_000);
         assert_eq!(find_test_functions(TestLanguage::Rust, &comments), []);
-        let unclosed = "#[test]\nfn a() {\n".repeat(2_000);
-        assert_eq!(find_test_functions(TestLanguage::Rust, &unclosed).len(), 2_000);
+        let unclosed = "#[test]\nfn a() {\n".repeat(20_000);
+        let functions = find_test_functions(TestLanguage::Rust, &unclosed);
+        assert_eq!(functions.len(), 20_000);
+        assert!(functions.iter().map(|function| function.text.len()).sum::<usize>() < 10 * unclosed.len());
+        let one_line = format!("it('a', () => [{}])\n", "'x',".repeat(200_000));
+        assert_eq!(find_test_functions(TestLanguage::JavaScript, &one_line).len(), 1);
     }
 
     #[test]

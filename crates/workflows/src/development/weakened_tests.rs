@@ -1,6 +1,6 @@
 //! What work makes of tests that were there: removed, emptied and skipped ones, and ones that assert less.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
@@ -67,16 +67,17 @@ pub struct TestChanges {
 
 /// Compares the tests of changed files. A test with the same name or body in another file has moved there.
 pub fn compare_tests(before: &[TestFile], after: &[TestFile]) -> TestChanges {
+    let (old_tests, new_tests) = (KnownTests::from_files(before), KnownTests::from_files(after));
     let mut changes = TestChanges::default();
     for old_file in before {
-        let new_file = after.iter().find(|file| file.path == old_file.path);
         let mut weakened = WeakenedTests { path: old_file.path.clone(), ..WeakenedTests::default() };
-        for (index, old) in old_file.functions.iter().enumerate() {
-            // Two classes of a file may have tests of the same name.
-            let place = old_file.functions[..index].iter().filter(|earlier| earlier.name == old.name).count();
-            let same_named =
-                new_file.and_then(|file| file.functions.iter().filter(|new| new.name == old.name).nth(place));
-            let Some(new) = same_named.or_else(|| find_moved(old, &old_file.path, before, after)) else {
+        // Two classes of a file may have tests of the same name.
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for old in &old_file.functions {
+            let place = counts.entry(&old.name).or_default();
+            let same_named = new_tests.list_named(&old_file.path, &old.name).get(*place).copied();
+            *place += 1;
+            let Some(new) = same_named.or_else(|| new_tests.find_moved(old, &old_tests)) else {
                 weakened.removed.push(old.name.clone());
                 continue;
             };
@@ -100,26 +101,46 @@ pub fn compare_tests(before: &[TestFile], after: &[TestFile]) -> TestChanges {
     changes
 }
 
-/// Finds a test under another name, or in another file.
-fn find_moved<'t>(
-    old: &TestFunction,
-    old_path: &str,
-    before: &[TestFile],
-    after: &'t [TestFile],
-) -> Option<&'t TestFunction> {
-    // A test that was there before is another one of the same name.
-    let was_there = |path: &str| {
-        let file = before.iter().find(|file| file.path == path);
-        file.is_some_and(|file| file.functions.iter().any(|function| function.name == old.name))
-    };
-    let old_body = normalize_test(old);
-    let mut candidates = after.iter().flat_map(|file| file.functions.iter().map(move |function| (file, function)));
-    candidates
-        .find(|(file, new)| {
-            let is_elsewhere = file.path != old_path && new.name == old.name && !was_there(&file.path);
-            is_elsewhere || old.assertions > 0 && normalize_test(new) == old_body
+/// Tests by their names and bodies: a file may have tens of thousands.
+#[derive(Default)]
+struct KnownTests<'t> {
+    by_place: BTreeMap<&'t str, BTreeMap<&'t str, Vec<&'t TestFunction>>>,
+    by_name: BTreeMap<&'t str, Vec<(&'t str, &'t TestFunction)>>,
+    by_body: BTreeMap<String, &'t TestFunction>,
+}
+
+impl<'t> KnownTests<'t> {
+    fn from_files(files: &'t [TestFile]) -> KnownTests<'t> {
+        let mut known = KnownTests::default();
+        for TestFile { path, functions } in files {
+            for function in functions {
+                let name = function.name.as_str();
+                known.by_place.entry(path).or_default().entry(name).or_default().push(function);
+                let files_of_name = known.by_name.entry(name).or_default();
+                // The first one of a file is enough.
+                if files_of_name.last().is_none_or(|(last_path, _)| last_path != path) {
+                    files_of_name.push((path, function));
+                }
+                known.by_body.entry(normalize_test(function)).or_insert(function);
+            }
+        }
+        known
+    }
+
+    fn list_named(&self, path: &str, name: &str) -> &[&'t TestFunction] {
+        self.by_place.get(path).and_then(|names| names.get(name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Finds a test under another name, or in another file. One that was in that file before is another test of the same name.
+    fn find_moved(&self, old: &TestFunction, old_tests: &KnownTests<'_>) -> Option<&'t TestFunction> {
+        let mut elsewhere = self.by_name.get(old.name.as_str()).into_iter().flatten();
+        let moved = elsewhere.find(|(path, _)| old_tests.list_named(path, &old.name).is_empty());
+        moved.map(|(_, function)| *function).or_else(|| {
+            // A body without assertions is that of many tests.
+            let same_body = self.by_body.get(&normalize_test(old)).filter(|_| old.assertions > 0);
+            same_body.copied()
         })
-        .map(|(_, function)| function)
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +183,17 @@ mod tests {
         );
         let expected = "removes the test `a` and empties the test `b` and skips the test `d` in a.rs";
         assert_eq!(describe(&[before], &[after]), (vec![expected.to_string()], vec!["c 2→1".to_string()]));
+    }
+
+    #[test]
+    fn many_tests_are_compared_in_time_that_grows_with_them() {
+        let make_file = |word: &str| {
+            let text: String =
+                (0..20_000).map(|n| format!("test('{word}{n}', () => expect({n}).toBe('{word}'))\n")).collect();
+            TestFile { path: "a.test.js".into(), functions: find_test_functions(TestLanguage::JavaScript, &text) }
+        };
+        let changes = compare_tests(&[make_file("old")], &[make_file("new")]);
+        assert_eq!(changes.weakened[0].removed.len(), 20_000);
     }
 
     #[test]
