@@ -9,7 +9,7 @@ use tribunal_engine::{
 use tribunal_workflows::{
     development::{
         check_scripts::ChangedScript,
-        checks::RunChecks,
+        checks::{ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
@@ -215,6 +215,9 @@ impl LoopWorld {
         if is_broken {
             return broken_checks_reply();
         }
+        if self.is_random() && self.dice.roll_percent(5) {
+            return Reply::Checks(ChecksOutcome::Edited { paths: self.tree.edit_by_user() });
+        }
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
         self.tree.note_checks(run_checks, passes);
         checks_reply(run_checks, passes)
@@ -235,6 +238,9 @@ impl LoopWorld {
             });
         }
         let is_random = self.is_random();
+        if is_random && request.run_hooks && self.dice.roll_percent(5) {
+            return Reply::Commit(CommitOutcome::Edited { paths: self.tree.edit_by_user() });
+        }
         let outcome = self.tree.commit(ask, request, Some(&mut self.dice).filter(|_| is_random));
         if let CommitOutcome::Committed { .. } = &outcome {
             self.work.committed_content = self.work.content;

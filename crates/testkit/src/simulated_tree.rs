@@ -62,6 +62,12 @@ impl SimulatedTree {
         }
     }
 
+    /// The user edits files of the checkout, after which neither checks nor hooks run on a tree that was frozen before.
+    pub fn edit_by_user(&mut self) -> Vec<String> {
+        self.change_files();
+        vec!["src/a.rs".into()]
+    }
+
     /// Notes what checks said about what they ran on.
     pub fn note_checks(&mut self, request: &RunChecks, passes: bool) {
         let CheckPlace::Workspace { tree: Some(tree), .. } = &request.place else {

@@ -11,7 +11,7 @@ use tribunal_engine::{
 };
 use tribunal_workflows::{
     development::{
-        checks::RunChecks,
+        checks::{ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         parking::ParkOutcome,
@@ -311,6 +311,9 @@ impl StoryWorld {
         if is_broken {
             return broken_checks_reply();
         }
+        if self.is_random() && self.dice.roll_percent(5) {
+            return Reply::Checks(ChecksOutcome::Edited { paths: self.tree.edit_by_user() });
+        }
         let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
         self.work.has_failed_checks = !passes;
         self.tree.note_checks(run_checks, passes);
@@ -331,6 +334,9 @@ impl StoryWorld {
             return Reply::Commit(CommitOutcome::Unchanged { tip });
         }
         let is_random = self.is_random();
+        if is_random && request.run_hooks && self.dice.roll_percent(5) {
+            return Reply::Commit(CommitOutcome::Edited { paths: self.tree.edit_by_user() });
+        }
         let outcome = self.tree.commit(ask, request, Some(&mut self.dice).filter(|_| is_random));
         if let CommitOutcome::Committed { .. } = &outcome {
             self.work.committed = self.work.content;

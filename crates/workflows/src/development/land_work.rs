@@ -154,6 +154,19 @@ pub async fn commit_result<O: LandingOrder>(
     ))
 }
 
+/// Says that the user has edited files while the work was verified, and that it is verified again. After a few times in a row the run
+/// waits instead.
+pub fn note_edits<O: DevelopingOrder>(host: KindHost<'_, O>, edits: &mut u32, paths: &[String]) -> Staged<()> {
+    *edits += 1;
+    if *edits >= MAX_VERIFICATIONS {
+        *edits = 0;
+        return Err(StageExit::Edited { paths: paths.to_vec() });
+    }
+    let paths = name_files(paths);
+    host.note_warning(format!("you edited {paths} while the work was verified; it is verified again with that"));
+    Ok(())
+}
+
 /// Runs all checks on a content that differs from what they passed on. If one fails, the work goes back to an agent.
 pub async fn check_again<O: LandingOrder>(host: KindHost<'_, O>, state: &mut O::State, checks_key: &Key) -> Staged<()> {
     // If the environment breaks them, the user resumes behind the boundary, and they must run then.

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::String};
 
 use crate::{
-    development::{frozen_work::MAX_VERIFICATIONS, land_work::LandingOrder, parking::name_files},
+    development::land_work::{self, LandingOrder},
     loop_run::{
         halting, iteration, landing,
         loop_host::LoopHost,
@@ -54,14 +54,7 @@ impl StagedOrder for LoopOrder {
 
     fn verify_again(host: LoopHost<'_>, state: &mut LoopState, paths: &[String]) -> Staged<()> {
         LoopOrder::set_verified(state, None);
-        state.landing.edits += 1;
-        if state.landing.edits >= MAX_VERIFICATIONS {
-            state.landing.edits = 0;
-            return Err(StageExit::Edited { paths: paths.to_vec() });
-        }
-        let paths = name_files(paths);
-        host.note_warning(format!("you edited {paths} while the work was verified; it is verified again with that"));
-        Ok(())
+        land_work::note_edits(host, &mut state.landing.edits, paths)
     }
 
     async fn run_stage(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {

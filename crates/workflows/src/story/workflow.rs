@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::String};
 
 use crate::{
-    development::{frozen_work::MAX_VERIFICATIONS, land_work, parking::name_files},
+    development::land_work,
     runs::types::{DecisionTopic, RunHost},
     stages::{
         exit::{StageExit, Staged},
@@ -76,13 +76,7 @@ impl StagedOrder for StoryOrder {
 
     /// The user's version is verified like what the user does by hand, and reviewed like that.
     fn verify_again(host: StoryHost<'_>, state: &mut StoryState, paths: &[String]) -> Staged<()> {
-        state.landing.edits += 1;
-        if state.landing.edits >= MAX_VERIFICATIONS {
-            state.landing.edits = 0;
-            return Err(StageExit::Edited { paths: paths.to_vec() });
-        }
-        let paths = name_files(paths);
-        host.note_warning(format!("you edited {paths} while the work was verified; it is verified again with that"));
+        land_work::note_edits(host, &mut state.landing.edits, paths)?;
         state.attempts.begin_step();
         state.attempts.by_hand = true;
         state.attempts.has_unkept_edits = true;
