@@ -46,6 +46,7 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
             let place_text = match place {
                 CheckPlace::Copy { .. } => "in a copy".to_string(),
                 CheckPlace::Workspace { workspace, .. } => format!("in {workspace}"),
+                CheckPlace::FreshClone { commit, .. } => format!("in a fresh clone of {}", commit.short_hex()),
             };
             format!("run {} {place_text}", phrases::format_count(checks.len() as u32, "check"))
         }

@@ -76,8 +76,8 @@ pub(crate) fn failed_turn_reply(fault: Fault, workspace: WorkspaceState) -> Repl
     }))
 }
 
-/// The reply to checks that all pass, or all fail.
-pub(crate) fn checks_reply(run_checks: &RunChecks, passes: bool) -> Reply {
+/// The reply to checks that all pass, or all fail. With the work alone in its directory they say what they would in a fresh clone.
+pub(crate) fn checks_reply(run_checks: &RunChecks, passes: bool, stands_alone: bool) -> Reply {
     let results = run_checks.checks.iter().map(|check| CheckResult {
         command: check.command.clone(),
         status: if passes { CheckStatus::Passed } else { CheckStatus::Failed { exit_code: 2 } },
@@ -86,7 +86,11 @@ pub(crate) fn checks_reply(run_checks: &RunChecks, passes: bool) -> Reply {
         log: None,
         elapsed_ms: 5,
     });
-    Reply::Checks(ChecksOutcome::Ran(ChecksReport { results: results.collect(), ..ChecksReport::default() }))
+    Reply::Checks(ChecksOutcome::Ran(ChecksReport {
+        results: results.collect(),
+        stands_alone,
+        ..ChecksReport::default()
+    }))
 }
 
 /// The reply to checks that the environment breaks.

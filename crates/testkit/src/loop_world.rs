@@ -9,7 +9,7 @@ use tribunal_engine::{
 use tribunal_workflows::{
     development::{
         check_scripts::ChangedScript,
-        checks::{ChecksOutcome, RunChecks},
+        checks::{CheckPlace, ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         workspace::{CheckboxCounts, CloseOutcome, CollectedFile, WorkspaceState},
@@ -215,12 +215,14 @@ impl LoopWorld {
         if is_broken {
             return broken_checks_reply();
         }
-        if self.is_random() && self.dice.roll_percent(5) {
+        let is_workspace = matches!(run_checks.place, CheckPlace::Workspace { .. });
+        if is_workspace && self.is_random() && self.dice.roll_percent(5) {
             return Reply::Checks(ChecksOutcome::Edited { paths: self.tree.edit_by_user() });
         }
         let passes = if self.is_random() { self.dice.roll_percent(75) } else { scripted.unwrap_or(true) };
-        self.tree.note_checks(run_checks, passes);
-        checks_reply(run_checks, passes)
+        let stands_alone = is_workspace && (!self.is_random() || self.dice.roll_percent(50));
+        self.tree.note_checks(run_checks, passes, stands_alone);
+        checks_reply(run_checks, passes, stands_alone)
     }
 
     fn commit_work(&mut self, ask: &PendingEffect, request: &CommitWork) -> Reply {
@@ -232,10 +234,8 @@ impl LoopWorld {
             self.script.commit_refusals -= 1;
             return refused_commit_reply();
         }
-        if self.work.committed_content == self.work.content {
-            return Reply::Commit(CommitOutcome::Unchanged {
-                tip: CommitId::new(format!("commit{}", self.tree.count_commits())),
-            });
+        if self.work.committed_content == self.work.content && self.tree.is_committed(request) {
+            return Reply::Commit(CommitOutcome::Unchanged { tip: self.tree.find_tip() });
         }
         let is_random = self.is_random();
         if is_random && request.run_hooks && self.dice.roll_percent(5) {

@@ -10,7 +10,7 @@ use crate::dice::Dice;
 pub(crate) fn run_random_checks(dice: &mut Dice, checks: &[CheckSpec], failure_rate: usize) -> ChecksOutcome {
     let results: Vec<CheckResult> = checks.iter().map(|check| random_result(dice, check, failure_rate)).collect();
     let differences = if dice.roll_percent(30) { vec!["node_modules/".into()] } else { Vec::new() };
-    ChecksOutcome::Ran(ChecksReport { results, differences, remarks: Vec::new() })
+    ChecksOutcome::Ran(ChecksReport { results, differences, ..ChecksReport::default() })
 }
 
 /// Returns what a landing reports: the results of the checks that do not block.

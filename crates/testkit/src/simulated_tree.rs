@@ -21,6 +21,8 @@ pub(crate) struct SimulatedTree {
     last_files: u32,
     /// The trees on which all checks have passed last.
     passed: Vec<TreeId>,
+    /// Those on which they have passed as in a fresh clone, or no check could block them.
+    fresh: Vec<TreeId>,
     /// Trees that differ from another one only in our own bookkeeping, with that one.
     written: Vec<(TreeId, TreeId)>,
     /// The commits, with their trees.
@@ -68,17 +70,24 @@ impl SimulatedTree {
         vec!["src/a.rs".into()]
     }
 
-    /// Notes what checks said about what they ran on.
-    pub fn note_checks(&mut self, request: &RunChecks, passes: bool) {
-        let CheckPlace::Workspace { tree: Some(tree), .. } = &request.place else {
-            panic!("checks run on any content")
+    /// Notes what checks said about what they ran on. In a workspace there may be nothing but that.
+    pub fn note_checks(&mut self, request: &RunChecks, passes: bool, stands_alone: bool) {
+        let is_harmless = request.checks.iter().all(|check| check.on_failure == FailureAction::Warn);
+        let passes = passes || is_harmless;
+        let (tree, is_fresh) = match &request.place {
+            CheckPlace::Workspace { tree: Some(tree), .. } => {
+                self.hold(tree);
+                (tree.clone(), stands_alone || is_harmless)
+            }
+            CheckPlace::FreshClone { commit, .. } => (self.tree_of(commit), true),
+            place => panic!("checks run on any content: {place:?}"),
         };
-        self.hold(tree);
-        if passes || request.checks.iter().all(|check| check.on_failure == FailureAction::Warn) {
-            self.passed.push(tree.clone());
-        } else {
-            self.passed.retain(|passed| passed != tree);
+        let is_workspace = matches!(request.place, CheckPlace::Workspace { .. });
+        if is_workspace {
+            self.passed.retain(|passed| *passed != tree);
+            self.passed.extend(passes.then(|| tree.clone()));
         }
+        self.fresh.extend((passes && is_fresh).then_some(tree));
     }
 
     /// Writes our bookkeeping into a tree.
@@ -114,8 +123,15 @@ impl SimulatedTree {
         CommitOutcome::Committed { commit }
     }
 
-    pub fn count_commits(&self) -> usize {
-        self.commits.len()
+    /// Whether what is to be committed is the last commit, or the base if there is none.
+    pub fn is_committed(&self, request: &CommitWork) -> bool {
+        let tree = request.tree.clone().unwrap_or_else(|| self.tree());
+        self.commits.last().is_none_or(|(_, committed)| *committed == tree)
+    }
+
+    /// The last commit of the work.
+    pub fn find_tip(&self) -> CommitId {
+        self.commits.last().map_or_else(|| CommitId::new("commit0"), |(commit, _)| commit.clone())
     }
 
     /// The work is on another commit now, so that its files have changed.
@@ -129,12 +145,15 @@ impl SimulatedTree {
     pub fn expect_verified(&self, request: &Integrate, has_checks: bool) {
         let verified = request.verified.as_ref().unwrap_or_else(|| panic!("unverified work lands: {request:?}"));
         let mut landed = self.tree_of(&request.commit);
+        let mut is_fresh = !has_checks || self.fresh.contains(&landed);
         while landed != verified.tree {
             let origin = self.written.iter().find(|(written, _)| *written == landed).map(|(_, origin)| origin.clone());
             landed = origin.unwrap_or_else(|| {
-                panic!("{} lands, which is not what was verified: {verified:?}", self.tree_of(&request.commit))
+                panic!("{} lands, which is not what was verified: {request:?} {self:?}", self.tree_of(&request.commit))
             });
+            is_fresh |= self.fresh.contains(&landed);
         }
+        assert!(is_fresh, "{landed} lands, which was checked in no fresh clone: {self:?}");
         assert!(!has_checks || self.passed.contains(&verified.tree), "{} has not passed: {self:?}", verified.tree);
     }
 }

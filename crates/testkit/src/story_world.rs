@@ -11,7 +11,7 @@ use tribunal_engine::{
 };
 use tribunal_workflows::{
     development::{
-        checks::{ChecksOutcome, RunChecks},
+        checks::{CheckPlace, ChecksOutcome, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseConflict, RebaseOutcome},
         notices::NotifyOutcome,
         parking::ParkOutcome,
@@ -311,13 +311,15 @@ impl StoryWorld {
         if is_broken {
             return broken_checks_reply();
         }
-        if self.is_random() && self.dice.roll_percent(5) {
+        let is_workspace = matches!(run_checks.place, CheckPlace::Workspace { .. });
+        if is_workspace && self.is_random() && self.dice.roll_percent(5) {
             return Reply::Checks(ChecksOutcome::Edited { paths: self.tree.edit_by_user() });
         }
         let passes = if self.is_random() { self.dice.roll_percent(85) } else { scripted.unwrap_or(true) };
         self.work.has_failed_checks = !passes;
-        self.tree.note_checks(run_checks, passes);
-        checks_reply(run_checks, passes)
+        let stands_alone = is_workspace && (!self.is_random() || self.dice.roll_percent(50));
+        self.tree.note_checks(run_checks, passes, stands_alone);
+        checks_reply(run_checks, passes, stands_alone)
     }
 
     fn commit_work(&mut self, ask: &PendingEffect, request: &CommitWork) -> Reply {
@@ -330,7 +332,7 @@ impl StoryWorld {
             return refused_commit_reply();
         }
         if self.work.committed == self.work.content && !request.run_hooks {
-            let tip = CommitId::new(format!("commit{}", self.tree.count_commits()));
+            let tip = self.tree.find_tip();
             return Reply::Commit(CommitOutcome::Unchanged { tip });
         }
         let is_random = self.is_random();
@@ -414,7 +416,7 @@ impl StoryWorld {
             return Reply::Rebase(RebaseOutcome::Rebased { commit: onto.clone() });
         }
         // Work that has landed begins anew with its own commit.
-        let is_changed = *onto != CommitId::new(format!("commit{}", self.tree.count_commits()));
+        let is_changed = *onto != self.tree.find_tip();
         let has_conflict = self.is_random() && self.dice.roll_percent(30);
         if is_changed && !has_conflict {
             self.tree.rebase_to(&CommitId::new("rebased"));

@@ -327,3 +327,39 @@ fn a_check_may_update_a_lock_file_and_the_session_sees_what_it_must_not_change()
     assert_exit(&sandbox.run_tribunal(&["resume"]), 0);
     assert_eq!(sandbox.read_file("Cargo.lock"), "one\n");
 }
+
+#[test]
+fn work_that_replaces_what_a_check_runs_is_asked_about_however_the_check_names_it() {
+    for (check, file, text) in [
+        ("nice -n 5 bash -e check.sh", "check.sh", "true"),
+        ("S=check.sh; sh $S", "check.sh", "true"),
+        ("for t in ci/*.sh; do sh $t || exit 1; done", "ci/lint.sh", "true"),
+        ("ls ci/*.sh | xargs -n1 sh", "ci/lint.sh", "true"),
+        ("find ci -name '*.sh' -exec sh {} +", "ci/lint.sh", "true"),
+        ("make check", "check", ""),
+        ("sh check.sh", "ci/common.sh", "true"),
+        ("sh check.sh", "unittest.py", ""),
+        ("python3 -m unittest -q; true", "conftest.py", ""),
+    ] {
+        let sandbox = story_sandbox(&format!("develop\nmkdir -p ci\nprintf '{text}' > {file}\n"));
+        sandbox.write_file("ci/lint.sh", "sh -n src/mill.sh\n");
+        sandbox.write_file("ci/common.sh", "sh -n src/mill.sh\n");
+        sandbox.write_file("check.sh", ". ./ci/common.sh\n");
+        sandbox.write_file("Makefile", "check:\n\tsh check.sh\n");
+        commit_all(&sandbox, "Set up checks");
+        let checks = format!("checks=[{}]", serde_json::to_string(check).unwrap());
+        let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off", "--set", &checks]);
+        assert_exit(&output, 3);
+        let said = join_lines(&output.stderr);
+        assert!(said.contains(&format!("the work changes {file}, which the check")), "{check}: {said}");
+    }
+}
+
+#[test]
+fn a_new_file_of_another_story_is_named() {
+    let other = "_bmad-output/implementation-artifacts/1-3-pack.md";
+    let sandbox = story_sandbox(&format!("develop\nprintf '# Story 1.3\\n\\nStatus: review\\n' > {other}\n"));
+    assert_exit(&sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]), 0);
+    let report = join_lines(&sandbox.run_tribunal(&["report"]).stdout);
+    assert!(report.contains(&format!("{other} is the file of another story")), "{report}");
+}

@@ -204,7 +204,8 @@ fn with_strict_reading_an_agent_reads_its_workspace_and_no_secrets() {
 /// A check runs what the agent has written, with the same rights.
 #[test]
 fn a_check_in_the_checkout_cannot_leave_hooks_behind() {
-    let sandbox = loop_sandbox("echo 'echo exit 1 > .git/hooks/pre-push' >> src/lib.txt\npromise\n");
+    let sandbox =
+        loop_sandbox("echo 'mkdir -p .git/hooks; echo exit 1 > .git/hooks/pre-push' >> src/lib.txt\npromise\n");
     sandbox.write_file(".git/hooks/README", "none\n");
     sandbox.append_setting("verify: ['eval \"$(tail -n 1 src/lib.txt | grep echo)\"']");
     let output = run_strictly(&sandbox, &["loop", "run", "-p", "Add a line.", "--in-place"], &[]);

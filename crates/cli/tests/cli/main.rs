@@ -30,6 +30,7 @@ mod doctor;
 mod exports;
 mod fault_points;
 mod forged_words;
+mod fresh_clone;
 mod frozen_work;
 mod gc;
 mod git_processes;

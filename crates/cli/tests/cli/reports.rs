@@ -28,7 +28,8 @@ fn a_story_that_landed_has_a_report_with_its_commit() {
     let report_file = format!("_bmad-output/reports/tribunal-{run_id}.md");
     assert!(output.stderr.contains(&format!("report: {report_file}\n")), "{}", output.stderr);
     let commit = run_git(&sandbox, &["rev-parse", "HEAD"]);
-    let verdict = format!("merged on main as {}; 1 check passed; ", &commit[..10]);
+    let tree = run_git(&sandbox, &["rev-parse", "HEAD^{tree}"]);
+    let verdict = format!("merged on main as {}; 1 check passed on tree {}", &commit[..10], &tree[..10]);
     let document = sandbox.read_file(&report_file);
     assert!(document.contains(&verdict), "{document}");
     assert!(document.contains("| 1-2-sift: Sift the flour | merged | "), "{document}");

@@ -2,7 +2,7 @@
 
 use tribunal_engine::{
     decision::DecisionChoice,
-    ids::{CommitId, RunId},
+    ids::{CommitId, RunId, TreeId},
 };
 use tribunal_json::{Serialize, schemars};
 use tribunal_workflows::{
@@ -64,6 +64,8 @@ pub struct RunReport {
     pub totals: Option<SprintTotals>,
     /// Everything that waits for an answer of the user.
     pub waiting: Vec<ReportedQuestion>,
+    /// What the user was warned about while the run and its child runs worked.
+    pub warnings: Vec<ReportedWarning>,
     /// Commands that the user may want to type next.
     pub next: Vec<String>,
     #[serde(skip)]
@@ -169,13 +171,26 @@ pub enum WorkPlace {
 }
 
 impl StoryWorkReport {
+    /// Says what the checks have passed on: ` on tree 1a2b3c4d5e, also in a fresh clone`; empty if nothing has landed.
+    fn describe_checked(&self) -> String {
+        let Some(ReportedCheck { tree: Some(tree), written_after, in_fresh_clone, .. }) = self.checks.first() else {
+            return String::new();
+        };
+        let written_text = match written_after.len() as u32 {
+            0 => String::new(),
+            count => format!(" (but for {} that Tribunal wrote)", format_count(count, "file")),
+        };
+        let clone_text = if *in_fresh_clone { ", also in a fresh clone" } else { "" };
+        format!(" on tree {}{written_text}{clone_text}", tree.short_hex())
+    }
+
     /// Describes how the checks ended: `2 checks passed`; `None` if none has run.
     pub(crate) fn describe_checks(&self) -> Option<String> {
         let failed_count = self.checks.iter().filter(|check| !check.passed).count();
         let checks_text = phrases::format_count(self.checks.len() as u32, "check");
         match (self.checks.len(), failed_count) {
             (0, _) => None,
-            (_, 0) => Some(format!("{checks_text} passed")),
+            (_, 0) => Some(format!("{checks_text} passed{}", self.describe_checked())),
             _ => Some(format!("{failed_count} of {checks_text} failed")),
         }
     }
@@ -189,6 +204,15 @@ pub struct ReportedCheck {
     pub passed: bool,
     /// The result in words: `failed with exit code 2`.
     pub result: String,
+    /// Whether it only warns.
+    pub only_warns: bool,
+    /// The tree of git that has landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
+    /// The files of it that Tribunal wrote after the checks had passed, such as the board.
+    pub written_after: Vec<String>,
+    /// Whether the checks have passed as in a fresh clone of the commit.
+    pub in_fresh_clone: bool,
 }
 
 /// Findings by what became of them. Those that are open or left for later are counted in the last review only: earlier ones
@@ -250,6 +274,49 @@ pub struct ReportedQuestion {
     pub choices: Vec<DecisionChoice>,
     /// The command that answers it; `ANSWER` stands for the key of a choice.
     pub command: String,
+}
+
+/// Something that the user was warned about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct ReportedWarning {
+    /// The run that warned.
+    pub run: RunId,
+    pub text: String,
+    /// How often it was said.
+    pub times: u32,
+    /// Whether the run is a child of the reported one.
+    #[serde(skip)]
+    pub(crate) is_childs: bool,
+}
+
+impl ReportedWarning {
+    /// Describes it in one line: `story-1-2-sift-k3x9: a commit hook changed src/a.rs (2 times)`.
+    pub(crate) fn describe(&self) -> String {
+        let run_text = if self.is_childs { format!("{}: ", self.run) } else { String::new() };
+        let times_text = if self.times > 1 { format!(" ({} times)", self.times) } else { String::new() };
+        format!("{run_text}{}{times_text}", self.text)
+    }
+}
+
+/// Lists what a run warned about, then what its child runs did.
+pub(crate) fn list_warnings(run_view: &RunView, sources: &ReportSources<'_>) -> Vec<ReportedWarning> {
+    let mut warnings = Vec::new();
+    let mut pending = vec![(run_view.clone(), false)];
+    while let Some((view, is_childs)) = pending.pop() {
+        let run = view.run_id.clone().unwrap_or_else(|| RunId::new(""));
+        warnings.extend(view.incidents.warnings.iter().map(|warning| ReportedWarning {
+            run: run.clone(),
+            text: warning.text.clone(),
+            times: warning.times,
+            is_childs,
+        }));
+        let child_views = view.children.values().filter_map(|child| (sources.read_run)(&child.run));
+        let mut child_views: Vec<RunView> = child_views.collect();
+        // The latest one is taken last.
+        child_views.sort_by_key(|child| std::cmp::Reverse(child.start_time));
+        pending.extend(child_views.into_iter().map(|child| (child, true)));
+    }
+    warnings
 }
 
 /// An open story that was not begun.

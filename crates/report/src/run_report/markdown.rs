@@ -48,6 +48,12 @@ pub(super) fn render_document(report: &RunReport) -> String {
             let _ = writeln!(rendered, "- {}", escape_prose(&left_out.reason));
         }
     }
+    if !report.warnings.is_empty() {
+        rendered.push_str("\n## Warnings\n\n");
+        for warning in &report.warnings {
+            let _ = writeln!(rendered, "- {}", escape_prose(&clean_line(&warning.describe())));
+        }
+    }
     if !report.next.is_empty() {
         let _ = write!(rendered, "\n## Next\n\n{}", fenced_block(&report.next.join("\n")));
     }

@@ -21,7 +21,7 @@ pub use crate::report_parts::{
 use crate::{
     kind_table, next_steps,
     report_parts::{
-        document::{REPORT_SCHEMA, ReportHead, StoryReport, WorkPlace, list_questions},
+        document::{REPORT_SCHEMA, ReportHead, StoryReport, WorkPlace, list_questions, list_warnings},
         section::ReportSection,
         usage::ReportUsage,
     },
@@ -71,6 +71,7 @@ pub fn build_report(run_standing: &RunStanding<'_>, sources: &ReportSources<'_>)
         left_out: section.left_out,
         retrospectives: section.retrospectives,
         waiting,
+        warnings: list_warnings(run_view, sources),
         next: next_steps.iter().map(NextStep::to_line).collect(),
         next_steps,
     }

@@ -65,6 +65,13 @@ pub(super) fn render_text(report: &RunReport, screen: &Screen) -> String {
         lines.write_wrapped(0, TextStyle::Bold, "waiting for you");
         report.waiting.iter().for_each(|question| write_question(question, &mut lines));
     }
+    if !report.warnings.is_empty() {
+        lines.write_gap();
+        lines.write_wrapped(0, TextStyle::Bold, "warnings");
+        for warning in &report.warnings {
+            lines.write_wrapped(2, TextStyle::Plain, &cut_text(&warning.describe(), MAX_REASON_COLUMNS));
+        }
+    }
     if !report.next_steps.is_empty() {
         lines.write_gap();
         let next_steps = render_next_steps(&report.next_steps, screen);

@@ -43,7 +43,9 @@ impl KindLines<StoryReporter> for StoryLines {
             StoryEvent::StoryKept { commit } => {
                 lines.write_wrapped(4, TextStyle::Dim, &format!("work so far kept as commit {}", commit.short_hex()));
             }
-            StoryEvent::StoryLanded { commit, branch, checkout_moved, in_the_way, changed_controls, concerns } => {
+            StoryEvent::StoryLanded {
+                commit, branch, checkout_moved, in_the_way, changed_controls, concerns, ..
+            } => {
                 let landed = LandedPlace { commit, branch, checkout_moved: *checkout_moved, in_the_way };
                 write_landed("story", &landed, lines);
                 if !changed_controls.is_empty() {

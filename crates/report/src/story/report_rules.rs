@@ -137,7 +137,8 @@ pub(super) fn list_remarks(evidence: &StoryEvidence<'_>) -> Vec<String> {
         remarks.push("no check has run on the work".to_string());
     }
     for check in work.checks.iter().filter(|check| !check.passed) {
-        remarks.push(format!("`{}` {}, which only warns", check.name, check.result));
+        let why = if check.only_warns { "which only warns" } else { "when it ran last" };
+        remarks.push(format!("`{}` {}, {why}", check.name, check.result));
     }
     remarks.extend(list_effort_remarks(work, findings));
     if evidence.review_state() == ReviewState::NotWanted {

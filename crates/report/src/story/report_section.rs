@@ -5,7 +5,7 @@ use tribunal_engine::{
     reason::{RunOutcome, RunReason},
 };
 use tribunal_workflows::{
-    development::landing::find_waiting_branch,
+    development::{checks::FailureAction, landing::find_waiting_branch},
     runs::{
         kinds::WorkflowTopic,
         types::DecisionTopic,
@@ -223,6 +223,10 @@ impl StorySource<'_> {
             name: result.command.to_string(),
             passed: result.status.is_passed(),
             result: result.status.to_string(),
+            only_warns: result.on_failure == FailureAction::Warn,
+            tree: story_view.verified.as_ref().map(|verified| verified.current_tree().clone()),
+            written_after: story_view.verified.as_ref().map(|verified| verified.own_paths.clone()).unwrap_or_default(),
+            in_fresh_clone: story_view.verified.as_ref().is_some_and(|verified| verified.in_fresh_clone),
         });
         StoryWorkReport {
             change: summary.commit.as_ref().and_then(|commit| (sources.read_change_size)(commit)),

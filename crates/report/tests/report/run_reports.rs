@@ -5,7 +5,7 @@ use tribunal_engine::{
     answer::ChoiceKey,
     decision::DecisionChoice,
     event::ParentRun,
-    ids::{AgentName, CommitId, DecisionId, Key, RunId},
+    ids::{AgentName, CommitId, DecisionId, Key, RunId, TreeId},
     limits::{Cost, LimitShare, UsageTotals},
     reason::RunReason,
 };
@@ -20,6 +20,7 @@ use tribunal_workflows::{
         changes::ChangeSize,
         checks::{CheckSpec, CommandLine},
         concerns::LandingConcern,
+        frozen_work::VerifiedWork,
         workspace::TargetBranch,
     },
     findings::{counts::FindingCounts, finding::Severity, reported_finding::LeftFindings, subject::Subject},
@@ -146,7 +147,10 @@ fn merged_story() -> RunView {
             in_the_way: Vec::new(),
             changed_controls: vec!["Makefile".into()],
             concerns: vec![LandingConcern::DeletedTest { path: "tests/old_test.sh".into() }],
+            verified: Some(VerifiedWork::new(TreeId::new("7e6d5c4b3a29"), true)),
         }),
+        warned("a commit hook changed src/a.rs"),
+        warned("a commit hook changed src/a.rs"),
     ];
     let spending = Spending { tokens: 31_000, cost: 0.31, elapsed_ms: 245_000 };
     let result = result_of(MERGED, &events);
@@ -238,7 +242,7 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
       1 story done, 1 waiting, 1 left out · 3 files, +40 -2 · 52k tokens · $0.40 · 0:30 · started 2026-11-15 14:47 UTC
 
     ✓ 1-2-sift A | *b*
-      merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later
+      merged on main as 1a2b3c4d5e; 1 check passed on tree 7e6d5c4b3a, also in a fresh clone; 2 findings fixed, 1 left for later
       look at: the work deletes tests: tests/old_test.sh (you accepted that)
       look at: it changed what checks, hooks or later agents are told to run (Makefile)
       look at: 1 of 2 sessions not completed; the log says why
@@ -261,6 +265,9 @@ fn the_text_has_a_block_for_each_story_and_what_waits() {
         agent: ask another agent
         skip: skip the story
         answer: tribunal decisions story-1-3-pack-b1.D1 ANSWER
+
+    warnings
+      story-1-2-sift-a1: a commit hook changed src/a.rs (2 times)
 
       next: tribunal resume sprint-k3f9
     ");
@@ -291,7 +298,7 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
 
     ## 1-2-sift: A &#124; \*b\*
 
-    merged on main as 1a2b3c4d5e; 1 check passed; 2 findings fixed, 1 left for later.
+    merged on main as 1a2b3c4d5e; 1 check passed on tree 7e6d5c4b3a, also in a fresh clone; 2 findings fixed, 1 left for later.
 
     - **Look at:** the work deletes tests: tests/old\_test.sh (you accepted that)
     - **Look at:** it changed what checks, hooks or later agents are told to run (Makefile)
@@ -340,6 +347,10 @@ fn the_document_explains_itself_and_shows_foreign_text_as_text() {
     These open stories were not begun.
 
     - 1-4-sell depends on 1-3-pack, which is not done
+
+    ## Warnings
+
+    - story-1-2-sift-a1: a commit hook changed src/a.rs (2 times)
 
     ## Next
 
@@ -442,7 +453,12 @@ fn landed(commit: &str, branch: &str) -> RunEvent {
         in_the_way: Vec::new(),
         changed_controls: Vec::new(),
         concerns: Vec::new(),
+        verified: None,
     })
+}
+
+fn warned(text: &str) -> RunEvent {
+    RunEvent::Warned { text: text.into() }
 }
 
 fn story_on_own_branch() -> RunView {
@@ -713,6 +729,6 @@ fn a_sprint_that_is_worked_on_counts_what_its_story_has_used() {
     let order = SprintOrder::new(story_order("", ""), share);
     let events = vec![started(order, None), child_started("story-1-2-sift", MERGED)];
     let report = report_on(&RunView::from_entries(&journal_of(SPRINT, events)));
-    // The journal of the sprint ends after one second, that of its story eight seconds after its start.
-    assert_eq!((report.head.usage.tokens, report.head.usage.elapsed_ms), (31_000, 8_000));
+    // The journal of the sprint ends after one second, that of its story ten seconds after its start.
+    assert_eq!((report.head.usage.tokens, report.head.usage.elapsed_ms), (31_000, 10_000));
 }

@@ -9,7 +9,10 @@ use tribunal_engine::{
     ids::{CommitId, Key},
 };
 use tribunal_workflows::{
-    development::checks::{CheckResult, CheckSpec},
+    development::{
+        check_scripts::{CheckScript, PathForm},
+        checks::{CheckResult, CheckSpec},
+    },
     story::order::WORKSPACE_NAME,
 };
 
@@ -140,8 +143,8 @@ fn put_base_scripts(
         fs::set_permissions(&script_path, fs::Permissions::from_mode(0o755))?;
     }
     let candidates = replaced.check.command.list_scripts();
-    Ok(candidates.iter().any(|script| tree_dir.join(&script.path_end).is_file())
-        || replaced.scripts.iter().any(|script| tree_dir.join(script).is_file()))
+    let is_there = |script: &CheckScript| script.form == PathForm::End && tree_dir.join(&script.path).is_file();
+    Ok(candidates.iter().any(is_there) || replaced.scripts.iter().any(|script| tree_dir.join(script).is_file()))
 }
 
 /// Puts the `scripts` of the base into the package of the work, whose dependencies the work needs.

@@ -1,6 +1,7 @@
 //! Runs checks, all of them, one after the other: in a copy of the project, or in a workspace for development.
 
 use std::{
+    collections::VecDeque,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,9 +13,7 @@ use tribunal_engine::{
 };
 use tribunal_workflows::{
     development::{
-        checks::{
-            CheckPlace, CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine, RunChecks,
-        },
+        checks::{CheckResult, CheckSpec, CheckStatus, ChecksOutcome, ChecksReport, CommandLine},
         parking::name_files,
     },
     findings::subject::Subject,
@@ -40,45 +39,53 @@ use crate::{
 
 /// The most names of missing files that are reported.
 const MAX_DIFFERENCES: usize = 10;
+/// How many files are looked for in a copy.
+const MAX_COMPARED_FILES: usize = 20_000;
 
-/// Runs the checks. Returns `None` if the user ended one of them.
-pub(crate) async fn run_checks(
-    context: Arc<EffectContext>,
-    effect_key: Key,
-    request: RunChecks,
+/// Runs checks in a workspace for development. Returns `None` if the user ended one of them.
+pub(super) async fn run_in_workspace(
+    context: &Arc<EffectContext>,
+    workspace_name: String,
+    tree: Option<TreeId>,
+    checks: &[CheckSpec],
 ) -> Option<PerformedEffect<ChecksOutcome>> {
-    let RunChecks { place, checks } = request;
-    match place {
-        CheckPlace::Workspace { workspace, tree } => match open_workspace(&context, workspace, tree).await {
-            Ok(FoundPlace::Edited(paths)) => Some(ChecksOutcome::Edited { paths }.into()),
-            Ok(FoundPlace::Opened(opened)) => {
-                let OpenedPlace { directory, guarded_files, mut guard } = *opened;
-                let mut outcome = run_all(&context, &checks, &directory, Some(&mut guard)).await;
-                // Also after checks that the user has stopped: what they changed must not become a part of the work.
-                if let Err(fault) = guard.finish().await {
-                    outcome = outcome.map(|_| ChecksOutcome::from(fault).into());
-                }
-                // Checks run code that agents have changed.
-                let remarks = put_back_guarded(guarded_files).await;
-                if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
-                    report.remarks = guard.remarks.into_iter().chain(remarks).collect();
-                }
-                add_differences(&context, outcome, directory).await
-            }
-            Err(fault) => Some(ChecksOutcome::from(fault).into()),
-        },
-        CheckPlace::Copy { subject } => {
-            let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, &effect_key));
-            if let Err(cause) = create_copy(&context, &workspace, &subject).await {
-                return Some(failed_outcome(&format!("could not create a workspace for the checks: {cause}")));
-            }
-            let outcome = run_all(&context, &checks, &workspace.tree_dir(), None).await;
-            let outcome = add_differences(&context, outcome, workspace.tree_dir()).await;
-            // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
-            let _ = run_file_work(move || workspace.remove()).await;
-            outcome
-        }
+    let opened = match open_workspace(context, workspace_name, tree).await {
+        Ok(FoundPlace::Opened(opened)) => *opened,
+        Ok(FoundPlace::Edited(paths)) => return Some(ChecksOutcome::Edited { paths }.into()),
+        Err(fault) => return Some(ChecksOutcome::from(fault).into()),
+    };
+    let OpenedPlace { directory, guarded_files, mut guard } = opened;
+    let stands_alone = guard.stands_alone;
+    let mut outcome = run_all(context, checks, &directory, Some(&mut guard)).await;
+    // Also after checks that the user has stopped: what they changed must not become a part of the work.
+    if let Err(fault) = guard.finish().await {
+        outcome = outcome.map(|_| ChecksOutcome::from(fault).into());
     }
+    // Checks run code that agents have changed.
+    let remarks = put_back_guarded(guarded_files).await;
+    if let Some(PerformedEffect { reply: ChecksOutcome::Ran(report), .. }) = &mut outcome {
+        report.remarks = guard.remarks.into_iter().chain(remarks).collect();
+        report.stands_alone = stands_alone;
+    }
+    add_differences(context, outcome, directory).await
+}
+
+/// Runs checks in a private copy of the project. Returns `None` if the user ended one of them.
+pub(super) async fn run_in_copy(
+    context: &Arc<EffectContext>,
+    effect_key: &Key,
+    subject: &Subject,
+    checks: &[CheckSpec],
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    let workspace = TaskWorkspace::from_directory(context.project.task_dir(&context.run_id, effect_key));
+    if let Err(cause) = create_copy(context, &workspace, subject).await {
+        return Some(failed_outcome(&format!("could not create a workspace for the checks: {cause}")));
+    }
+    let outcome = run_all(context, checks, &workspace.tree_dir(), None).await;
+    let outcome = add_differences(context, outcome, workspace.tree_dir()).await;
+    // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
+    let _ = run_file_work(move || workspace.remove()).await;
+    outcome
 }
 
 /// Runs the checks in the user's checkout, as the user asked for it. Returns `None` if the user ended one of them.
@@ -139,8 +146,10 @@ async fn open_workspace(
             TreeHold::Edited(paths) => return Ok(FoundPlace::Edited(paths)),
         };
         put_back.add_traces(std::mem::take(&mut held.put_back));
+        let snapshot = workspace.begin_checks(held)?;
         let guard = WorkGuard {
-            snapshot: Some(workspace.begin_checks(held)?),
+            stands_alone: snapshot.stands_alone(),
+            snapshot: Some(snapshot),
             remarks: put_back.describe().into_iter().collect(),
             made: Vec::new(),
             has_unseen_check: false,
@@ -151,9 +160,11 @@ async fn open_workspace(
 }
 
 /// Compares the work before and after each check.
-struct WorkGuard {
+pub(super) struct WorkGuard {
     /// `None` while another thread has it.
     snapshot: Option<WorkSnapshot>,
+    /// Whether there was nothing but the work at first.
+    stands_alone: bool,
     remarks: Vec<String>,
     /// Files that checks have made, with the check that did.
     made: Vec<(CommandLine, Vec<String>)>,
@@ -253,7 +264,9 @@ fn join_outputs(texts: &[&str]) -> String {
 }
 
 /// Runs work on files and git on a thread of its own.
-async fn run_git_work<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+pub(super) async fn run_git_work<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
     let done = run_blocking(work).await;
     done.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
 }
@@ -303,7 +316,7 @@ async fn create_copy(
     .await
 }
 
-async fn run_all(
+pub(super) async fn run_all(
     context: &EffectContext,
     checks: &[CheckSpec],
     directory: &Path,
@@ -339,17 +352,24 @@ fn failed_outcome(detail: &str) -> PerformedEffect<ChecksOutcome> {
     ChecksOutcome::from(environment_fault(detail)).into()
 }
 
-/// Lists what the two top levels of the project have and the copy does not. These are mostly files that git ignores, and
-/// they may be why a check fails only in the copy.
-fn list_missing_files(project_root: &Path, tree_dir: &Path) -> Vec<String> {
-    let mut missing_files = missing_names(project_root, tree_dir);
-    for dir_entry in fs::read_dir(project_root).into_iter().flatten().flatten() {
-        let (directory, directory_name) = (dir_entry.path(), dir_entry.file_name());
-        let copied_dir = tree_dir.join(&directory_name);
-        let is_directory = dir_entry.file_type().is_ok_and(|file_type| file_type.is_dir());
-        if is_directory && !is_own_name(&directory_name.to_string_lossy()) && copied_dir.is_dir() {
-            let names = missing_names(&directory, &copied_dir);
-            missing_files.extend(names.into_iter().map(|name| format!("{}/{name}", directory_name.to_string_lossy())));
+/// Lists what a directory has and a copy of it does not, top levels first. These are mostly files that git ignores, and they may be why a
+/// check fails only in the copy.
+pub(super) fn list_missing_files(original_dir: &Path, copied_dir: &Path) -> Vec<String> {
+    let mut missing_files = Vec::new();
+    let mut pending_dirs = VecDeque::from([String::new()]);
+    let mut compared_count = 0;
+    while let Some(directory) = pending_dirs.pop_front()
+        && compared_count < MAX_COMPARED_FILES
+    {
+        let (original, copied) = (original_dir.join(&directory), copied_dir.join(&directory));
+        missing_files.extend(missing_names(&original, &copied).into_iter().map(|name| format!("{directory}{name}")));
+        for dir_entry in fs::read_dir(&original).into_iter().flatten().flatten() {
+            compared_count += 1;
+            let name = dir_entry.file_name().to_string_lossy().into_owned();
+            let is_directory = dir_entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+            if is_directory && !is_own_name(&name) && copied.join(&name).is_dir() {
+                pending_dirs.push_back(format!("{directory}{name}/"));
+            }
         }
     }
     missing_files.sort();
@@ -395,13 +415,12 @@ mod tests {
         Subject::from_path("plan.md", None)
     }
 
-    fn run_in_copy(project_root: &Path, checks: Vec<CheckSpec>) -> PerformedEffect<ChecksOutcome> {
+    fn run_copied(project_root: &Path, checks: Vec<CheckSpec>) -> PerformedEffect<ChecksOutcome> {
         let project = Project::from_root(project_root);
         project.prepare_home().unwrap();
         let context = Arc::new(new_effect_context(project, ReviewOrder::new(subject())));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let request = RunChecks { place: CheckPlace::Copy { subject: subject() }, checks };
-        let outcome = runtime.block_on(run_checks(context.clone(), Key::new("baseline"), request)).unwrap();
+        let outcome = runtime.block_on(run_in_copy(&context, &Key::new("baseline"), &subject(), &checks)).unwrap();
         assert!(!context.project.task_dir(&context.run_id, &Key::new("baseline")).exists(), "the copy is gone");
         outcome
     }
@@ -427,7 +446,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         write_file(directory.path(), "plan.md");
         let warning_check = CheckSpec { on_failure: FailureAction::Warn, ..shell_check("test -f made; exit 4") };
-        let report = report_of(run_in_copy(
+        let report = report_of(run_copied(
             directory.path(),
             vec![shell_check("echo no; exit 2"), shell_check("test -f plan.md && touch made"), warning_check],
         ));
@@ -445,7 +464,7 @@ mod tests {
     fn a_long_output_is_a_blob_of_the_reply() {
         let directory = tempfile::tempdir().unwrap();
         write_file(directory.path(), "plan.md");
-        let outcome = run_in_copy(directory.path(), vec![shell_check("yes line | head -1000; echo the end")]);
+        let outcome = run_copied(directory.path(), vec![shell_check("yes line | head -1000; echo the end")]);
         let blobs = outcome.blobs.clone();
         let report = report_of(outcome);
         let [blob] = blobs.try_into().unwrap();
@@ -460,9 +479,9 @@ mod tests {
             write_file(directory.path(), path);
         }
         fs::create_dir(directory.path().join("target")).unwrap();
-        let failing = report_of(run_in_copy(directory.path(), vec![shell_check("false")]));
+        let failing = report_of(run_copied(directory.path(), vec![shell_check("false")]));
         assert_eq!(failing.differences, ["node_modules/", "web/node_modules/"]);
-        let passing = report_of(run_in_copy(directory.path(), vec![shell_check("true")]));
+        let passing = report_of(run_copied(directory.path(), vec![shell_check("true")]));
         assert_eq!(passing.differences, [""; 0]);
     }
 

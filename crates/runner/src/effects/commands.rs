@@ -66,6 +66,29 @@ impl ProgramCall {
     }
 }
 
+/// A command of the user that ended.
+pub(super) struct FinishedCheck {
+    pub result: CheckResult,
+    /// The whole output, if the result names it as a blob.
+    pub log_blob: Option<Vec<u8>>,
+}
+
+impl EffectContext {
+    /// Runs a command of the user with the time limit of checks.
+    pub(super) async fn run_user_command(
+        &self,
+        command: &CommandLine,
+        directory: PathBuf,
+        extra_env: BTreeMap<String, OsString>,
+        writable_paths: Option<Vec<PathBuf>>,
+    ) -> Result<FinishedCheck, CommandFailure> {
+        let program_call = ProgramCall { extra_env, writable_paths, ..ProgramCall::from_command(command) };
+        let finished = run_program(self, program_call, directory, self.settings.tasks.check_timeout_ms).await?;
+        let (result, log_blob) = finished.into_check_result(command.clone(), FailureAction::default());
+        Ok(FinishedCheck { result, log_blob })
+    }
+}
+
 /// Runs a check in a directory, for at most this long. It may write where it works, like an agent.
 pub(super) async fn run_check_command(
     context: &EffectContext,

@@ -5,14 +5,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use tribunal_engine::{
     fault::Fault,
     ids::{CommitId, TreeId},
 };
 use tribunal_workflows::development::{
-    checks::{CheckResult, CheckStatus, CommandLine, FailureAction},
+    checks::{CheckStatus, CommandLine},
     commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
     frozen_work::{FreezeWork, WorkFreezing},
     parking::{ParkOutcome, ParkWork},
@@ -22,28 +22,23 @@ use tribunal_workflows::development::{
 use super::{
     EffectContext, PerformedEffect,
     checks::put_back_guarded,
-    commands::{CommandFailure, ProgramCall, run_program},
+    clone_setup::{SetupEnd, list_usual_seeds, run_setup},
+    commands::{CommandFailure, FinishedCheck},
     environment_fault,
     scratchpad::{keep_scratchpad, scratchpad_path},
     stray_edits,
 };
-use crate::workspaces::{
-    agent_file_names,
-    development::{
-        DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
-        commits::{CommitForm, PreparedCommit, ReadyCommit},
-        frozen_work::{FrozenContent, TreeHold},
-        hooks::CommitHook,
-        integrate::integrate_work,
-        move_parked_work,
-        opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
-        rebase_workspace,
-    },
+use crate::workspaces::development::{
+    DevelopmentWorkspace, WorkspaceError, WorkspaceHome, close_workspace as remove_workspace,
+    commits::{CommitForm, PreparedCommit, ReadyCommit},
+    frozen_work::{FrozenContent, TreeHold},
+    hooks::CommitHook,
+    integrate::integrate_work,
+    move_parked_work,
+    opening::{OpenRequest, SeedRequest, UnfinishedWorkspace, create_workspace},
+    rebase_workspace,
 };
 use crate::{blocking_work::run_blocking, locks::lock_user_tree};
-
-/// The usual directory of what BMAD's workflows write, which some projects ignore.
-const BMAD_OUTPUT_DIR: &str = "_bmad-output";
 
 impl EffectContext {
     /// Returns where the workspaces of this project are.
@@ -64,27 +59,6 @@ impl EffectContext {
     pub fn development_dir(&self, workspace_name: &str) -> Result<PathBuf, Fault> {
         self.find_development_workspace(workspace_name).map(|workspace| workspace.agent_dir())
     }
-
-    /// Runs a command of the user with the time limit of checks.
-    async fn run_user_command(
-        &self,
-        command: &CommandLine,
-        directory: PathBuf,
-        extra_env: BTreeMap<String, OsString>,
-        writable_paths: Option<Vec<PathBuf>>,
-    ) -> Result<FinishedCheck, CommandFailure> {
-        let program_call = ProgramCall { extra_env, writable_paths, ..ProgramCall::from_command(command) };
-        let finished = run_program(self, program_call, directory, self.settings.tasks.check_timeout_ms).await?;
-        let (result, log_blob) = finished.into_check_result(command.clone(), FailureAction::default());
-        Ok(FinishedCheck { result, log_blob })
-    }
-}
-
-/// A command of the user that ended.
-struct FinishedCheck {
-    result: CheckResult,
-    /// The whole output, if the result names it as a blob.
-    log_blob: Option<Vec<u8>>,
 }
 
 /// Runs work on files and git on a thread of its own.
@@ -114,27 +88,20 @@ pub(super) async fn open_workspace(
         Ok(FoundWorkspace::Unfinished(unfinished)) => unfinished,
         Err(fault) => return Some(OpenOutcome::from(fault).into()),
     };
-    let setup_commands = context.settings.workspace.setup.clone();
     // The user's own checkout is set up by the user.
-    for command in setup_commands.iter().filter(|_| !in_place) {
+    if !in_place {
         let workspace = unfinished.as_workspace();
-        let directory = workspace.agent_dir();
-        // The command is the user's, but what it runs may have landed with the story before.
-        let writable_paths = Some(vec![workspace.record.tree.clone()]);
-        match context.run_user_command(command, directory, BTreeMap::new(), writable_paths).await {
-            Ok(finished) if finished.result.status.is_passed() => {}
-            Ok(finished) => {
+        let (tree, directory) = (workspace.record.tree.clone(), workspace.agent_dir());
+        match run_setup(&context, &tree, &directory).await? {
+            SetupEnd::Passed => {}
+            SetupEnd::Failed(finished) => {
                 // Whether the rest could be removed does not matter: the next attempt begins with that.
                 let _ = run_work(&context, move |_| Ok(unfinished.remove_directory()?)).await;
                 let FinishedCheck { result, log_blob } = finished;
                 let blobs = log_blob.into_iter().collect();
                 return Some(PerformedEffect { reply: OpenOutcome::SetupFailed(result), blobs });
             }
-            Err(CommandFailure::Stopped) => return None,
-            Err(CommandFailure::Lost(cause)) => {
-                let fault = environment_fault(format!("could not run `{command}`: {cause}"));
-                return Some(OpenOutcome::from(fault).into());
-            }
+            SetupEnd::Faulted(fault) => return Some(OpenOutcome::from(fault).into()),
         }
     }
     let completed = run_work(&context, move |_| Ok(unfinished.mark_complete()?)).await;
@@ -154,11 +121,7 @@ fn find_or_create(context: &EffectContext, request: &OpenWorkspace) -> Result<Fo
     if let Some(workspace) = home.find_workspace(&context.run_id, &request.workspace)? {
         return Ok(FoundWorkspace::Complete(Box::new(workspace)));
     }
-    let mut usual_seeds: Vec<String> = agent_file_names().chain([BMAD_OUTPUT_DIR]).map(String::from).collect();
-    // The directory of the trackers lies in the directory of what BMAD's workflows write.
-    if let Some((output_dir, _)) = context.settings.reviews.trim_end_matches('/').rsplit_once('/') {
-        usual_seeds.push(output_dir.to_string());
-    }
+    let usual_seeds = list_usual_seeds(context);
     let mut own_files = stray_edits::own_directories(context).to_vec();
     own_files.push(context.settings.own_folders().report_pattern());
     let open_request = OpenRequest {

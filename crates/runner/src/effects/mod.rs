@@ -7,11 +7,14 @@ mod base_checks;
 mod base_files;
 mod change_diff;
 mod change_listing;
+mod check_places;
 mod checks;
+mod clone_setup;
 mod commands;
 mod decision_files;
 mod development;
 mod freeze;
+mod fresh_checks;
 mod frozen_readings;
 mod land;
 mod notify;
@@ -72,7 +75,8 @@ pub(crate) use ask::RecentOutputs;
 pub use base_checks::BaseCheck;
 pub(crate) use base_checks::{ReplacedCheck, run_checks_of_base};
 pub(crate) use base_files::BaseFiles;
-pub(crate) use checks::{run_checks, run_checks_in_checkout};
+pub(crate) use check_places::run_checks;
+pub(crate) use checks::run_checks_in_checkout;
 pub(crate) use decision_files::{
     answers_in_files, clear_page_answer, decision_page_path, find_retained_workspaces, read_trusted_answers,
     remove_decision_page, reword_page, unusable_answers,
@@ -316,7 +320,7 @@ pub(crate) async fn perform_effect(
         }
         WorldEffect::FreezeWork(request) => Reply::FreezeWork(development::freeze_work(context, request).await),
         WorldEffect::Checks(request) => {
-            return Some(checks::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
+            return Some(check_places::run_checks(context, effect_key, request).await?.map_reply(Reply::Checks));
         }
         WorldEffect::ReadChange(read_change) => {
             Reply::ReadChange(run_file_effect(move || change_listing::list_change(&context, &read_change)).await)

@@ -19,7 +19,7 @@ use tribunal_bmad::{
 };
 use tribunal_engine::fault::Fault;
 use tribunal_workflows::{
-    development::workspace::WorkspaceState,
+    development::workspace::{PathChange, WorkspaceState},
     story::facts::{RestoreBoard, StoryFollowUp, StoryName, StoryPlace, StoryStage, StoryWriting, WriteStory},
 };
 
@@ -207,7 +207,14 @@ impl<'r> StoryWriter<'r> {
             if !is_other_story && !is_ledger {
                 continue;
             }
-            let Some(base_bytes) = workspace.read_base_file(&change.path) else { continue };
+            let Some(base_bytes) = workspace.read_base_file(&change.path) else {
+                if is_other_story && change.change == PathChange::Added {
+                    let remark =
+                        "an agent has written it, and it is not this story's; look at it before that story begins";
+                    self.remarks.push(format!("{} is the file of another story: {remark}", change.path));
+                }
+                continue;
+            };
             let Ok(base_text) = String::from_utf8(base_bytes) else { continue };
             let new_text = self.project_files.read_file(&change.path).ok().flatten().unwrap_or_default();
             if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {

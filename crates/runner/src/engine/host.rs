@@ -459,11 +459,13 @@ impl WorkflowHost<'_, '_> {
             self.end_if_requested();
             self.wait_for_activity(replayer, false).await?;
         }
-        self.note_child_usage(&format!("life-{}", self.journal.run_view().life_count))?;
+        self.note_child_usage(&format!("life-{}", self.journal.run_view().incidents.life_count))?;
         self.record_deferred().await?;
         let (ending, entry_id, is_finished) = match workflow_result {
             Ok(ending) => (ending, "run_finished".to_string(), true),
-            Err(ParkedRun { ending }) => (ending, format!("run_parked:{}", self.journal.run_view().life_count), false),
+            Err(ParkedRun { ending }) => {
+                (ending, format!("run_parked:{}", self.journal.run_view().incidents.life_count), false)
+            }
         };
         // A finished run asks no questions any more; a parked one still waits for their answers.
         if is_finished {

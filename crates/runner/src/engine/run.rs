@@ -255,7 +255,7 @@ impl Runner {
         self.sweep_temporary_files(run_id, &plan);
         self.sweep_strays(run_id, update_sink);
         remove_leftover_dirs(&self.launch_env.user_dirs.temporary, self.project.root(), run_id);
-        let life_number = run_view.life_count + 1;
+        let life_number = run_view.incidents.life_count + 1;
         let mut journal = RunJournal::new(store, run_id.clone(), self.masker.clone(), &entries);
         let resume_draft =
             EntryDraft { id: format!("run_resumed:{life_number}"), event: RunEvent::RunResumed { life: life_number } };

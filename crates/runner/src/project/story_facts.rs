@@ -15,15 +15,19 @@ use tribunal_bmad::{
 use tribunal_engine::text::truncate_chars;
 use tribunal_workflows::{
     development::{
+        check_scripts::is_test_name,
         checks::CommandLine,
         parking::name_files,
         test_functions::{TestFunction, TestLanguage, find_test_functions, normalize_test},
         workspace::{PathChange, WorkspaceState},
     },
-    story::facts::{StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
+    story::facts::{ExcusedCriterion, StageFact, StoryFacts, StoryFileFacts, StoryName, StoryStage, TaskFact},
 };
 
 use crate::project::{Project, project_files::ProjectDirectory, subject::is_plain_path};
+
+/// The most of a reason why there is no test that is shown.
+const MAX_EXCUSE_CHARS: usize = 200;
 
 /// The longest test that is searched for the criteria that it names.
 const MAX_TEST_BYTES: u64 = 1 << 20;
@@ -186,7 +190,7 @@ fn read_file(project_files: &ProjectDirectory, story_file: &StoryFile) -> Option
     let story_text = project_files.read_file(&story_file.path).ok().flatten()?;
     let parsed = story::read_story(&story_file.path, &story_text);
     let criteria: Vec<u32> = parsed.criteria.iter().map(|criterion| criterion.number).collect();
-    let excused_criteria = criteria.iter().copied().filter(|number| is_excused(&story_text, *number)).collect();
+    let excused_criteria = criteria.iter().filter_map(|number| find_excuse(&story_text, *number)).collect();
     let (status, blocked_by) = match story_file.is_spec {
         true => read_spec_status(&story_file.path, &story_text),
         false => (read_status(&parsed), None),
@@ -245,12 +249,14 @@ fn collect_tasks(tasks: &[StoryTask], inherited: &[u32], collected: &mut Vec<Tas
     }
 }
 
-/// Whether a line of the story says why a criterion has no test: `AC3: no test: only a text changes`.
-fn is_excused(story_text: &str, number: u32) -> bool {
-    story_text.lines().any(|line| {
+/// Finds a line of the story that says why a criterion has no test: `AC3: no test: only a text changes`.
+fn find_excuse(story_text: &str, number: u32) -> Option<ExcusedCriterion> {
+    let line = story_text.lines().find(|line| {
         let lower_line = line.to_lowercase();
         (lower_line.contains("no test") || lower_line.contains("not testable")) && names_criterion(line, number)
-    })
+    })?;
+    let line = line.trim_start_matches(|character: char| character.is_whitespace() || "-*+".contains(character));
+    Some(ExcusedCriterion { number, line: truncate_chars(line.trim_end(), MAX_EXCUSE_CHARS) })
 }
 
 /// Whether a text names a criterion: `AC1`, `AC-1`, `ac_1`, `AC #1`.
@@ -280,17 +286,6 @@ fn list_tests(root: &Path, work: &WorkspaceState) -> Vec<String> {
     changed
         .filter(|path| is_test_name(path) || read_text(root, path).is_some_and(|text| text.contains("#[test]")))
         .collect()
-}
-
-pub(crate) fn is_test_name(path: &str) -> bool {
-    let is_test_word = |word: &str| matches!(word, "test" | "tests" | "spec" | "specs" | "testing" | "e2e");
-    let lower_path = path.to_lowercase();
-    let has_extension = lower_path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    // Documents about tests are none.
-    has_extension
-        && !lower_path.ends_with(".md")
-        && lower_path.split(|character: char| !character.is_ascii_alphanumeric()).any(is_test_word)
-        || path.rsplit('/').next().is_some_and(|name| name.contains("Test.") || name.contains("Tests."))
 }
 
 fn read_text(root: &Path, path: &str) -> Option<String> {
@@ -419,7 +414,8 @@ mod tests {
     #[test]
     fn a_reason_names_its_criterion() {
         let story_text = "### Completion Notes\n- AC2: no test: only the wording changes\n- AC3 is done\n";
-        assert!(is_excused(story_text, 2));
-        assert!(!is_excused(story_text, 3));
+        let excused = find_excuse(story_text, 2).unwrap();
+        assert_eq!((excused.number, excused.line.as_str()), (2, "AC2: no test: only the wording changes"));
+        assert_eq!(find_excuse(story_text, 3), None);
     }
 }

@@ -133,7 +133,7 @@ pub fn answer_loop(
         ensure_no_other_session(project, &binding.assignment.session, NEVER_STALE)?;
         let (facts, counts) = (StateFileFacts::default(), StateCounts::default());
         write_state_file(project, run_id, &binding.assignment, &facts, &counts)?;
-        events.push(RunEvent::RunResumed { life: run_view.life_count + 1 });
+        events.push(RunEvent::RunResumed { life: run_view.incidents.life_count + 1 });
         events.push(bound_event(&binding.assignment));
     } else if let RunPhase::Parked(summary) = &run_view.phase {
         events.push(RunEvent::RunFinished(abandon_loop(summary)));

@@ -1,7 +1,9 @@
-//! Which files of the project a check runs: its script, or the file in which a tool looks up what to do.
+//! Which files of the project a check runs: its scripts, the file in which a tool looks up what to do, and what test runners read by
+//! themselves.
 //!
 //! An agent that changes such a file decides itself whether the check passes. What a command runs cannot be told in general, so
-//! this covers what users write: a script by its path, an interpreter with a script, and tools that run a task by its name.
+//! this covers what users write: a script by its path, an interpreter with a script, tools that run a task by its name, and scripts
+//! that are named by a pattern, a variable, `xargs` or `find -exec`.
 
 use alloc::{
     format,
@@ -12,7 +14,11 @@ use alloc::{
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::development::checks::CommandLine;
+use crate::development::{
+    checks::CommandLine,
+    runner_files::list_runner_files,
+    shell_words::{expand_variables, matches_pattern, skip_prefixes, split_shell_line},
+};
 
 /// Programs that run the file which is their first argument.
 const INTERPRETERS: [&str; 18] = [
@@ -21,11 +27,8 @@ const INTERPRETERS: [&str; 18] = [
 ];
 /// Those whose code is a line for a shell.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "fish", ".", "source"];
-/// Words before a command that are not the command.
-const PREFIXES: [&str; 17] = [
-    "env", "exec", "time", "nice", "nohup", "command", "!", "if", "then", "else", "elif", "do", "while", "until", "{",
-    "xvfb-run", "npx",
-];
+/// How the names of scripts for shells end.
+const SHELL_ENDINGS: [&str; 5] = [".sh", ".bash", ".zsh", ".ksh", ".fish"];
 /// Tools, and the files that say what a task of theirs does.
 const TASK_FILES: [(&str, &[&str]); 9] = [
     ("make", &["Makefile", "makefile", "GNUmakefile"]),
@@ -38,15 +41,33 @@ const TASK_FILES: [(&str, &[&str]); 9] = [
     ("invoke", &["tasks.py"]),
     ("pre-commit", &[".pre-commit-config.yaml"]),
 ];
+/// Tools for which a task is done if there is a file of its name.
+const FILE_MAKERS: [&str; 2] = ["make", "gmake"];
 /// Tools that run what `scripts` of `package.json` says.
 const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 /// A file of the project that a check runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckScript {
-    /// The end of its path: a command may change the directory first.
-    pub path_end: String,
+    pub form: PathForm,
+    /// A path, a name or a pattern.
+    pub path: String,
     pub part: ScriptPart,
+}
+
+/// How the path of a script is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathForm {
+    /// Its end: a command may change the directory first.
+    End,
+    /// From the root of the repository.
+    Root,
+    /// Its last names, which may be patterns.
+    Named,
+    /// A pattern for its end, which tests may have as well.
+    Pattern,
+    /// A directory above it, in which shells run files.
+    Below,
 }
 
 /// What of a file a check runs.
@@ -55,6 +76,8 @@ pub enum ScriptPart {
     WholeFile,
     /// Only `scripts` of a `package.json`: dependencies change all the time.
     PackageScripts,
+    /// That it is there: it takes the place of something else.
+    NewFile,
 }
 
 /// A changed file, and the check that runs it.
@@ -65,30 +88,138 @@ pub struct ChangedScript {
 }
 
 impl CheckScript {
-    pub fn matches_path(&self, path: &str) -> bool {
-        path.strip_suffix(self.path_end.as_str()).is_some_and(|start| start.is_empty() || start.ends_with('/'))
+    pub(super) fn new(form: PathForm, path: &str, part: ScriptPart) -> CheckScript {
+        CheckScript { form, path: path.to_string(), part }
     }
+
+    /// A script by the path with which a command names it.
+    fn from_word(word: &str) -> CheckScript {
+        let path = normalize_path(word);
+        let form = if path.contains(['*', '?']) { PathForm::Pattern } else { PathForm::End };
+        CheckScript { form, path, part: ScriptPart::WholeFile }
+    }
+
+    pub fn matches_path(&self, path: &str) -> bool {
+        match self.form {
+            PathForm::Root => path == self.path,
+            PathForm::End => {
+                path.strip_suffix(self.path.as_str()).is_some_and(|start| start.is_empty() || start.ends_with('/'))
+            }
+            PathForm::Named => matches_end(path, &self.path),
+            // A test is a file like those of the product.
+            PathForm::Pattern => matches_end(path, &self.path) && !is_test_name(path),
+            PathForm::Below => {
+                let is_below = self.path.is_empty()
+                    || path.starts_with(&format!("{}/", self.path))
+                    || path.contains(&format!("/{}/", self.path));
+                is_below && SHELL_ENDINGS.iter().any(|ending| path.ends_with(ending)) && !is_test_name(path)
+            }
+        }
+    }
+}
+
+/// Whether the last names of a path have the form of a pattern.
+fn matches_end(path: &str, pattern: &str) -> bool {
+    let (mut names, patterns) = (path.rsplit('/'), pattern.rsplit('/'));
+    patterns.into_iter().all(|pattern| names.next().is_some_and(|name| matches_pattern(name, pattern)))
+}
+
+/// Whether a file is a test by its name.
+pub fn is_test_name(path: &str) -> bool {
+    let is_test_word = |word: &str| matches!(word, "test" | "tests" | "spec" | "specs" | "testing" | "e2e");
+    let lower_path = path.to_lowercase();
+    let has_extension = lower_path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    // Documents about tests are none.
+    has_extension
+        && !lower_path.ends_with(".md")
+        && lower_path.split(|character: char| !character.is_ascii_alphanumeric()).any(is_test_word)
+        || path.rsplit('/').next().is_some_and(|name| name.contains("Test.") || name.contains("Tests."))
 }
 
 impl CommandLine {
     /// Lists the files that the command runs, as far as they can be told from its text.
     pub fn list_scripts(&self) -> Vec<CheckScript> {
-        let simple_commands: Vec<Vec<String>> = match self {
-            CommandLine::Argv(words) => vec![words.clone()],
-            CommandLine::Shell(line) => split_shell_line(line),
-        };
-        simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect()
+        match self {
+            CommandLine::Argv(words) => list_scripts_of(words),
+            CommandLine::Shell(line) => list_line_scripts(line),
+        }
     }
 }
 
-/// Splits a line for a shell into simple commands. Quotes are ignored, so what is quoted counts as well.
-pub(super) fn split_shell_line(line: &str) -> Vec<Vec<String>> {
-    let split_words = |part: &str| -> Vec<String> {
-        // An input redirection stands for itself, even without spaces.
-        let spaced_part = part.replace('<', " < ");
-        spaced_part.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$']).to_string()).collect()
+fn list_line_scripts(line: &str) -> Vec<CheckScript> {
+    let simple_commands = expand_variables(&split_shell_line(line));
+    let mut scripts: Vec<CheckScript> = simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect();
+    if simple_commands.iter().any(|words| runs_listed_files(words)) {
+        scripts.extend(simple_commands.iter().flat_map(|words| list_named_files(words)));
+    }
+    scripts
+}
+
+/// Lists the scripts and makefiles that a script of a check sources, runs or includes, as far as they can be told from its text. Tests,
+/// and what is in the directories of the product, are the work itself.
+pub fn list_included_scripts(script_text: &str) -> Vec<CheckScript> {
+    let joined = script_text.replace("\\\n", " ");
+    let lines = joined.lines().map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).trim_start());
+    let code: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+    let commands = expand_variables(&split_shell_line(&code.join("\n")));
+    let mut scripts: Vec<CheckScript> = commands.iter().flat_map(|words| list_commanded_scripts(words)).collect();
+    scripts.retain(|script| may_be_included(&script.path));
+    scripts.dedup();
+    scripts
+}
+
+fn list_commanded_scripts(words: &[String]) -> Vec<CheckScript> {
+    let Some((program, arguments)) = skip_prefixes(words).split_first() else { return Vec::new() };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if matches!(program.as_str(), "include" | "sinclude") {
+        return arguments.iter().map(|path| CheckScript::from_word(path)).collect();
+    }
+    let mut scripts = list_scripts_of(words);
+    scripts.retain(|script| matches!(script.form, PathForm::End | PathForm::Pattern));
+    scripts
+}
+
+/// Whether a file may be a script or makefile that another one includes.
+pub fn may_be_included(path: &str) -> bool {
+    let name = file_name(path);
+    let is_script = SHELL_ENDINGS.iter().any(|ending| path.ends_with(ending)) || path.ends_with(".mk");
+    let is_product = path.split('/').rev().skip(1).any(|directory| matches!(directory, "src" | "bin"));
+    (is_script || !name.contains('.')) && !is_product && !is_test_name(path)
+}
+
+/// Whether a command has an interpreter run the files that another one lists: `xargs -n1 sh`, `find ci -exec sh {} +`.
+fn runs_listed_files(words: &[String]) -> bool {
+    let words = skip_prefixes(words);
+    let is_runner = |word: &String| word == "{}" || INTERPRETERS.contains(&file_name(word));
+    match words.first().map(|word| file_name(word)) {
+        Some("xargs" | "parallel") => {
+            let rest = words[1..].iter().find(|word| {
+                !word.starts_with('-') && !word.starts_with(|c: char| c.is_ascii_digit()) && *word != "{}"
+            });
+            rest.is_some_and(is_runner)
+        }
+        Some("find" | "fd") => {
+            let position = words.iter().position(|word| matches!(word.as_str(), "-exec" | "-execdir" | "-x" | "-X"));
+            position.and_then(|position| words.get(position + 1)).is_some_and(is_runner)
+        }
+        _ => false,
+    }
+}
+
+/// Lists the files, patterns and directories that a command names.
+fn list_named_files(words: &[String]) -> Vec<CheckScript> {
+    let words = skip_prefixes(words);
+    let arguments = words.iter().skip(1).filter(|word| !word.starts_with('-') && *word != "{}" && *word != "+");
+    let as_scripts = |word: &String| {
+        let path = normalize_path(word);
+        let below = CheckScript { form: PathForm::Below, path: path.clone(), part: ScriptPart::WholeFile };
+        if path.is_empty() { vec![below] } else { vec![CheckScript::from_word(word), below] }
     };
-    line.split(['\n', ';', '&', '|', '(', ')', '`']).map(split_words).collect()
+    arguments.flat_map(as_scripts).collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Finds which of these files a check runs. The content of the files is not looked at.
@@ -117,80 +248,75 @@ pub fn describe_changed_scripts(changed_scripts: &[ChangedScript]) -> String {
 }
 
 fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
-    let is_assignment = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_variable_name(name));
-    let mut words = words.iter().map(String::as_str).skip_while(|word| PREFIXES.contains(word) || is_assignment(word));
-    let Some(mut program) = words.next() else { return Vec::new() };
-    if program == "timeout" {
-        let mut rest =
-            words.by_ref().skip_while(|word| word.starts_with('-') || word.starts_with(|c: char| c.is_ascii_digit()));
-        let Some(timed_program) = rest.next() else { return Vec::new() };
-        program = timed_program;
-    }
-    let arguments: Vec<&str> = words.collect();
-    let program_name = program.rsplit('/').next().unwrap_or(program);
-    let whole_file = |path: &str| CheckScript { path_end: normalize_path(path), part: ScriptPart::WholeFile };
+    let Some((program, arguments)) = skip_prefixes(words).split_first() else { return Vec::new() };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let program_name = file_name(program);
+    let whole_file = |path: &str| CheckScript::new(PathForm::End, &normalize_path(path), ScriptPart::WholeFile);
     let mut scripts = Vec::new();
-    if program.contains('/') && !program.starts_with('/') {
-        scripts.push(whole_file(program));
+    let is_own_program = program.contains('/') && !program.starts_with('/');
+    if is_own_program {
+        scripts.push(CheckScript::from_word(program));
     }
     if INTERPRETERS.contains(&program_name) {
         scripts.extend(list_interpreted_scripts(program_name, &arguments));
     }
     if PACKAGE_RUNNERS.contains(&program_name) {
-        scripts.push(CheckScript { path_end: "package.json".to_string(), part: ScriptPart::PackageScripts });
+        scripts.push(CheckScript::new(PathForm::End, "package.json", ScriptPart::PackageScripts));
     }
-    if let Some((_, task_files)) = TASK_FILES.iter().find(|(tool, _)| *tool == program_name) {
+    let task_files = TASK_FILES.iter().find(|(tool, _)| *tool == program_name);
+    if let Some((_, task_files)) = task_files {
         scripts.extend(task_files.iter().map(|file_name| whole_file(file_name)));
         let named_file = arguments.iter().position(|argument| matches!(*argument, "-f" | "--file" | "-c"));
         scripts
             .extend(named_file.and_then(|position| arguments.get(position + 1)).map(|file_name| whole_file(file_name)));
     }
+    if FILE_MAKERS.contains(&program_name) {
+        let targets = arguments.iter().filter(|argument| !argument.starts_with('-') && !argument.contains('='));
+        scripts.extend(targets.map(|target| CheckScript::new(PathForm::Root, target, ScriptPart::NewFile)));
+    }
+    let is_opaque = is_own_program || SHELLS.contains(&program_name) || task_files.is_some();
+    scripts.extend(list_runner_files(if is_opaque { None } else { Some(program_name) }));
     scripts
 }
 
 /// Lists what an interpreter runs with these arguments.
 fn list_interpreted_scripts(interpreter: &str, arguments: &[&str]) -> Vec<CheckScript> {
-    let whole_file = |path: &str| CheckScript { path_end: normalize_path(path), part: ScriptPart::WholeFile };
-    let list_in_code = |code_words: &[&str]| -> Vec<CheckScript> {
-        split_shell_line(&code_words.join(" ")).iter().flat_map(|words| list_scripts_of(words)).collect()
-    };
     // `sh < script` reads the script as its input.
     if let Some(position) = arguments.iter().position(|argument| *argument == "<") {
-        return arguments.get(position + 1).map(|script| whole_file(script)).into_iter().collect();
+        return arguments.get(position + 1).map(|script| CheckScript::from_word(script)).into_iter().collect();
     }
     let is_shell = SHELLS.contains(&interpreter);
     let mut remaining_args = arguments.iter();
     while let Some(argument) = remaining_args.next() {
         match *argument {
             // In code of another language nothing looks like a command that runs a script.
-            "-c" => return list_in_code(remaining_args.as_slice()),
+            "-c" => return list_line_scripts(&remaining_args.as_slice().join(" ")),
             "-e" | "--eval" if !is_shell => return Vec::new(),
             "-m" => {
                 let module_path = remaining_args.next().map(|module| module.replace('.', "/"));
                 let candidates = |path: String| [format!("{path}.py"), format!("{path}/__main__.py")];
-                return module_path.into_iter().flat_map(candidates).map(|path| whole_file(&path)).collect();
+                let paths = module_path.into_iter().flat_map(candidates);
+                return paths.map(|path| CheckScript::from_word(&path)).collect();
             }
             // These have a value.
             "-O" | "+O" | "--rcfile" | "--init-file" if is_shell => drop(remaining_args.next()),
             "-r" | "--require" | "-W" | "-X" | "-I" if !is_shell => drop(remaining_args.next()),
+            // It only parses the script.
+            "-n" if is_shell => return Vec::new(),
             // Letters of shells can be joined: `-ec CODE`, `-euo pipefail`.
             option if is_shell && option.starts_with(['-', '+']) && !option.starts_with("--") => {
                 if option.ends_with('c') {
-                    return list_in_code(remaining_args.as_slice());
+                    return list_line_scripts(&remaining_args.as_slice().join(" "));
                 }
                 if option.ends_with('o') {
                     remaining_args.next();
                 }
             }
             option if option.starts_with('-') => {}
-            script => return vec![whole_file(script)],
+            script => return vec![CheckScript::from_word(script)],
         }
     }
     Vec::new()
-}
-
-fn is_variable_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Removes what does not name a directory, so that the end of a path can be compared.
@@ -234,6 +360,25 @@ mod tests {
             ("bash < check.sh", "check.sh"),
             ("sh <check.sh", "check.sh"),
             ("python3 -m tools.verify", "tools/verify.py"),
+            ("nice -n 5 bash -e check.sh", "check.sh"),
+            ("env -u CI nice -n 19 ./check.sh", "check.sh"),
+            ("S=check.sh; sh $S", "check.sh"),
+            ("S=\"check.sh\" && sh \"${S}\"", "check.sh"),
+            ("for t in ci/*.sh; do sh $t || exit 1; done", "ci/lint.sh"),
+            ("for t in ci/a.sh ci/b.sh; do bash -e \"$t\"; done", "ci/b.sh"),
+            ("ls ci/*.sh | xargs -n1 sh", "ci/lint.sh"),
+            ("find ci -name '*.sh' | xargs -n 1 bash", "ci/deep/lint.sh"),
+            ("find ci -type f -exec sh {} +", "ci/lint.sh"),
+            ("find . -name '*.sh' -exec {} \\;", "ci/lint.sh"),
+            ("make check", "check"),
+            ("make -s check", "check"),
+            ("python3 -m unittest", "unittest.py"),
+            ("pytest -q", "tests/conftest.py"),
+            ("sh check.sh", "conftest.py"),
+            ("make test", "unittest/__init__.py"),
+            ("npx vitest run", "web/vitest.config.ts"),
+            ("npm test", "jest.config.js"),
+            ("cargo test", "crates/a/build.rs"),
         ] {
             assert!(changed(command, path), "{command}: {path}");
         }
@@ -251,20 +396,48 @@ mod tests {
             ("./check.sh", "recheck.sh"),
             ("/usr/bin/check.sh", "check.sh"),
             ("cat check.sh", "check.sh"),
+            ("for t in tests/*.sh; do sh $t; done", "tests/mill_test.sh"),
+            ("for f in src/*.sh; do sh -n $f; done", "src/mill.sh"),
+            ("find src -name '*.sh' -exec shellcheck {} +", "src/mill.sh"),
+            ("find tests -name '*.sh' | xargs -n1 sh", "tests/mill.sh"),
+            ("ls src/*.sh | xargs wc -l", "src/mill.sh"),
+            ("make check", "src/check"),
+            ("cargo test", "unittest.py"),
+            ("go test ./...", "conftest.py"),
+            ("python3 -m unittest", "app/types.py"),
+            ("grep -q x conftest.py", "conftest.py"),
         ] {
             assert!(!changed(command, path), "{command}: {path}");
         }
     }
 
     #[test]
+    fn what_a_script_includes_is_found_and_the_product_is_not() {
+        let script = "#!/bin/sh\n# . old.sh\nset -e\n. ./ci/common.sh\nfor part in ci/parts/*.sh; do sh $part; done\n\
+            for test in tests/*.sh; do sh \"$test\"; done\n. src/mill.sh\n./bin/mill --version\nmake -f ci/more.mk lint\n";
+        let included = list_included_scripts(script);
+        let matches = |path: &str| included.iter().any(|script| script.matches_path(path));
+        for path in ["ci/common.sh", "ci/parts/lint.sh", "ci/more.mk", "Makefile"] {
+            assert!(matches(path), "{path}: {included:?}");
+        }
+        for path in ["old.sh", "tests/mill.sh", "src/mill.sh", "bin/mill"] {
+            assert!(!matches(path), "{path}: {included:?}");
+        }
+        let included =
+            list_included_scripts("include ci/rules.mk\ncheck:\n\t@sh ci/check.sh && \\\n\t  sh ci/last.sh\n");
+        let paths: Vec<&str> = included.iter().map(|script| script.path.as_str()).collect();
+        assert_eq!(paths, ["ci/rules.mk", "ci/check.sh", "ci/last.sh"]);
+    }
+
+    #[test]
     fn code_for_a_shell_is_read_in_a_list_of_words_too() {
         let words = ["bash", "-c", "true && ./check.sh --all"].map(String::from).to_vec();
-        assert_eq!(CommandLine::Argv(words).list_scripts()[0].path_end, "check.sh");
+        assert_eq!(CommandLine::Argv(words).list_scripts()[0].path, "check.sh");
     }
 
     #[test]
     fn a_program_with_arguments_is_read_without_a_shell() {
         let words = ["sh", "my check.sh"].map(String::from).to_vec();
-        assert_eq!(CommandLine::Argv(words).list_scripts()[0].path_end, "my check.sh");
+        assert_eq!(CommandLine::Argv(words).list_scripts()[0].path, "my check.sh");
     }
 }

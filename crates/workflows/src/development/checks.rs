@@ -12,7 +12,7 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 use crate::findings::subject::Subject;
 use tribunal_engine::{
     fault::Fault,
-    ids::{Hash, TreeId},
+    ids::{CommitId, Hash, TreeId},
     text::word_table::words,
 };
 
@@ -135,6 +135,13 @@ pub enum CheckPlace {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<TreeId>,
     },
+    /// In a clone of a commit, set up like a new workspace, made for these checks and removed after them. What fails there also on the
+    /// commit with which the work began is no failure.
+    FreshClone {
+        /// The workspace whose work the commit is.
+        workspace: String,
+        commit: CommitId,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -159,6 +166,12 @@ pub struct ChecksReport {
     /// Ignored files of the project that are missing in the workspace and that may explain a failure, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
+    /// Whether there was nothing but what a clone of the content has, so that the results are those of a fresh clone.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stands_alone: bool,
+    /// Whether the checks have passed on the same content before, and were repeated in a fresh clone.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_repeated: bool,
     /// What the user should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -256,10 +269,17 @@ impl fmt::Display for CheckStatus {
 impl CheckResult {
     /// Describes the result in one line, with the last line that it printed.
     pub fn describe(&self) -> String {
+        self.describe_in("")
+    }
+
+    /// Describes the result of a check that ran in a special place.
+    pub fn describe_in(&self, place: &str) -> String {
         let last_line = self.output.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let space = if place.is_empty() { "" } else { " " };
+        let described = format!("`{}` {}{space}{place}", self.command, self.status);
         match last_line {
-            Some(last_line) if !self.status.is_passed() => format!("`{}` {}: {last_line}", self.command, self.status),
-            _ => format!("`{}` {}", self.command, self.status),
+            Some(last_line) if !self.status.is_passed() => format!("{described}: {last_line}"),
+            _ => described,
         }
     }
 

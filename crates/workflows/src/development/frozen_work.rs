@@ -43,6 +43,9 @@ pub enum WorkFreezing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VerifiedWork {
     pub tree: TreeId,
+    /// Whether they have passed as in a fresh clone: with nothing there but what git commits, and what set-up commands make.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub in_fresh_clone: bool,
     /// The same with the bookkeeping of Tribunal; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<TreeId>,
@@ -52,8 +55,8 @@ pub struct VerifiedWork {
 }
 
 impl VerifiedWork {
-    pub fn new(tree: TreeId) -> VerifiedWork {
-        VerifiedWork { tree, written: None, own_paths: Vec::new() }
+    pub fn new(tree: TreeId, in_fresh_clone: bool) -> VerifiedWork {
+        VerifiedWork { tree, in_fresh_clone, written: None, own_paths: Vec::new() }
     }
 
     /// What the files are now.

@@ -7,7 +7,7 @@ use core::mem;
 use crate::{
     development::{
         check_scripts::{ChangedScript, describe_changed_scripts},
-        checks::{CheckResult, ChecksReport},
+        checks::{CheckPlace, CheckResult, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, RebaseConflict},
         concerns::{ConcernLog, ConcernStep, LandingConcern, LandingGate, advise_agent, describe_concerns},
         frozen_work::{MAX_VERIFICATIONS, VerifiedWork},
@@ -47,6 +47,7 @@ pub enum LandingTopic {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     CheckFailed(CheckResult),
+    FailedInClone(CloneFailure),
     HookRefused(CheckResult),
     /// Something about the work is questionable; this is what an agent is to do about it.
     Questionable {
@@ -206,9 +207,67 @@ fn judge_checks<O: LandingOrder>(
     match failed_checks.into_iter().next() {
         Some(failure) => Err(O::send_back(host, state, Refusal::CheckFailed(failure))),
         None => {
-            O::set_verified(state, Some(VerifiedWork::new(tree)));
+            O::set_verified(state, Some(VerifiedWork::new(tree, report.stands_alone)));
             Ok(())
         }
+    }
+}
+
+/// Runs the checks in a fresh clone of the commit that is to land, unless they have passed in one: the workspace may have files that
+/// they need and that git does not commit.
+async fn check_fresh_clone<O: LandingOrder>(
+    host: KindHost<'_, O>,
+    state: &mut O::State,
+    checks_key: &Key,
+    commit: CommitId,
+) -> Staged<()> {
+    let settings = host.settings();
+    let Some(verified) = O::find_verified(state).filter(|verified| !verified.in_fresh_clone).cloned() else {
+        return Ok(());
+    };
+    let is_blocking = |check: &&CheckSpec| check.on_failure != FailureAction::Warn;
+    let checks: Vec<CheckSpec> = settings.checks.iter().filter(is_blocking).cloned().collect();
+    if checks.is_empty() || !settings.workspace.fresh_clone {
+        return Ok(());
+    }
+    let place = CheckPlace::FreshClone { workspace: String::from(O::WORKSPACE_NAME), commit };
+    let report = match host.perform(checks_key.clone(), RunChecks { place, checks }).await? {
+        ChecksOutcome::Ran(report) => report,
+        // No user works there.
+        ChecksOutcome::Edited { .. } => ChecksReport::default(),
+        ChecksOutcome::Failed { fault } => return Err(StageExit::from_fault(&fault)),
+    };
+    for remark in &report.remarks {
+        host.note_warning(remark.clone());
+    }
+    let failed_checks: Vec<CheckResult> = report.counting_failures().cloned().collect();
+    let Some(result) = failed_checks.first().cloned() else {
+        O::set_verified(state, Some(VerifiedWork { in_fresh_clone: true, ..verified }));
+        return Ok(());
+    };
+    *O::failed_checks(state) = failed_checks;
+    let refusal = Refusal::FailedInClone(CloneFailure { result, extra_files: report.differences });
+    Err(O::send_back(host, state, refusal))
+}
+
+/// A check that passes in the workspace, and not in a fresh clone of its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloneFailure {
+    pub result: CheckResult,
+    /// Files of the workspace that the clone lacks.
+    pub extra_files: Vec<String>,
+}
+
+impl CloneFailure {
+    pub fn describe(&self) -> String {
+        let place = match self.extra_files.as_slice() {
+            [] => String::from("in a fresh clone of the commit, which has only what git commits"),
+            files => format!(
+                "in a fresh clone of the commit, which has only what git commits (only the workspace has {})",
+                files.join(", ")
+            ),
+        };
+        self.result.describe_in(&place)
     }
 }
 
@@ -229,6 +288,9 @@ pub async fn move_branch<O: LandingOrder>(
     attempt_key: &Key,
     integrate: Integrate,
 ) -> Staged<BranchMove> {
+    if !integrate.only_looks {
+        check_fresh_clone(host, state, &attempt_key.child_key("fresh"), integrate.commit.clone()).await?;
+    }
     let mut attempt =
         landing::move_branch(host.run_host(), attempt_key.child_key("integrate"), integrate.clone()).await?;
     if let LandingAttempt::Questionable(concerns) = &attempt

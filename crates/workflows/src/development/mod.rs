@@ -13,6 +13,8 @@ pub mod landing;
 pub mod notices;
 pub mod parking;
 pub(crate) mod performing;
+mod runner_files;
+mod shell_words;
 pub mod test_functions;
 pub mod weakened_tests;
 pub mod workspace;

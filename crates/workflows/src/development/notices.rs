@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use crate::development::{check_scripts::split_shell_line, checks::CommandLine};
+use crate::development::{checks::CommandLine, shell_words::split_shell_line};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use tribunal_engine::fault::Fault;

@@ -24,7 +24,7 @@ pub enum DevelopmentPlace {
 words!(DevelopmentPlace { Clone = "clone", InPlace = "in place" });
 
 /// The settings of workspaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct WorkspaceSettings {
     /// The directory for clones; `None` uses the user's cache directory.
@@ -33,6 +33,20 @@ pub struct WorkspaceSettings {
     /// Commands that prepare a new clone, once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<crate::development::checks::CommandLine>,
+    /// Whether work must pass its checks in a fresh clone before it lands.
+    #[serde(skip_serializing_if = "is_true")]
+    pub fresh_clone: bool,
+}
+
+impl Default for WorkspaceSettings {
+    fn default() -> WorkspaceSettings {
+        WorkspaceSettings { root: None, setup: Vec::new(), fresh_clone: true }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// Opens a workspace: makes it and sets it up, or finds the one that an earlier process of the run made.

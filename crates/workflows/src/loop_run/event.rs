@@ -104,6 +104,13 @@ impl KindEvent for LoopEvent {
         "loop_closed",
     ];
 
+    fn list_remarks(&self) -> &[String] {
+        match self {
+            LoopEvent::LoopPrepared { remarks, .. } => remarks,
+            _ => &[],
+        }
+    }
+
     fn kind_name(&self) -> &'static str {
         match self {
             LoopEvent::LoopPrepared { .. } => "loop_prepared",

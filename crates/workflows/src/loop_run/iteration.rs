@@ -57,9 +57,7 @@ pub(super) async fn run_iteration(host: LoopHost<'_>, state: &mut LoopState, sta
     }
     state.iteration += 1;
     state.session = outcome.session.clone().filter(|_| host.order.pacing.continue_session);
-    for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
-        host.note_warning(remark.clone());
-    }
+    outcome.list_remarks().into_iter().for_each(|remark| host.note_warning(remark));
     evaluate_turn(host, state, stage_key, &outcome, report).await
 }
 
@@ -243,7 +241,7 @@ async fn verify_turn(
             && state.feedback.failed_checks.is_empty()
             && let Some(work) = &mut state.work
         {
-            work.note_passed(tree);
+            work.note_passed(tree, &report);
         }
     }
     if !is_claimed {

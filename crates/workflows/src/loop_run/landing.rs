@@ -15,6 +15,7 @@ use crate::{
         event::LoopEvent,
         loop_host::{LoopHost, WORKSPACE_NAME},
         order::{LoopOrder, LoopTopic},
+        review_pass,
         state::{LoopStage, LoopState},
     },
     runs::{
@@ -90,6 +91,11 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
     if !has_passed {
         land_work::check_again(host, state, &stage_key.child_key("accepted")).await?;
     }
+    commit_result(host, state, stage_key).await?;
+    integrate_work(host, state, stage_key).await
+}
+
+async fn commit_result(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key) -> Staged<()> {
     let commit_work = CommitWork {
         workspace: String::from(WORKSPACE_NAME),
         message: match state.landing.accepted {
@@ -101,8 +107,7 @@ pub(super) async fn land_work(host: LoopHost<'_>, state: &mut LoopState, stage_k
         keeps_ref: false,
         tree: None,
     };
-    land_work::commit_result(host, state, stage_key, commit_work).await?;
-    integrate_work(host, state, stage_key).await
+    land_work::commit_result(host, state, stage_key, commit_work).await
 }
 
 impl LandingOrder for LoopOrder {
@@ -173,6 +178,7 @@ impl LandingOrder for LoopOrder {
             Refusal::CheckFailed(CheckResult { command, status, .. }) => {
                 format!("`{command}` {status} on what is to land")
             }
+            Refusal::FailedInClone(failure) => failure.describe(),
             Refusal::HookRefused(CheckResult { command, status, .. }) => {
                 format!("the commit hook `{command}` {status}")
             }
@@ -229,6 +235,9 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
         };
         match land_work::move_branch(host, state, &attempt_key, integrate).await? {
             BranchMove::Landed(landed) => {
+                if let Some(unreviewed) = review_pass::describe_unreviewed(host.order, state) {
+                    host.note_warning(unreviewed);
+                }
                 let remark = landing::describe_waiting(&landed);
                 let LandedWork { branch, checkout_moved, in_the_way } = landed;
                 host.note_own_event(LoopEvent::LoopLanded {
@@ -246,6 +255,8 @@ async fn integrate_work(host: LoopHost<'_>, state: &mut LoopState, stage_key: &K
                     (work.base, work.tip) = (onto, tip);
                 }
                 land_work::check_again(host, state, &attempt_key).await?;
+                // The user may have edited the checkout since the rebase. Without that there is nothing to commit.
+                commit_result(host, state, &attempt_key).await?;
             }
             // The result has no secret any more; commits on the way to it must not land.
             BranchMove::PastQuestionable => squash_work(host, state, &attempt_key.child_key("squash")).await?,

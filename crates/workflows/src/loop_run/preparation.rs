@@ -95,7 +95,7 @@ async fn run_baseline(host: LoopHost<'_>, state: &mut LoopState, stage_key: &Key
     if report.counting_failures().next().is_none()
         && let Some(work) = &mut state.work
     {
-        work.note_passed(tree);
+        work.note_passed(tree, &report);
     }
     Ok(())
 }

@@ -87,6 +87,8 @@ pub(super) async fn review_changes(
     match outcome {
         ChildOutcome::Ended(report) if has_reviewed(&report) => {
             state.reviews.last_commit = Some(work.tip);
+            state.reviews.last_content = work.content;
+            state.reviews.last_iteration = state.iteration;
             state.feedback.review = describe_findings(&report);
             host.note_own_event(LoopEvent::LoopReviewed {
                 iteration: state.iteration,
@@ -103,6 +105,21 @@ pub(super) async fn review_changes(
         }
     }
     Ok(())
+}
+
+/// Says what of the work no review has seen, although the user wants reviews; `None` if that is nothing.
+pub(super) fn describe_unreviewed(order: &LoopOrder, state: &LoopState) -> Option<String> {
+    let content = state.work.as_ref()?.content.as_ref();
+    if order.review.mode == ReviewMode::Off || state.reviews.last_content.as_ref() == content {
+        return None;
+    }
+    Some(match (state.reviews.last_iteration, state.iteration) {
+        (0, _) => String::from("no review has looked at this work"),
+        (reviewed, last) if last > reviewed => {
+            format!("no review has looked at what iterations {} to {last} changed", reviewed + 1)
+        }
+        (reviewed, _) => format!("no review has looked at what has changed since iteration {reviewed}"),
+    })
 }
 
 /// Makes the order of a review that only reviews, with one pass of a small panel.

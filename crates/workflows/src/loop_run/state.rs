@@ -6,7 +6,7 @@ use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
     development::{
-        checks::CheckResult,
+        checks::{CheckResult, ChecksReport},
         concerns::ConcernLog,
         frozen_work::VerifiedWork,
         workspace::{CheckboxCounts, OpenedWorkspace, WorkspaceState},
@@ -160,9 +160,9 @@ impl LoopWork {
     }
 
     /// Remembers that all checks have passed on the content, which is this tree.
-    pub fn note_passed(&mut self, tree: TreeId) {
+    pub fn note_passed(&mut self, tree: TreeId, report: &ChecksReport) {
         self.checked_content.clone_from(&self.content);
-        self.verified = Some(VerifiedWork::new(tree));
+        self.verified = Some(VerifiedWork::new(tree, report.stands_alone));
     }
 
     pub fn has_uncommitted_work(&self) -> bool {
@@ -221,6 +221,11 @@ pub struct ReviewLog {
     /// The commit that was reviewed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_commit: Option<CommitId>,
+    /// The content of that commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_content: Option<Hash>,
+    /// The iteration after which that was.
+    pub last_iteration: u32,
     /// How many boxes of the plan were ticked at the last review.
     pub plan_done: u32,
     /// What the reviews may use, and what they have used.

@@ -151,6 +151,13 @@ macro_rules! run_kinds {
             }
         }
 
+        impl WorkflowEvent {
+            /// What the user is warned about with the event.
+            pub fn list_remarks(&self) -> &[String] {
+                match self { $($(#[$attribute])* WorkflowEvent::$kind(event) => event.list_remarks(),)* }
+            }
+        }
+
         impl AnyEvent for WorkflowEvent {
             fn kind_name(&self) -> &'static str {
                 match self { $($(#[$attribute])* WorkflowEvent::$kind(event) => event.kind_name(),)* }

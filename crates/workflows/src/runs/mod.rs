@@ -4,6 +4,7 @@ pub mod child_events;
 pub mod effect;
 mod effect_faults;
 pub mod failure_log;
+pub mod incidents;
 pub mod kind_host;
 pub mod kind_view;
 pub mod kinds;

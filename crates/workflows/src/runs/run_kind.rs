@@ -74,4 +74,9 @@ pub trait KindEvent {
 
     /// Names what the event is about. Together with the kind it forms a name that does not depend on other events.
     fn subject_name(&self) -> String;
+
+    /// What the user is warned about with the event.
+    fn list_remarks(&self) -> &[String] {
+        &[]
+    }
 }

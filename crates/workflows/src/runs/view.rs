@@ -8,6 +8,7 @@ use crate::{
     review::{order::ReviewOrder, topic::ReviewTopic, view::ReviewView},
     runs::{
         effect::{AskOutcome, Effect, Reply},
+        incidents::RunIncidents,
         kind_view::{KindView, ViewedKind},
         kinds::{RunOrder, WorkflowEvent, WorkflowSummary, for_each_kind},
         plan::RunPlan,
@@ -58,7 +59,7 @@ pub struct RunView {
     pub start_time: Timestamp,
     pub last_time: Timestamp,
     pub phase: RunPhase,
-    pub life_count: u32,
+    pub incidents: RunIncidents,
     pub decisions: Vec<Decision>,
     /// What the run's own agent calls used.
     pub usage: RunUsage,
@@ -151,11 +152,11 @@ impl RunView {
                 self.order = Some(order.clone());
                 self.parent.clone_from(parent);
                 self.start_time = journal_entry.at;
-                self.life_count = 1;
+                self.incidents.life_count = 1;
             }
             RunEvent::RunResumed { life } => {
                 // A resumed run is running again, whether it was parked or had crashed.
-                self.life_count = *life;
+                self.incidents.life_count = *life;
                 self.phase = RunPhase::Running;
                 // A wait that was under way continues without a new entry, so only expired limits are removed.
                 let wall_ms = journal_entry.at.wall_ms;
@@ -198,12 +199,14 @@ impl RunView {
             RunEvent::Workflow(WorkflowEvent::Session(SessionRecord::Session(event))) => {
                 self.update_detail(|detail| detail.apply_session(event, journal_entry.at))
             }
-            RunEvent::Workflow(event) => self.update_detail(|detail| detail.apply_event(event, journal_entry.at)),
-            RunEvent::Boundary { .. }
-            | RunEvent::Patched { .. }
-            | RunEvent::Warned { .. }
-            | RunEvent::WordIgnored { .. }
-            | RunEvent::Unknown(_) => {}
+            RunEvent::Workflow(event) => {
+                for remark in event.list_remarks() {
+                    self.incidents.note_warning(remark);
+                }
+                self.update_detail(|detail| detail.apply_event(event, journal_entry.at));
+            }
+            RunEvent::Warned { text } | RunEvent::WordIgnored { text } => self.incidents.note_warning(text),
+            RunEvent::Boundary { .. } | RunEvent::Patched { .. } | RunEvent::Unknown(_) => {}
         }
     }
 

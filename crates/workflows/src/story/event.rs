@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use tribunal_json::{Deserialize, Serialize, schemars};
 
 use crate::{
-    development::{checks::CheckResult, concerns::LandingConcern},
+    development::{checks::CheckResult, concerns::LandingConcern, frozen_work::VerifiedWork},
     runs::run_kind::KindEvent,
     story::{
         facts::{StoryFollowUp, StoryStage},
@@ -64,6 +64,9 @@ pub enum StoryEvent {
         /// What was questionable about the work, and the user has accepted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         concerns: Vec<LandingConcern>,
+        /// What has passed the checks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verified: Option<VerifiedWork>,
     },
     /// The board has moved.
     StoryMoved { stage: StoryStage },
@@ -143,6 +146,14 @@ impl KindEvent for StoryEvent {
         "story_moved",
         "story_closed",
     ];
+
+    fn list_remarks(&self) -> &[String] {
+        match self {
+            StoryEvent::StoryPrepared { remarks, .. } => remarks,
+            StoryEvent::StorySession { report, .. } => &report.remarks,
+            _ => &[],
+        }
+    }
 
     fn kind_name(&self) -> &'static str {
         match self {

@@ -143,6 +143,14 @@ impl fmt::Display for StageFact {
     }
 }
 
+/// A criterion for which a story says why it has no test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ExcusedCriterion {
+    pub number: u32,
+    /// The line that says so.
+    pub line: String,
+}
+
 /// What a story's own file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -163,7 +171,7 @@ pub struct StoryFileFacts {
     pub criteria: Vec<u32>,
     /// The criteria for which the file says why they have no test.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub excused_criteria: Vec<u32>,
+    pub excused_criteria: Vec<ExcusedCriterion>,
     /// What the story owes and only a person can do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<String>,

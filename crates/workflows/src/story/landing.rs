@@ -90,7 +90,7 @@ async fn require_verified(host: StoryHost<'_>, state: &mut StoryState, stage_key
         match &state.landing.landed {
             Some(commit) => {
                 let tree = host.freeze_commit(stage_key.child_key("landed"), commit).await?;
-                StoryOrder::set_verified(state, Some(VerifiedWork::new(tree)));
+                StoryOrder::set_verified(state, Some(VerifiedWork::new(tree, true)));
             }
             None => land_work::check_again(host, state, &stage_key.child_key("unchecked")).await?,
         }
@@ -148,6 +148,8 @@ impl LandingOrder for StoryOrder {
     fn set_verified(state: &mut StoryState, verified: Option<VerifiedWork>) {
         if let Some(work) = &mut state.work {
             work.proof.checked_tree = verified.as_ref().map(|verified| verified.tree.clone());
+            work.proof.fresh_tree =
+                verified.as_ref().filter(|verified| verified.in_fresh_clone).map(|verified| verified.tree.clone());
             work.proof.verified = verified;
         }
     }
@@ -165,6 +167,7 @@ impl LandingOrder for StoryOrder {
     fn send_back(host: StoryHost<'_>, state: &mut StoryState, refusal: Refusal) -> StageExit {
         let problem = match refusal {
             Refusal::CheckFailed(result) => StoryProblem::CheckFailed { detail: result.describe() },
+            Refusal::FailedInClone(failure) => StoryProblem::CheckFailed { detail: failure.describe() },
             Refusal::HookRefused(result) => StoryProblem::HookRefused { detail: result.describe() },
             Refusal::Questionable { advice } => StoryProblem::Questionable { detail: advice },
         };
@@ -291,6 +294,7 @@ async fn integrate_work(host: StoryHost<'_>, state: &mut StoryState, stage_key: 
                 in_the_way: landed.in_the_way.clone(),
                 changed_controls: work.changed_controls.clone(),
                 concerns: state.landing.concerns.accepted.clone(),
+                verified: StoryOrder::find_verified(state).cloned(),
             });
             match state.landing.is_owing() && host.order.goal == StoryGoal::Done {
                 true => await_owed(host, state, stage_key).await,

@@ -123,9 +123,7 @@ async fn record_consultation(
     outcome.record_result(host.run_host(), &mut state.spent, is_answered);
     state.dialog.ask_about_strays(host.run_host(), stage_key, &outcome.strayed).await?;
     state.attempts.last_agent = outcome.last_agent().cloned();
-    for remark in outcome.replies.iter().flat_map(|keyed| &keyed.reply.remarks) {
-        host.note_warning(remark.clone());
-    }
+    outcome.list_remarks().into_iter().for_each(|remark| host.note_warning(remark));
     Ok(())
 }
 
@@ -272,7 +270,8 @@ pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &Story
 /// Remembers what has passed the rules and all checks.
 pub(super) fn note_verified(state: &mut StoryState, tree: TreeId, verdict: &StoryVerdict) {
     if let Some(work) = &mut state.work {
-        work.proof.verified = verdict.problems.is_empty().then(|| VerifiedWork::new(tree));
+        let in_fresh_clone = work.proof.fresh_tree.as_ref() == Some(&tree);
+        work.proof.verified = verdict.problems.is_empty().then(|| VerifiedWork::new(tree, in_fresh_clone));
     }
 }
 
@@ -297,6 +296,9 @@ pub(super) async fn check_content(
     state.attempts.failed_checks = report.counting_failures().cloned().collect();
     if let (true, Some(work)) = (state.attempts.failed_checks.is_empty(), &mut state.work) {
         work.proof.checked_tree = Some(tree.clone());
+        if report.stands_alone {
+            work.proof.fresh_tree = Some(tree.clone());
+        }
     }
     let failures = state.attempts.failed_checks.iter();
     Ok(failures.map(|result| StoryProblem::CheckFailed { detail: result.describe() }).collect())

@@ -121,6 +121,9 @@ pub struct WorkProof {
     /// The content for which all checks passed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked_tree: Option<TreeId>,
+    /// The content for which they passed last as in a fresh clone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh_tree: Option<TreeId>,
     /// What has passed the rules and all checks last, if it is what is to land.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifiedWork>,

@@ -258,10 +258,12 @@ fn check_criteria(facts: &StoryFacts, file: &StoryFileFacts, rules: Verification
         !facts.changed_tests.is_empty()
             && file.tasks.iter().any(|task| task.done && task.criteria.contains(&number) && is_about_tests(&task.text))
     };
-    let is_covered = |number: u32| {
-        facts.tested_criteria.contains(&number) || file.excused_criteria.contains(&number) || is_covered_by_task(number)
-    };
-    let untested: Vec<u32> = file.criteria.iter().copied().filter(|number| !is_covered(*number)).collect();
+    let is_tested = |number: u32| facts.tested_criteria.contains(&number) || is_covered_by_task(number);
+    let mut untested: Vec<u32> = file.criteria.iter().copied().filter(|number| !is_tested(*number)).collect();
+    for excused in file.excused_criteria.iter().filter(|excused| untested.contains(&excused.number)) {
+        verdict.remarks.push(format!("AC{} has no test; the story says: {}", excused.number, excused.line));
+    }
+    untested.retain(|number| !file.excused_criteria.iter().any(|excused| excused.number == *number));
     if untested.is_empty() {
         return;
     }
@@ -293,7 +295,7 @@ mod tests {
     use super::*;
     use crate::{
         development::workspace::{PathChange, WorkspaceChange, WorkspaceState},
-        story::facts::{StageFact, TaskFact},
+        story::facts::{ExcusedCriterion, StageFact, TaskFact},
     };
 
     fn story() -> StoryName {
@@ -413,8 +415,11 @@ mod tests {
         let tolerant = VerificationRules { tolerates_untested: true };
         let verdict = verify_story(&story(), &facts, StoryMilestone::Developed, None, tolerant);
         assert_eq!((verdict.problems.len(), verdict.remarks.len()), (0, 1));
-        facts.file.as_mut().unwrap().excused_criteria.push(1);
-        assert_eq!(verify(&facts), [""; 0]);
+        let line = String::from("AC1: no test: only a text changes");
+        facts.file.as_mut().unwrap().excused_criteria.push(ExcusedCriterion { number: 1, line });
+        let verdict = verify_story(&story(), &facts, StoryMilestone::Developed, None, VerificationRules::default());
+        assert_eq!(verdict.problems, []);
+        assert_eq!(verdict.remarks, ["AC1 has no test; the story says: AC1: no test: only a text changes"]);
     }
 
     #[test]

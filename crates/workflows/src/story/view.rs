@@ -3,7 +3,10 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    development::checks::{CheckResult, ChecksOutcome},
+    development::{
+        checks::{CheckResult, ChecksOutcome},
+        frozen_work::VerifiedWork,
+    },
     runs::{
         effect::Reply,
         kind_view::{KindView, ViewedKind},
@@ -27,6 +30,8 @@ pub struct StoryView {
     pub last_session: Option<(StoryStepName, SessionReport)>,
     /// The checks that ran last on the work; empty until then.
     pub last_checks: Vec<CheckResult>,
+    /// What has passed them and landed.
+    pub verified: Option<VerifiedWork>,
     pub summary: StorySummary,
 }
 
@@ -59,7 +64,7 @@ impl KindView<StoryOrder> for StoryView {
                 self.summary.follow_ups = follow_ups.len() as u32;
             }
             StoryEvent::StoryKept { commit } => self.kept = Some(commit.clone()),
-            StoryEvent::StoryLanded { commit, branch, changed_controls, concerns, .. } => {
+            StoryEvent::StoryLanded { commit, branch, changed_controls, concerns, verified, .. } => {
                 self.summary.landed_on = Some(branch.clone());
                 match &self.summary.commit {
                     // It has only the board and the story's file.
@@ -68,6 +73,7 @@ impl KindView<StoryOrder> for StoryView {
                         self.summary.commit = Some(commit.clone());
                         self.summary.changed_controls.clone_from(changed_controls);
                         self.summary.concerns.clone_from(concerns);
+                        self.verified.clone_from(verified);
                     }
                 }
             }
@@ -79,7 +85,10 @@ impl KindView<StoryOrder> for StoryView {
     }
 
     fn apply_reply(&mut self, reply: &Reply) {
-        if let Reply::Checks(ChecksOutcome::Ran(report)) = reply {
+        // A fresh clone repeats those that block.
+        if let Reply::Checks(ChecksOutcome::Ran(report)) = reply
+            && !report.is_repeated
+        {
             self.last_checks.clone_from(&report.results);
         }
     }

@@ -1,6 +1,6 @@
 //! The outcome of asking an agent, and what a run records of it. [`crate::tasks::asking`] asks.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
@@ -70,6 +70,18 @@ impl ConsultOutcome {
     /// Returns the last readable answer.
     pub fn last_content(&self) -> Option<&AnswerContent> {
         self.replies.last().map(|keyed_reply| &keyed_reply.reply.content)
+    }
+
+    /// Lists what the user should know about the replies, with the tools that the client denied.
+    pub fn list_remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = self.replies.iter().flat_map(|keyed| keyed.reply.remarks.clone()).collect();
+        if let Some(AnswerContent::Turn(report)) = self.last_content()
+            && !report.denied.is_empty()
+        {
+            let tools: BTreeSet<&str> = report.denied.iter().map(String::as_str).collect();
+            remarks.push(format!("the client denied its agent {}", Vec::from_iter(tools).join(", ")));
+        }
+        remarks
     }
 
     pub fn call_count(&self) -> u32 {

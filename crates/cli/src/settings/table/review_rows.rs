@@ -244,6 +244,8 @@ pub(super) const REVIEW_ROWS: &[SettingRow] = &[
         .pinned(&["loop", "story", "sprint"]),
     field_row("workspace.setup", ValueKind::Commands, field!(Plain, run.workspace.setup),
         "Commands that prepare a new clone, once: a string for `sh -c`, or a list of words"),
+    field_row("workspace.fresh_clone", ValueKind::Flag, field!(Plain, run.workspace.fresh_clone),
+        "Whether work has to pass its checks in a fresh clone of its commit before it lands"),
 
     // The sandbox around agents, checks and commit hooks.
     field_row("sandbox.mode", ValueKind::Words(&["auto", "required", "off"]), field!(Word, run.sandbox.mode),

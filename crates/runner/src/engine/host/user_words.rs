@@ -72,7 +72,7 @@ impl WorkflowHost<'_, '_> {
             ignored_words.recorded_count += descriptions.len() as u32;
             (descriptions, first_number)
         };
-        let life_count = self.journal.run_view().life_count;
+        let life_count = self.journal.run_view().incidents.life_count;
         let drafts = descriptions.into_iter().zip(first_number..).map(|(text, number)| EntryDraft {
             id: format!("word_ignored:{life_count}:{number}"),
             event: RunEvent::WordIgnored { text },

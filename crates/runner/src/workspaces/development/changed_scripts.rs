@@ -3,26 +3,38 @@
 use serde_json::Value;
 use tribunal_engine::ids::CommitId;
 use tribunal_workflows::development::{
-    check_scripts::{ChangedScript, ScriptPart},
+    check_scripts::{ChangedScript, CheckScript, PathForm, ScriptPart, list_included_scripts, may_be_included},
     commits::Integrate,
+    workspace::PathChange,
 };
 
 use super::{WorkspaceError, git_listings::TreeDifference, user_repository::UserRepository};
+
+/// The most scripts of a check whose text is read.
+const MAX_READ_SCRIPTS: usize = 20;
 
 /// Lists the changed files that one of the checks runs.
 pub(super) fn find_changed_scripts(
     repository: &UserRepository,
     request: &Integrate,
     changes: &[TreeDifference],
+    prefix: &str,
 ) -> Vec<ChangedScript> {
     let mut changed_scripts = Vec::new();
+    let has_candidates = changes.iter().any(|change| may_be_included(&String::from_utf8_lossy(&change.path)));
     for command in &request.unchanged_checks {
-        let scripts = command.list_scripts();
+        let mut scripts = command.list_scripts();
+        if has_candidates {
+            let base = BaseScripts { repository, commit: &request.expected, prefix };
+            base.add_included(&mut scripts);
+        }
         for change in changes {
             let path = String::from_utf8_lossy(&change.path).into_owned();
+            let project_path = path.strip_prefix(prefix).unwrap_or(&path);
             let is_changed =
-                scripts.iter().filter(|script| script.matches_path(&path)).any(|script| match script.part {
+                scripts.iter().filter(|script| script.matches_path(project_path)).any(|script| match script.part {
                     ScriptPart::WholeFile => true,
+                    ScriptPart::NewFile => change.change == PathChange::Added,
                     ScriptPart::PackageScripts => {
                         read_package_scripts(repository, &request.expected, &path)
                             != read_package_scripts(repository, &request.commit, &path)
@@ -34,6 +46,41 @@ pub(super) fn find_changed_scripts(
         }
     }
     changed_scripts
+}
+
+/// The scripts of checks as the branch has them.
+struct BaseScripts<'a> {
+    repository: &'a UserRepository,
+    commit: &'a CommitId,
+    /// The project's root in the repository, with a slash at the end; empty if it is the same.
+    prefix: &'a str,
+}
+
+impl BaseScripts<'_> {
+    /// Adds what the scripts include, and what these include in turn.
+    fn add_included(&self, scripts: &mut Vec<CheckScript>) {
+        let (mut next, mut read_count) = (0, 0);
+        while let Some(script) = scripts.get(next)
+            && read_count < MAX_READ_SCRIPTS
+        {
+            next += 1;
+            if script.form != PathForm::End || script.part != ScriptPart::WholeFile || !may_be_included(&script.path) {
+                continue;
+            }
+            read_count += 1;
+            for included in self.read_script(&script.path).iter().flat_map(|text| list_included_scripts(text)) {
+                if !scripts.contains(&included) {
+                    scripts.push(included);
+                }
+            }
+        }
+    }
+
+    fn read_script(&self, path: &str) -> Option<String> {
+        let object_name = format!("{}:{}{path}", self.commit.as_str(), self.prefix);
+        let bytes = self.repository.query(["cat-file", "blob", &object_name]).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
 }
 
 /// Reads `scripts` of a `package.json`. A file that cannot be read has none, so that it differs from one that can.

@@ -185,6 +185,11 @@ enum KeepReplaced {
 }
 
 impl WorkSnapshot {
+    /// Whether there is nothing but the frozen content, as in a fresh clone of it.
+    pub fn stands_alone(&self) -> bool {
+        self.others.is_empty() && self.workspace.has_only(self.files.iter().map(|file| file.path.as_slice()))
+    }
+
     /// The content that is frozen in the index. `others` are the repositories and files that are there besides it.
     pub(super) fn of_index(
         workspace: &DevelopmentWorkspace,

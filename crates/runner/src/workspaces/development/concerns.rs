@@ -9,6 +9,7 @@ use std::{
 
 use tribunal_engine::ids::{CommitId, TreeId};
 use tribunal_workflows::development::{
+    check_scripts::is_test_name,
     commits::Integrate,
     concerns::{LandingConcern, names_path},
     parking::name_files,
@@ -31,7 +32,7 @@ use crate::{
         object_reader::{ObjectKind, ObjectReader},
     },
     masking::Masker,
-    project::{story_facts::is_test_name, subject::is_plain_path},
+    project::subject::is_plain_path,
 };
 
 /// Longer files are not searched for secrets: they are data.

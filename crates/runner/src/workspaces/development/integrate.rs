@@ -115,7 +115,7 @@ fn move_checkout(
 
 /// Returns the outcome for work that must not land without a further look: it changes what a check runs, or is questionable.
 fn stop_questionable_work(inspection: &WorkInspection<'_>) -> Result<Option<IntegrateOutcome>, WorkspaceError> {
-    let WorkInspection { repository, request, .. } = *inspection;
+    let WorkInspection { repository, request, workspace, .. } = *inspection;
     let concerns = inspection.find_concerns()?;
     if !concerns.is_empty() {
         return Ok(Some(IntegrateOutcome::Questionable { concerns }));
@@ -123,7 +123,7 @@ fn stop_questionable_work(inspection: &WorkInspection<'_>) -> Result<Option<Inte
     if request.unchanged_checks.is_empty() {
         return Ok(None);
     }
-    let scripts = find_changed_scripts(repository, request, inspection.list_changes()?);
+    let scripts = find_changed_scripts(repository, request, inspection.list_changes()?, &workspace.record.prefix);
     Ok(if scripts.is_empty() { None } else { Some(IntegrateOutcome::ChecksChanged { scripts }) })
 }
 

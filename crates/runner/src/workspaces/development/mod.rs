@@ -10,6 +10,7 @@
 //! ROOT/PROJECT-HASH/RUN/NAME/control.git     HEAD and index are the base, refs/heads/work and commit-index the last commit
 //! ROOT/PROJECT-HASH/RUN/NAME/workspace.json  written last: a directory without it is not complete
 //! ROOT/PROJECT-HASH.in-place/RUN/NAME        the same without a tree, for work in the user's checkout
+//! ROOT/PROJECT-HASH/RUN/NAME-fresh           a clone of a commit, while the checks run in it
 //! ```
 //!
 //! [`opening`] makes a workspace, [`contents`] reads its state, [`frozen_work`] and [`check_traces`] keep it as it was verified,
@@ -27,6 +28,7 @@ mod concerns;
 mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
+pub(crate) mod fresh_clone;
 pub(crate) mod frozen_work;
 mod git_listings;
 mod guarded_files;

@@ -194,7 +194,7 @@ impl WorkspaceRecord {
     }
 }
 
-fn fill_clone(
+pub(super) fn fill_clone(
     repository: &UserRepository,
     workspace: &mut DevelopmentWorkspace,
     seeds: SeedRequest<'_>,
