@@ -65,6 +65,7 @@ const BENCH_ENTRIES: &[BenchEntry] = &[
     BenchEntry::new("loop", BenchSubject::Program, headless_loop::measure_headless_loop),
     BenchEntry::new("story", BenchSubject::Program, story_sessions::measure_story),
     BenchEntry::new("sprint", BenchSubject::Program, sprint_stories::measure_sprint),
+    BenchEntry::new("large", BenchSubject::Program, sprint_stories::measure_large_story),
     BenchEntry::new("hook", BenchSubject::Program, hook::measure_hook),
     BenchEntry::new("copies", BenchSubject::Program, workspaces::measure_workspaces),
     BenchEntry::new("at-once", BenchSubject::Library, library_measures::measure_many_agents),

@@ -5,8 +5,8 @@
 //! verification and its commit. `--stories N` measures a longer sprint.
 
 use std::collections::BTreeMap;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -25,6 +25,8 @@ const COUNTED_STORIES: u32 = 5;
 const MAX_GIT_PROCESSES: f64 = 32.0;
 /// The memory after this story is compared with that at the end.
 const EARLY_STORY: u32 = 10;
+const LARGE_FILES: u32 = 20_000;
+const DEVELOPING_AGENT: ScriptedAgent<'_> = ScriptedAgent { program_name: "developing-agent", further_args: &[] };
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 const ARTIFACTS: &str = "_bmad-output/implementation-artifacts";
 const SPRINT_ARGUMENTS: [&str; 10] = [
@@ -126,9 +128,45 @@ pub(super) fn count_git_of_story(built: &BuiltPrograms) -> Result<BenchRow> {
     })
 }
 
+/// Measures a story in a large repository with a check of one second: without a fresh clone of what lands, and with one.
+pub fn measure_large_story(built: &BuiltPrograms) -> Result<Vec<BenchRow>> {
+    let file_count = if built.is_short() { LARGE_FILES / 20 } else { LARGE_FILES };
+    let mut seconds = Vec::new();
+    for has_fresh_clone in [false, true] {
+        let mut project_files = list_project_files(1);
+        // What the check makes is ignored, so that the directory has more than a fresh clone has.
+        project_files.push(ProjectFile::new(".gitignore", "build/\n"));
+        let large_files = (0..file_count).map(|number| {
+            ProjectFile::new(format!("data/{}/{number}.txt", number / 100), format!("file {number}\n").repeat(20))
+        });
+        project_files.extend(large_files);
+        let project = ScriptedProject::create(built, DEVELOPING_AGENT, &project_files)?;
+        let fresh_clone = format!("workspace.fresh_clone={has_fresh_clone}");
+        let checks = "checks=[sleep 1; mkdir -p build; date > build/stamp]";
+        let further_args = ["--set", &fresh_clone, "--set", checks];
+        let arguments = [&["sprint", "1.1"], &SPRINT_ARGUMENTS[1..], &further_args].concat();
+        let started_at = Instant::now();
+        let status =
+            project.tribunal_command(built, &arguments).stderr(Stdio::null()).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "the story ended: {status}");
+        seconds.push(started_at.elapsed().as_secs_f64());
+    }
+    let label = format!("large: a story over {file_count} files with a check of 1 s (wall)");
+    Ok(vec![
+        BenchRow::without_limit(&label, BenchFigure::Seconds(seconds[0])),
+        BenchRow::without_limit(
+            "large: what the fresh clone adds to it (wall)",
+            BenchFigure::Seconds(seconds[1] - seconds[0]),
+        ),
+    ])
+}
+
 /// Creates a project with so many stories in one epic, and an agent that finishes each of them in one session.
 fn create_project(built: &BuiltPrograms, story_count: u32) -> Result<ScriptedProject> {
-    let agent = ScriptedAgent { program_name: "developing-agent", further_args: &[] };
+    ScriptedProject::create(built, DEVELOPING_AGENT, &list_project_files(story_count))
+}
+
+fn list_project_files(story_count: u32) -> Vec<ProjectFile> {
     let mut board_text = String::from("development_status:\n  epic-1: in-progress\n");
     let mut project_files = Vec::new();
     for number in 1..=story_count {
@@ -136,7 +174,7 @@ fn create_project(built: &BuiltPrograms, story_count: u32) -> Result<ScriptedPro
         project_files.push(ProjectFile::new(format!("{ARTIFACTS}/1-{number}-count.md"), story_text(number)));
     }
     project_files.push(ProjectFile::new(format!("{ARTIFACTS}/sprint-status.yaml"), board_text));
-    ScriptedProject::create(built, agent, &project_files)
+    project_files
 }
 
 /// The file list comes last, because the agent appends to it.
