@@ -60,7 +60,12 @@ fn a_story_that_is_never_green_in_a_clone_waits() {
 git init -q lib/tool && echo ready=yes > lib/tool/tool.sh
 printf '# AC1, AC2\\n. ./lib/tool/tool.sh\\n' > tests/sift_test.sh
 ";
-    for agent_script in [HIDDEN_HELPER, script] {
+    let in_git_dir = "develop
+echo ready=yes > .git/helper.sh
+printf '# AC1, AC2\\n. ./.git/helper.sh\\n' > tests/sift_test.sh
+";
+    let line_ends = "develop\necho 'tests/*.sh text eol=crlf' > .gitattributes\n";
+    for agent_script in [HIDDEN_HELPER, script, in_git_dir, line_ends] {
         let sandbox = sandbox_with_check(agent_script);
         let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off", "--set", "sprint.max_cycles=2"]);
         assert_exit(&output, 3);
@@ -112,6 +117,7 @@ fn what_also_fails_in_a_clone_without_the_work_is_said_and_not_held_against_it()
     let said = join_lines(&output.stderr);
     assert!(said.contains("failed with exit code 1 in a fresh clone, and without the work as well"), "{said}");
     assert!(said.contains("name them in `workspace.seed`"), "{said}");
+    assert_eq!(sandbox.run_json(&["report"])["stories"][0]["checks"][0]["in_fresh_clone"], false);
     // What is named there is in the clone.
     let sandbox = sandbox_with_check("develop\n");
     sandbox.write_file("check.sh", "[ -e vendor/tool ]\n");

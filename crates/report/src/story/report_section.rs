@@ -226,7 +226,10 @@ impl StorySource<'_> {
             only_warns: result.on_failure == FailureAction::Warn,
             tree: story_view.verified.as_ref().map(|verified| verified.current_tree().clone()),
             written_after: story_view.verified.as_ref().map(|verified| verified.own_paths.clone()).unwrap_or_default(),
-            in_fresh_clone: story_view.verified.as_ref().is_some_and(|verified| verified.in_fresh_clone),
+            in_fresh_clone: story_view
+                .verified
+                .as_ref()
+                .is_some_and(|verified| verified.in_fresh_clone && !verified.is_excused),
         });
         StoryWorkReport {
             change: summary.commit.as_ref().and_then(|commit| (sources.read_change_size)(commit)),

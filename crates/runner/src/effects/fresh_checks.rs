@@ -31,25 +31,30 @@ pub(super) async fn run_in_fresh_clone(
     // None of them, if it is the set-up that has failed.
     let failed_checks: Vec<CheckSpec> = checks.into_iter().filter(|check| failed.contains(&check.command)).collect();
     match run_at_commit(context, workspace_name, None, &failed_checks).await?.reply {
-        ChecksOutcome::Ran(base_report) => excuse_failures(report, &base_report),
+        ChecksOutcome::Ran(base_report) => excuse_failures(report, &base_report, &context.settings.workspace.setup),
         outcome => return Some(outcome.into()),
     }
     Some(performed)
 }
 
 /// Takes out of the results what fails on the base as well.
-fn excuse_failures(report: &mut ChecksReport, base_report: &ChecksReport) {
+fn excuse_failures(report: &mut ChecksReport, base_report: &ChecksReport, setup: &[CommandLine]) {
     let failed: BTreeSet<&CommandLine> = base_report.counting_failures().map(|result| &result.command).collect();
     let is_excused = |result: &CheckResult| !result.status.is_passed() && failed.contains(&result.command);
     let (excused, results): (Vec<CheckResult>, Vec<CheckResult>) =
         std::mem::take(&mut report.results).into_iter().partition(is_excused);
     report.results = results;
+    report.has_excused = !excused.is_empty();
     for result in excused {
-        report.remarks.push(format!(
-            "{}; it is not held against the work; if the check needs files that git does not commit, name them in `workspace.seed` or \
-             make them with `workspace.setup`",
-            result.describe_in("in a fresh clone, and without the work as well")
-        ));
+        let consequence = match setup.contains(&result.command) {
+            true => "so no check has run there",
+            false => {
+                "it is not held against the work; if the check needs files that git does not commit, name them in `workspace.seed` or \
+                 make them with `workspace.setup`"
+            }
+        };
+        let failure = result.describe_in("in a fresh clone, and without the work as well");
+        report.remarks.push(format!("{failure}; {consequence}"));
     }
 }
 

@@ -43,6 +43,21 @@ const TASK_FILES: [(&str, &[&str]); 9] = [
 ];
 /// Tools for which a task is done if there is a file of its name.
 const FILE_MAKERS: [&str; 2] = ["make", "gmake"];
+/// Words that have a tool look in another directory.
+const DIRECTORY_WORDS: [&str; 12] = [
+    "cd",
+    "pushd",
+    "-C",
+    "--directory",
+    "--prefix",
+    "--dir",
+    "--cwd",
+    "-w",
+    "--workspace",
+    "--workspaces",
+    "-r",
+    "--filter",
+];
 /// Tools that run what `scripts` of `package.json` says.
 const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
@@ -64,6 +79,8 @@ pub enum PathForm {
     Root,
     /// Its last names, which may be patterns.
     Named,
+    /// The same, but for modules of the product that have such a name.
+    Configuration,
     /// A pattern for its end, which tests may have as well.
     Pattern,
     /// A directory above it, in which shells run files.
@@ -106,6 +123,7 @@ impl CheckScript {
                 path.strip_suffix(self.path.as_str()).is_some_and(|start| start.is_empty() || start.ends_with('/'))
             }
             PathForm::Named => matches_end(path, &self.path),
+            PathForm::Configuration => matches_end(path, &self.path) && !has_directory(path, &["src"]),
             // A test is a file like those of the product.
             PathForm::Pattern => matches_end(path, &self.path) && !is_test_name(path),
             PathForm::Below => {
@@ -149,6 +167,14 @@ impl CommandLine {
 fn list_line_scripts(line: &str) -> Vec<CheckScript> {
     let simple_commands = expand_variables(&split_shell_line(line));
     let mut scripts: Vec<CheckScript> = simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect();
+    let changes_directory =
+        |word: &String| DIRECTORY_WORDS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")));
+    if simple_commands.iter().flatten().any(changes_directory) {
+        // Then the root is not known.
+        for script in scripts.iter_mut().filter(|script| script.form == PathForm::Root) {
+            script.form = PathForm::End;
+        }
+    }
     if simple_commands.iter().any(|words| runs_listed_files(words)) {
         scripts.extend(simple_commands.iter().flat_map(|words| list_named_files(words)));
     }
@@ -175,7 +201,10 @@ fn list_commanded_scripts(words: &[String]) -> Vec<CheckScript> {
         return arguments.iter().map(|path| CheckScript::from_word(path)).collect();
     }
     let mut scripts = list_scripts_of(words);
-    scripts.retain(|script| matches!(script.form, PathForm::End | PathForm::Pattern));
+    scripts.retain(|script| {
+        let is_task_file = script.form == PathForm::Root && script.part == ScriptPart::WholeFile;
+        is_task_file || matches!(script.form, PathForm::End | PathForm::Pattern)
+    });
     scripts
 }
 
@@ -183,24 +212,32 @@ fn list_commanded_scripts(words: &[String]) -> Vec<CheckScript> {
 pub fn may_be_included(path: &str) -> bool {
     let name = file_name(path);
     let is_script = SHELL_ENDINGS.iter().any(|ending| path.ends_with(ending)) || path.ends_with(".mk");
-    let is_product = path.split('/').rev().skip(1).any(|directory| matches!(directory, "src" | "bin"));
-    (is_script || !name.contains('.')) && !is_product && !is_test_name(path)
+    (is_script || !name.contains('.')) && !has_directory(path, &["src", "bin"]) && !is_test_name(path)
+}
+
+/// Whether one of these directories is above a file.
+fn has_directory(path: &str, names: &[&str]) -> bool {
+    path.split('/').rev().skip(1).any(|directory| names.contains(&directory))
 }
 
 /// Whether a command has an interpreter run the files that another one lists: `xargs -n1 sh`, `find ci -exec sh {} +`.
 fn runs_listed_files(words: &[String]) -> bool {
     let words = skip_prefixes(words);
-    let is_runner = |word: &String| word == "{}" || INTERPRETERS.contains(&file_name(word));
+    let runs_them = |words: &[String]| {
+        let is_parsed_only = words.get(1).is_some_and(|option| option == "-n");
+        let is_runner = |word: &String| word == "{}" || INTERPRETERS.contains(&file_name(word));
+        !is_parsed_only && words.first().is_some_and(is_runner)
+    };
     match words.first().map(|word| file_name(word)) {
         Some("xargs" | "parallel") => {
-            let rest = words[1..].iter().find(|word| {
+            let position = words[1..].iter().position(|word| {
                 !word.starts_with('-') && !word.starts_with(|c: char| c.is_ascii_digit()) && *word != "{}"
             });
-            rest.is_some_and(is_runner)
+            position.is_some_and(|position| runs_them(&words[position + 1..]))
         }
         Some("find" | "fd") => {
             let position = words.iter().position(|word| matches!(word.as_str(), "-exec" | "-execdir" | "-x" | "-X"));
-            position.and_then(|position| words.get(position + 1)).is_some_and(is_runner)
+            position.is_some_and(|position| runs_them(&words[position + 1..]))
         }
         _ => false,
     }
@@ -220,6 +257,15 @@ fn list_named_files(words: &[String]) -> Vec<CheckScript> {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The name of a program without a version: `python3.11` is `python3`.
+fn program_name(program: &str) -> &str {
+    let name = file_name(program);
+    match name.split_once('.') {
+        Some((name, version)) if !name.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.') => name,
+        _ => name,
+    }
 }
 
 /// Finds which of these files a check runs. The content of the files is not looked at.
@@ -250,7 +296,7 @@ pub fn describe_changed_scripts(changed_scripts: &[ChangedScript]) -> String {
 fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
     let Some((program, arguments)) = skip_prefixes(words).split_first() else { return Vec::new() };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let program_name = file_name(program);
+    let program_name = program_name(program);
     let whole_file = |path: &str| CheckScript::new(PathForm::End, &normalize_path(path), ScriptPart::WholeFile);
     let mut scripts = Vec::new();
     let is_own_program = program.contains('/') && !program.starts_with('/');
@@ -261,11 +307,11 @@ fn list_scripts_of(words: &[String]) -> Vec<CheckScript> {
         scripts.extend(list_interpreted_scripts(program_name, &arguments));
     }
     if PACKAGE_RUNNERS.contains(&program_name) {
-        scripts.push(CheckScript::new(PathForm::End, "package.json", ScriptPart::PackageScripts));
+        scripts.push(CheckScript::new(PathForm::Root, "package.json", ScriptPart::PackageScripts));
     }
     let task_files = TASK_FILES.iter().find(|(tool, _)| *tool == program_name);
     if let Some((_, task_files)) = task_files {
-        scripts.extend(task_files.iter().map(|file_name| whole_file(file_name)));
+        scripts.extend(task_files.iter().map(|name| CheckScript::new(PathForm::Root, name, ScriptPart::WholeFile)));
         let named_file = arguments.iter().position(|argument| matches!(*argument, "-f" | "--file" | "-c"));
         scripts
             .extend(named_file.and_then(|position| arguments.get(position + 1)).map(|file_name| whole_file(file_name)));
@@ -379,6 +425,12 @@ mod tests {
             ("npx vitest run", "web/vitest.config.ts"),
             ("npm test", "jest.config.js"),
             ("cargo test", "crates/a/build.rs"),
+            ("PYTEST_ADDOPTS=\"-q -x\" sh check.sh", "check.sh"),
+            ("A='b c d' nice sh check.sh", "check.sh"),
+            ("sh \"$PWD/check.sh\"", "check.sh"),
+            ("sh \"$(git rev-parse --show-toplevel)/check.sh\"", "check.sh"),
+            ("python3.11 check.py", "check.py"),
+            ("npm test --workspaces", "packages/a/package.json"),
         ] {
             assert!(changed(command, path), "{command}: {path}");
         }
@@ -406,6 +458,11 @@ mod tests {
             ("go test ./...", "conftest.py"),
             ("python3 -m unittest", "app/types.py"),
             ("grep -q x conftest.py", "conftest.py"),
+            ("find . -name '*.sh' -exec sh -n {} +", "src/mill.sh"),
+            ("find src -name '*.sh' | xargs -n1 bash -n", "src/mill.sh"),
+            ("cargo test", "src/build.rs"),
+            ("make check", "docs/Makefile"),
+            ("npm test", "packages/new/package.json"),
         ] {
             assert!(!changed(command, path), "{command}: {path}");
         }
@@ -414,10 +471,14 @@ mod tests {
     #[test]
     fn what_a_script_includes_is_found_and_the_product_is_not() {
         let script = "#!/bin/sh\n# . old.sh\nset -e\n. ./ci/common.sh\nfor part in ci/parts/*.sh; do sh $part; done\n\
-            for test in tests/*.sh; do sh \"$test\"; done\n. src/mill.sh\n./bin/mill --version\nmake -f ci/more.mk lint\n";
+            for test in tests/*.sh; do sh \"$test\"; done\n. src/mill.sh\n./bin/mill --version\nmake -f ci/more.mk lint\n\
+            . \"$(dirname \"$0\")/ci/near.sh\"\nDIR=$(cd \"$(dirname \"$0\")\" && pwd)\n. \"$DIR/ci/dir.sh\"\n\
+            . \"${BASH_SOURCE%/*}/ci/own.sh\"\n";
         let included = list_included_scripts(script);
         let matches = |path: &str| included.iter().any(|script| script.matches_path(path));
-        for path in ["ci/common.sh", "ci/parts/lint.sh", "ci/more.mk", "Makefile"] {
+        for path in
+            ["ci/common.sh", "ci/parts/lint.sh", "ci/more.mk", "Makefile", "ci/near.sh", "ci/dir.sh", "ci/own.sh"]
+        {
             assert!(matches(path), "{path}: {included:?}");
         }
         for path in ["old.sh", "tests/mill.sh", "src/mill.sh", "bin/mill"] {

@@ -172,6 +172,9 @@ pub struct ChecksReport {
     /// Whether the checks have passed on the same content before, and were repeated in a fresh clone.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_repeated: bool,
+    /// Whether something failed in the fresh clone that fails there without the work, too.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub has_excused: bool,
     /// What the user should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,

@@ -46,6 +46,9 @@ pub struct VerifiedWork {
     /// Whether they have passed as in a fresh clone: with nothing there but what git commits, and what set-up commands make.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub in_fresh_clone: bool,
+    /// Whether a fresh clone says nothing about them: something fails there without the work, too.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_excused: bool,
     /// The same with the bookkeeping of Tribunal; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<TreeId>,
@@ -56,7 +59,7 @@ pub struct VerifiedWork {
 
 impl VerifiedWork {
     pub fn new(tree: TreeId, in_fresh_clone: bool) -> VerifiedWork {
-        VerifiedWork { tree, in_fresh_clone, written: None, own_paths: Vec::new() }
+        VerifiedWork { tree, in_fresh_clone, is_excused: false, written: None, own_paths: Vec::new() }
     }
 
     /// What the files are now.

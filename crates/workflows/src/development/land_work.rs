@@ -242,7 +242,8 @@ async fn check_fresh_clone<O: LandingOrder>(
     }
     let failed_checks: Vec<CheckResult> = report.counting_failures().cloned().collect();
     let Some(result) = failed_checks.first().cloned() else {
-        O::set_verified(state, Some(VerifiedWork { in_fresh_clone: true, ..verified }));
+        let is_excused = report.has_excused;
+        O::set_verified(state, Some(VerifiedWork { in_fresh_clone: true, is_excused, ..verified }));
         return Ok(());
     };
     *O::failed_checks(state) = failed_checks;

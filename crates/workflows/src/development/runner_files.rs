@@ -90,7 +90,10 @@ pub(super) fn list_runner_files(program: Option<&str>) -> Vec<CheckScript> {
         .iter()
         .filter(|(tools, _)| is_started(tools))
         .flat_map(|(_, names)| names.iter())
-        .map(|name| CheckScript::new(PathForm::Named, name, ScriptPart::WholeFile))
+        .map(|name| {
+            let form = if *name == "build.rs" { PathForm::Configuration } else { PathForm::Named };
+            CheckScript::new(form, name, ScriptPart::WholeFile)
+        })
         .collect();
     if is_started(&&PYTHON_TOOLS[..]) {
         let paths =

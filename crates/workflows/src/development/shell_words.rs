@@ -35,13 +35,53 @@ const VALUE_OPTIONS: [&str; 8] = ["-u", "--unset", "-C", "--chdir", "-a", "-g", 
 /// The most variants of a command with different values of its variables.
 const MAX_VARIANTS: usize = 64;
 
+/// How scripts name the directory in which they are, or that of the project. Longer forms come first.
+const OWN_DIRECTORIES: [&str; 12] = [
+    "$(cd \"$(dirname \"$0\")\" && pwd)",
+    "$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)",
+    "$(cd $(dirname $0) && pwd)",
+    "$(dirname \"$0\")",
+    "$(dirname $0)",
+    "$(dirname \"${BASH_SOURCE[0]}\")",
+    "${BASH_SOURCE%/*}",
+    "${0%/*}",
+    "$(git rev-parse --show-toplevel)",
+    "$(pwd)",
+    "${PWD}",
+    "$PWD",
+];
+
+/// Joins the words of a quoted value that is assigned: `FLAGS="-q -x"`.
+fn join_quoted_values<'l>(words: impl Iterator<Item = &'l str>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    let mut open_quote: Option<char> = None;
+    for word in words {
+        match (open_quote, joined.last_mut()) {
+            (Some(quote), Some(last)) => {
+                last.push(' ');
+                last.push_str(word);
+                open_quote = open_quote.filter(|_| !word.ends_with(quote));
+            }
+            _ => {
+                let value = split_assignment(word).map_or("", |(_, value)| value);
+                open_quote = value.chars().next().filter(|first| matches!(first, '"' | '\''));
+                open_quote = open_quote.filter(|quote| value.len() == 1 || !value.ends_with(*quote));
+                joined.push(word.to_string());
+            }
+        }
+    }
+    joined
+}
+
 /// Splits a line for a shell into simple commands.
 pub(super) fn split_shell_line(line: &str) -> Vec<Vec<String>> {
     let split_words = |part: &str| -> Vec<String> {
         // An input redirection stands for itself, even without spaces.
         let spaced_part = part.replace('<', " < ");
-        spaced_part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_string()).collect()
+        let words = join_quoted_values(spaced_part.split_whitespace());
+        words.iter().map(|word| word.trim_matches(['"', '\'']).to_string()).collect()
     };
+    let line = OWN_DIRECTORIES.iter().fold(line.replace("\\\n", " "), |line, form| line.replace(form, "."));
     line.split(['\n', ';', '&', '|', '(', ')', '`']).map(split_words).collect()
 }
 
@@ -69,7 +109,7 @@ fn expand_command(words: &[String], values: &BTreeMap<&str, Vec<&str>>) -> Vec<V
         let choices: Vec<String> = match known_values {
             Some(known_values) => known_values.iter().map(ToString::to_string).collect(),
             // What is left of `$(…)` and of unknown variables.
-            None => vec![word.trim_matches('$').to_string()],
+            None => vec![strip_variable(word).unwrap_or_else(|| word.trim_matches('$').to_string())],
         };
         variants = variants
             .into_iter()
@@ -87,6 +127,12 @@ fn find_variable(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
     let name = name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(name);
     is_variable_name(name).then_some(name)
+}
+
+/// Leaves out a variable that stands for a directory: `$DIR/ci/check.sh`. The rest of the path tells enough.
+fn strip_variable(word: &str) -> Option<String> {
+    let (name, rest) = word.strip_prefix('$')?.split_once('/')?;
+    is_variable_name(name.trim_matches(['{', '}'])).then(|| ["./", rest].concat())
 }
 
 fn split_assignment(word: &str) -> Option<(&str, &str)> {

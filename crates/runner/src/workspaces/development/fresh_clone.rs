@@ -16,7 +16,8 @@ use tribunal_workflows::development::workspace::DevelopmentPlace;
 
 use super::{
     DevelopmentWorkspace, WorkspaceError, WorkspaceHome, WorkspaceRecord, create_private_dir, opening::fill_clone,
-    remove_workspace_dir, seeding::SeedRequest, user_repository::UserRepository,
+    own_git_files::is_agent_git_untouched, remove_workspace_dir, seeding::SeedRequest,
+    special_files::is_attributes_file, user_repository::UserRepository,
 };
 
 /// A clone of a commit, as a new workspace is one. It is never complete: what a process leaves that ends, the next one or `gc` removes.
@@ -82,6 +83,10 @@ impl DevelopmentWorkspace {
             return false;
         }
         let known = KnownPaths::from_files(paths);
+        // What they say about line ends and filters holds for files that were there before as well.
+        if known.files.iter().any(|path| is_attributes_file(path)) || !is_agent_git_untouched(&self.record.tree) {
+            return false;
+        }
         let own_dir = [self.record.prefix.as_bytes(), b".tribunal"].concat();
         known.cover(&self.record.tree, b"", &own_dir)
     }

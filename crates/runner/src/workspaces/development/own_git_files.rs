@@ -4,7 +4,8 @@
 //! remote, no filter, no other branch.
 
 use std::{
-    fs,
+    collections::BTreeMap,
+    fs, io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -17,7 +18,10 @@ use super::{
     create_private_dir,
     user_repository::UserRepository,
 };
-use crate::workspaces::TaskWorkspace;
+use crate::{
+    project::atomic_files,
+    workspaces::{TaskWorkspace, file_stamps::FileStamp},
+};
 
 /// Settings that say how files are read and written. None of them names a program.
 const FILE_SETTINGS: [&str; 11] = [
@@ -78,7 +82,41 @@ pub(super) fn replace_agent_git(
     write_file(&git_dir.join("HEAD"), format!("ref: {branch_ref}\n").as_bytes())?;
     remove_git_dir(&final_dir)?;
     // This fails if there is something again.
-    fs::rename(&git_dir, &final_dir).at_path(&final_dir)
+    fs::rename(&git_dir, &final_dir).at_path(&final_dir)?;
+    let stamps_path = stamps_file(&record.tree);
+    let stamps_text = serde_json::to_vec(&read_stamps(&final_dir)).map_err(io::Error::other).at_path(&stamps_path)?;
+    atomic_files::write_privately(&stamps_path, &stamps_text).at_path(&stamps_path)
+}
+
+/// Whether the git directory of the agent in a work tree is as we made it, apart from its index.
+pub(super) fn is_agent_git_untouched(tree: &Path) -> bool {
+    let Ok(stamps_text) = fs::read(stamps_file(tree)) else { return false };
+    let made: Option<BTreeMap<String, FileStamp>> = serde_json::from_slice(&stamps_text).ok();
+    made.is_some_and(|made| made == read_stamps(&tree.join(".git")))
+}
+
+/// The file beside a work tree that says how its git directory was made.
+fn stamps_file(tree: &Path) -> PathBuf {
+    tree.with_file_name("agent-git.json")
+}
+
+/// Reads the stamps of all files below a git directory. The index is left out: `git status` refreshes it.
+fn read_stamps(git_dir: &Path) -> BTreeMap<String, FileStamp> {
+    let mut stamps = BTreeMap::new();
+    let mut pending_dirs = vec![git_dir.to_path_buf()];
+    while let Some(directory) = pending_dirs.pop() {
+        for dir_entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = dir_entry.path();
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let name = path.strip_prefix(git_dir).unwrap_or(&path).to_string_lossy().into_owned();
+            if metadata.is_dir() {
+                pending_dirs.push(path);
+            } else if name != "index" {
+                stamps.insert(name, FileStamp::from_metadata(&metadata));
+            }
+        }
+    }
+    stamps
 }
 
 /// Removes a git directory, or the file or link that an agent has put in its place. Links are not followed.
