@@ -158,7 +158,7 @@ impl CommandLine {
     /// Lists the files that the command runs, as far as they can be told from its text.
     pub fn list_scripts(&self) -> Vec<CheckScript> {
         match self {
-            CommandLine::Argv(words) => list_scripts_of(words),
+            CommandLine::Argv(words) => list_run_scripts(&[words.clone()]),
             CommandLine::Shell(line) => list_line_scripts(line),
         }
     }
@@ -166,17 +166,27 @@ impl CommandLine {
 
 fn list_line_scripts(line: &str) -> Vec<CheckScript> {
     let simple_commands = expand_variables(&split_shell_line(line));
-    let mut scripts: Vec<CheckScript> = simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect();
-    let changes_directory =
-        |word: &String| DIRECTORY_WORDS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")));
-    if simple_commands.iter().flatten().any(changes_directory) {
-        // Then the root is not known.
-        for script in scripts.iter_mut().filter(|script| script.form == PathForm::Root) {
-            script.form = PathForm::End;
-        }
-    }
+    let mut scripts = list_run_scripts(&simple_commands);
     if simple_commands.iter().any(|words| runs_listed_files(words)) {
         scripts.extend(simple_commands.iter().flat_map(|words| list_named_files(words)));
+    }
+    scripts
+}
+
+/// Lists what simple commands run that belong together.
+fn list_run_scripts(simple_commands: &[Vec<String>]) -> Vec<CheckScript> {
+    let mut scripts: Vec<CheckScript> = simple_commands.iter().flat_map(|words| list_scripts_of(words)).collect();
+    let changes_directory = |word: &String| {
+        DIRECTORY_WORDS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")))
+            || word.strip_prefix("-C").is_some_and(|directory| !directory.is_empty())
+    };
+    if simple_commands.iter().flatten().any(changes_directory) {
+        // Then the file in which a tool looks up its tasks may be in any directory. Of a new file nothing is known but its name.
+        let is_of_root =
+            |script: &&mut CheckScript| script.form == PathForm::Root && script.part != ScriptPart::NewFile;
+        for script in scripts.iter_mut().filter(is_of_root) {
+            script.form = PathForm::End;
+        }
     }
     scripts
 }
@@ -431,6 +441,7 @@ mod tests {
             ("sh \"$(git rev-parse --show-toplevel)/check.sh\"", "check.sh"),
             ("python3.11 check.py", "check.py"),
             ("npm test --workspaces", "packages/a/package.json"),
+            ("make -Csub check", "sub/Makefile"),
         ] {
             assert!(changed(command, path), "{command}: {path}");
         }
@@ -463,6 +474,7 @@ mod tests {
             ("cargo test", "src/build.rs"),
             ("make check", "docs/Makefile"),
             ("npm test", "packages/new/package.json"),
+            ("cd backend && pytest", "backend/app/types.py"),
         ] {
             assert!(!changed(command, path), "{command}: {path}");
         }
@@ -500,5 +512,8 @@ mod tests {
     fn a_program_with_arguments_is_read_without_a_shell() {
         let words = ["sh", "my check.sh"].map(String::from).to_vec();
         assert_eq!(CommandLine::Argv(words).list_scripts()[0].path, "my check.sh");
+        let words = ["make", "-C", "sub", "check"].map(String::from).to_vec();
+        let scripts = CommandLine::Argv(words).list_scripts();
+        assert!(scripts.iter().any(|script| script.matches_path("sub/Makefile")), "{scripts:?}");
     }
 }

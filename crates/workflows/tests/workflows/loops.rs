@@ -378,6 +378,42 @@ fn a_review_tells_the_next_iteration_what_it_found_until_one_succeeds() {
     assert_eq!(told, [5, 6, 7]);
 }
 
+fn list_warnings(trial: &TrialRun<LoopWorld>) -> Vec<&str> {
+    let texts = trial.journal.iter().filter_map(|entry| match &entry.event {
+        RunEvent::Warned { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn what_no_review_has_seen_is_said_when_it_lands() {
+    let land_after = |iterations: usize, mode: ReviewMode| {
+        let mut plan = sample_plan();
+        plan.order.review.mode = mode;
+        let mut turns = vec![ScriptedTurn::working("a step"); iterations - 1];
+        turns.push(ScriptedTurn::working(DONE));
+        let (outcome, trial) = run_loop(plan, LoopScript::with_turns(turns));
+        assert_eq!(done_ending(outcome).reason, RunReason::GoalMet);
+        list_warnings(&trial)
+            .into_iter()
+            .filter(|text| text.contains("no review"))
+            .map(str::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(land_after(2, ReviewMode::Enhanced), ["no review has looked at this work"]);
+    assert_eq!(land_after(7, ReviewMode::Enhanced), ["no review has looked at what iterations 6 to 7 changed"]);
+    assert_eq!(land_after(2, ReviewMode::Off), [""; 0]);
+}
+
+#[test]
+fn tools_that_the_client_denied_are_a_warning() {
+    let turns = vec![ScriptedTurn { denied: true, ..ScriptedTurn::working("a step") }, ScriptedTurn::working(DONE)];
+    let (_, trial) = run_loop(sample_plan(), LoopScript::with_turns(turns));
+    let denials = list_warnings(&trial).into_iter().filter(|text| text.starts_with("the client denied its agent "));
+    assert_eq!(denials.count(), 1);
+}
+
 #[test]
 fn the_mode_ultimate_reviews_when_a_task_of_the_plan_is_done_but_never_first() {
     let mut plan = sample_plan();
