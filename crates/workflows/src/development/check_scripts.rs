@@ -11,6 +11,7 @@ use alloc::{
     vec,
     vec::Vec,
 };
+use core::slice;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
@@ -158,7 +159,7 @@ impl CommandLine {
     /// Lists the files that the command runs, as far as they can be told from its text.
     pub fn list_scripts(&self) -> Vec<CheckScript> {
         match self {
-            CommandLine::Argv(words) => list_run_scripts(&[words.clone()]),
+            CommandLine::Argv(words) => list_run_scripts(slice::from_ref(words)),
             CommandLine::Shell(line) => list_line_scripts(line),
         }
     }
