@@ -30,8 +30,9 @@ use tribunal_engine::{
 /// How far a line may be from a quote to be its neighbour.
 const NEAR_LINES: u32 = 1;
 
-/// Beginnings of words in findings that ask to remove something.
-const REMOVAL_WORDS: [&str; 16] = [
+/// Beginnings of words in findings that ask to remove something. Words for contradictions are deliberately absent: a
+/// contradiction asks which of two statements holds, and deleting one of them only hides the question.
+const REMOVAL_WORDS: [&str; 14] = [
     "remov",
     "delet",
     "drop",
@@ -40,8 +41,6 @@ const REMOVAL_WORDS: [&str; 16] = [
     "obsolet",
     "unused",
     "dead",
-    "contradict",
-    "conflict",
     "superfluous",
     "unnecess",
     "outdated",

@@ -175,6 +175,46 @@ fn a_judge_confirms_a_removal_that_the_finding_asks_for() {
     assert_eq!(note, "claimed as fixed, but the judge says that it is not repaired: about F1");
 }
 
+#[test]
+fn a_contradiction_is_not_repaired_by_deleting_one_of_its_sides() {
+    let (first_side, second_side) = ("- FR1: uploads are fast.", "- FR2: files are kept.");
+    let both_sides = format!("{first_side}\n{second_side}");
+    let deletion_note = "claimed as fixed, but the quoted text was deleted, which does not repair it";
+    let neighbour_note = "claimed as fixed, but only a neighbouring line was changed";
+    for description in ["FR1 contradicts FR2: keeping files is slow", "FR1 is in conflict with FR2: keeping is slow"] {
+        for (quote, deleted_side, deleted_line, expected_note) in [
+            (first_side, first_side, 5, deletion_note),
+            (both_sides.as_str(), first_side, 5, deletion_note),
+            (both_sides.as_str(), second_side, 6, deletion_note),
+            // The side that the finding does not quote.
+            (first_side, second_side, 6, neighbour_note),
+        ] {
+            let fixed_text = PLAN.replace(&format!("{deleted_side}\n"), "");
+            let hunk = Hunk { old_start: deleted_line, old_len: 1, new_len: 0 };
+            let world = world_with_fix(vec![claim_about(quote, description)], &fixed_text, vec![hunk]);
+            let review = run_review(single_reviewer_plan(), world);
+            assert_eq!(review.status_and_note(F1), (FindingStatus::Open, expected_note.to_string()), "{description}");
+            assert_eq!((review.left_out(), review.judge_tasks().len()), (None, 0), "{quote}: without {deleted_side}");
+        }
+    }
+}
+
+#[test]
+fn a_contradiction_is_repaired_if_its_sides_agree_or_one_was_removed_as_asked() {
+    let claim = claim_about("- FR1: uploads are fast.", "FR1 contradicts FR2: keeping files is slow");
+    let reworded_text = PLAN.replace("uploads are fast", "uploads take as long as keeping the file");
+    let removal_claim = RaisedFinding { suggested_fix: "Remove FR1.".into(), ..claim.clone() };
+    let deleted_text = PLAN.replace("- FR1: uploads are fast.\n", "");
+    for (claim, fixed_text, hunk) in [
+        (claim, reworded_text, changed_line(5)),
+        (removal_claim, deleted_text, Hunk { old_start: 5, old_len: 1, new_len: 0 }),
+    ] {
+        let review = run_review(single_reviewer_plan(), world_with_fix(vec![claim], &fixed_text, vec![hunk]));
+        assert_eq!(review.status_and_note(F1).0, FindingStatus::Fixed, "{fixed_text}");
+        assert_eq!((review.left_out(), review.judge_tasks().len()), (Some(vec![]), 1), "{fixed_text}");
+    }
+}
+
 fn both_fixed_text() -> String {
     PLAN.replace("uploads are fast", "uploads take 2 s").replace("searches are fast", "searches take 1 s")
 }
