@@ -155,7 +155,7 @@ fn read_item_text(list_item: &YamlNode, text_keys: &[&str]) -> String {
 }
 
 /// All scalars of a value on one line, with the keys of mappings: `- Cache: never cleared` is a mapping, and meant as a text.
-fn join_scalars(node: &YamlNode) -> String {
+pub(super) fn join_scalars(node: &YamlNode) -> String {
     match &node.content {
         YamlContent::Null => String::new(),
         YamlContent::Scalar(scalar) => to_one_line(scalar),

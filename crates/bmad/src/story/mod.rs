@@ -8,6 +8,7 @@ mod agent_record;
 mod criteria;
 pub mod edit;
 mod file_list;
+mod limits;
 mod links;
 mod status;
 mod tasks;
@@ -17,6 +18,7 @@ use tribunal_workflows::findings::finding::Severity;
 
 pub use criteria::{Criterion, is_story_file, read_criteria};
 pub(crate) use criteria::{criteria_in_lines, is_criteria_label, is_criteria_title};
+pub use limits::read_limits;
 pub use links::StoryLinks;
 pub use status::{StatusPlace, StoryStatusLine};
 pub use tasks::StoryTask;

@@ -70,6 +70,7 @@ mod sprint_nights;
 mod sprint_runs;
 mod stories;
 mod story_field_failures;
+mod story_measures;
 mod story_runs;
 mod story_sandbox;
 mod story_verification;

@@ -315,7 +315,7 @@ fn build_gate(order: &StoryOrder, state: &StoryState) -> LandingGate {
     let created = state.landing.created.as_ref();
     let work_file = state.work.as_ref().and_then(|work| work.story_file.clone());
     LandingGate {
-        story: order.files.story_file.clone().or(work_file),
+        story: work_file.or_else(|| order.files.story_file.clone()),
         naming_text: created.map(|created| created.naming_text.clone()).unwrap_or_default(),
         created: created.map(|created| created.tree.clone()),
         accepted: state.landing.concerns.accepted.clone(),

@@ -30,7 +30,6 @@ use crate::{
         sessions,
         state::{StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
-        verification::{StoryMilestone, verify_story},
     },
 };
 use tribunal_engine::{
@@ -231,9 +230,7 @@ fn describe_unresolved(state: &StoryState, report: &ChildReport) -> StageExit {
 async fn verify_reviewed(host: StoryHost<'_>, state: &mut StoryState, stage_key: &Key) -> Staged<()> {
     let tree = host.freeze_work(stage_key.child_key("freeze")).await?;
     let facts = host.read_story(state, stage_key.child_key("story"), Some(&tree)).await?;
-    let board_before = state.work.as_ref().and_then(|work| work.board_stage);
-    let rules = host.order.rules;
-    let mut verdict = verify_story(&host.order.story, &facts, StoryMilestone::Developed, board_before, rules);
+    let mut verdict = sessions::verify_step(host, state, &facts);
     verdict.problems.extend(sessions::check_content(host, state, stage_key.child_key("checks"), &tree).await?);
     sessions::note_verified(state, tree, &verdict);
     if verdict.problems.is_empty() {

@@ -12,7 +12,7 @@ use crate::{
         prompt,
         state::{CreatedStory, StoryState, StoryStep},
         story_host::{StoryHost, WORKSPACE_NAME},
-        verification::{StoryMilestone, StoryProblem, StoryVerdict, verify_story},
+        verification::{StoryMilestone, StoryProblem, StoryVerdict, find_replaced_file, verify_story},
     },
     tasks::{
         asking::{AgentConsultation, consult_agent},
@@ -254,6 +254,8 @@ pub(super) fn verify_step(host: StoryHost<'_>, state: &StoryState, facts: &Story
         _ => StoryMilestone::Developed,
     };
     let mut verdict = verify_story(&host.order.story, facts, milestone, board_before, host.order.rules);
+    let story_file = state.work.as_ref().and_then(|work| work.story_file.as_deref());
+    verdict.problems.extend(find_replaced_file(story_file, facts));
     // BMAD's own review is done when the board or the story's file says so.
     if state.step == StoryStep::CodeReview && verdict.problems.is_empty() {
         let file_status = facts.file.as_ref().and_then(|file| file.status.as_ref());

@@ -100,7 +100,7 @@ pub struct StoryWork {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_content: Option<Hash>,
     pub changed_files: u32,
-    /// The story's file, where it was found last.
+    /// The story's file, by which the work is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub story_file: Option<String>,
     /// How far the board was before the current step.
@@ -135,6 +135,13 @@ impl StoryWork {
             self.content.clone_from(&state.fingerprint);
         }
         self.changed_files = state.changed_count;
+    }
+
+    /// Remembers where the story's file is. Once it is settled it stays the same: an agent could write another one that asks for less.
+    pub fn note_story_file(&mut self, found_path: Option<String>, is_settled: bool) {
+        if !is_settled || self.story_file.is_none() {
+            self.story_file = found_path;
+        }
     }
 
     pub fn has_uncommitted_work(&self) -> bool {
@@ -270,5 +277,39 @@ impl StoryLanding {
     /// Whether the story cannot be called done yet.
     pub fn is_owing(&self) -> bool {
         !self.owed.is_empty() && !self.is_confirmed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settled_story_file_stays_the_same() {
+        let mut work = StoryWork {
+            path: String::new(),
+            base: CommitId::new("base"),
+            tip: CommitId::new("base"),
+            scratchpad: String::new(),
+            content: None,
+            proof: WorkProof::default(),
+            committed_content: None,
+            changed_files: 0,
+            story_file: None,
+            board_stage: None,
+            changed_controls: Vec::new(),
+            is_parked: false,
+        };
+        for (found, is_settled, expected) in [
+            (Some("draft.md"), false, Some("draft.md")),
+            (Some("1-2-sift.md"), false, Some("1-2-sift.md")),
+            (Some("0/1-2-sift.md"), true, Some("1-2-sift.md")),
+            (None, true, Some("1-2-sift.md")),
+            (None, false, None),
+            (Some("1-2-sift.md"), true, Some("1-2-sift.md")),
+        ] {
+            work.note_story_file(found.map(String::from), is_settled);
+            assert_eq!(work.story_file.as_deref(), expected);
+        }
     }
 }

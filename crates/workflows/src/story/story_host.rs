@@ -9,7 +9,7 @@ use crate::{
     story::{
         facts::{ReadStory, StoryFacts, StoryPlace, StoryReading},
         order::StoryOrder,
-        state::StoryState,
+        state::{StoryState, StoryStep},
     },
 };
 use tribunal_engine::ids::{Key, TreeId};
@@ -38,9 +38,11 @@ impl StoryHost<'_> {
             StoryReading::Read(facts) => facts,
             StoryReading::Failed { fault } => return Err(StageExit::from_fault(&fault)),
         };
+        // The file is the one that was there, or that the step `create` has written. A workflow with a spec of its own writes it later.
+        let is_file_settled = state.step >= StoryStep::Develop && self.order.steps.words_until_spec.is_none();
         if let Some(work) = &mut state.work {
             work.apply_state(&facts.work);
-            work.story_file = facts.file.as_ref().map(|file| file.path.clone());
+            work.note_story_file(facts.file.as_ref().map(|file| file.path.clone()), is_file_settled);
             work.changed_controls.clone_from(&facts.changed_controls);
         }
         state.landing.merged_into.clone_from(&facts.merged_into);

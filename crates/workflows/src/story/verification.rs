@@ -177,6 +177,14 @@ pub fn verify_story(
     verdict
 }
 
+/// Refuses another file than the one by which the work is measured. The rules read what they find first, and an agent may have written it.
+pub fn find_replaced_file(expected_path: Option<&str>, facts: &StoryFacts) -> Option<StoryProblem> {
+    let (expected_path, found_path) = (expected_path?, facts.file.as_ref()?.path.as_str());
+    (found_path != expected_path).then(|| StoryProblem::Questionable {
+        detail: format!("the story's file is {expected_path}: put it back there, and remove {found_path}"),
+    })
+}
+
 fn check_board(story: &StoryName, facts: &StoryFacts, board_before: Option<StoryStage>, verdict: &mut StoryVerdict) {
     let stage_now = facts.board.as_ref().and_then(|fact| fact.stage);
     match (board_before, stage_now) {
@@ -406,6 +414,19 @@ mod tests {
         }
         let without_file = StoryFacts { file: None, ..good_facts() };
         assert_eq!(verify(&without_file), ["there is no story file"]);
+    }
+
+    #[test]
+    fn another_file_of_the_story_is_refused() {
+        let facts = good_facts();
+        assert_eq!(find_replaced_file(None, &facts), None);
+        assert_eq!(find_replaced_file(Some("out/1-2-log-in.md"), &facts), None);
+        let problem = find_replaced_file(Some("out/stories/1-2-log-in.md"), &facts).unwrap();
+        let expected = "the story's file is out/stories/1-2-log-in.md: put it back there, and remove out/1-2-log-in.md";
+        assert_eq!(problem.describe(), expected);
+        // A file that is missing is a problem of its own.
+        let without_file = StoryFacts { file: None, ..good_facts() };
+        assert_eq!(find_replaced_file(Some("out/1-2-log-in.md"), &without_file), None);
     }
 
     #[test]
