@@ -47,6 +47,9 @@ pub(crate) fn describe_request(effect: &Effect) -> Option<String> {
                 CheckPlace::Copy { .. } => "in a copy".to_string(),
                 CheckPlace::Workspace { workspace, .. } => format!("in {workspace}"),
                 CheckPlace::FreshClone { commit, .. } => format!("in a fresh clone of {}", commit.short_hex()),
+                CheckPlace::BaseScripts { commit, base, .. } => {
+                    format!("in a fresh clone of {} with the scripts of {}", commit.short_hex(), base.short_hex())
+                }
             };
             format!("run {} {place_text}", phrases::format_count(checks.len() as u32, "check"))
         }

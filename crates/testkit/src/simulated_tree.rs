@@ -72,6 +72,10 @@ impl SimulatedTree {
 
     /// Notes what checks said about what they ran on. In a workspace there may be nothing but that.
     pub fn note_checks(&mut self, request: &RunChecks, passes: bool, stands_alone: bool) {
+        // Such checks only help the user to decide.
+        if let CheckPlace::BaseScripts { .. } = request.place {
+            return;
+        }
         let is_harmless = request.checks.iter().all(|check| check.on_failure == FailureAction::Warn);
         let passes = passes || is_harmless;
         let (tree, is_fresh) = match &request.place {

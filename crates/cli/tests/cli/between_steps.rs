@@ -5,7 +5,7 @@ use tribunal_supervise::probe_sandbox;
 
 use crate::{
     common::{CommandOutput, Sandbox},
-    loop_sandbox::{commit_all, loop_sandbox, prompt_of, run_git, write_agent},
+    loop_sandbox::{commit_all, loop_sandbox, prompt_of, run_git, workspaces_left, write_agent},
     sprint_runs::{join_lines, sprint_sandbox},
     story_sandbox::{STORY, session_prompt, story_sandbox, write_story_agent},
 };
@@ -287,7 +287,11 @@ fn verify_runs_a_replaced_check_as_it_was_and_says_both() {
     let sandbox = story_sandbox("develop\necho 'broken' >> src/sift.sh\necho true > check.sh\n");
     let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]);
     assert_exit(&output, 3);
-    assert!(join_lines(&output.stderr).contains("the work changes check.sh, which the check `sh check.sh` runs"));
+    let question = "the work changes check.sh, which the check `sh check.sh` runs; `sh check.sh` failed with exit code 1 with check.sh as \
+                    on main";
+    assert!(join_lines(&output.stderr).contains(question), "{}", output.stderr);
+    let report = join_lines(&sandbox.run_tribunal(&["report"]).stdout);
+    assert!(report.contains("failed with exit code 1 with check.sh as on main"), "{report}");
     let verified = sandbox.run_tribunal(&["verify", "1-2"]);
     assert_exit(&verified, 3);
     let said = join_lines(&verified.stdout);
@@ -301,4 +305,42 @@ fn verify_runs_a_replaced_check_as_it_was_and_says_both() {
     let document = sandbox.run_json(&["verify", "1-2"]);
     assert_eq!(document["verified"], false, "{document}");
     assert_eq!(document["checks"][1]["with_base_scripts"][0], "check.sh");
+}
+
+/// What a script includes is a script of the check as well.
+#[test]
+fn an_included_script_is_run_as_it_was_by_the_run_and_by_verify() {
+    let sandbox = story_sandbox("develop\necho broken >> src/sift.sh\necho true > ci/common.sh\n");
+    sandbox.write_file("ci/common.sh", "for f in src/*.sh; do sh -n $f && sh -e $f || exit 1; done\n");
+    sandbox.write_file("check.sh", ". ./ci/common.sh\n");
+    commit_all(&sandbox, "Include a script");
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off"]);
+    assert_exit(&output, 3);
+    let said = join_lines(&output.stderr);
+    assert!(said.contains("`sh check.sh` failed with exit code 1 with ci/common.sh as on main"), "{said}");
+    assert_exit(&answer(&sandbox, "D1", "approve"), 0);
+    let document = sandbox.run_json(&["verify", "1-2"]);
+    assert_eq!(document["verified"], false, "{document}");
+    assert_eq!(document["checks"][1]["with_base_scripts"][0], "ci/common.sh");
+}
+
+/// Git in a check knows the work and nothing that the agent has told its own git.
+#[test]
+fn what_an_agent_tells_its_git_hides_nothing_from_a_check() {
+    let hide = "git config core.fsmonitor 'touch ../ran; true'\n\
+                git update-index --assume-unchanged src/mill.sh\necho '* -diff' > .git/info/attributes\n\
+                mkdir -p .git/hooks; echo 'touch ../ran' > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change\n";
+    let sandbox = story_sandbox(&format!("develop\necho '# worse' >> src/mill.sh\n{hide}"));
+    sandbox.write_file(
+        "check.sh",
+        "git status --porcelain > /dev/null; git diff HEAD -- src/mill.sh | grep -q worse && echo 'mill is worse' && exit 1\n\
+         git diff --exit-code > /dev/null || { echo 'not staged'; exit 2; }\n",
+    );
+    commit_all(&sandbox, "Look at the mill");
+    let output = sandbox.run_tribunal(&["sprint", "1-2", "--review", "off", "--set", "sprint.max_cycles=1"]);
+    assert_exit(&output, 3);
+    assert!(join_lines(&output.stderr).contains("failed with exit code 1: mill is worse"), "{}", output.stderr);
+    let clones = workspaces_left(&sandbox);
+    let [clone] = clones.as_slice() else { panic!("{clones:?}") };
+    assert!(!clone.join("../ran").exists() && !clone.with_file_name("kept-agent-git").exists());
 }

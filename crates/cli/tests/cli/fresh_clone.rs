@@ -60,9 +60,10 @@ fn a_story_that_is_never_green_in_a_clone_waits() {
 git init -q lib/tool && echo ready=yes > lib/tool/tool.sh
 printf '# AC1, AC2\\n. ./lib/tool/tool.sh\\n' > tests/sift_test.sh
 ";
+    // Where the agent's git directory is while checks run.
     let in_git_dir = "develop
 echo ready=yes > .git/helper.sh
-printf '# AC1, AC2\\n. ./.git/helper.sh\\n' > tests/sift_test.sh
+printf '# AC1, AC2\\n. ../kept-agent-git/helper.sh\\n' > tests/sift_test.sh
 ";
     let line_ends = "develop\necho 'tests/*.sh text eol=crlf' > .gitattributes\n";
     for agent_script in [HIDDEN_HELPER, script, in_git_dir, line_ends] {

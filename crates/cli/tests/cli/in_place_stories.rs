@@ -179,13 +179,19 @@ fn what_an_agent_stages_in_the_checkout_is_parked_as_well() {
 }
 
 #[test]
-fn a_commit_of_the_user_during_a_session_in_the_checkout_stays_and_the_story_lands_after_it() {
+fn a_commit_during_a_session_in_the_checkout_is_asked_about_and_the_story_lands_after_it() {
     // The agent stands for the user here: the user's git does not have the committer of agents.
     let commit =
         "echo mine > mine.txt; git add mine.txt; env -u GIT_COMMITTER_EMAIL git commit -qm 'Commit of the user'";
     let sandbox = sprint_sandbox(&format!("case $key in\n1-2-sift) {commit} ;;\nesac\ndevelop_any\n"));
     let output = sandbox.run_tribunal(&["sprint", "1-2", "--in-place"]);
-    assert_exit(&output, 0);
+    // It may as well be that of an agent that hides, so the user is asked.
+    assert_exit(&output, 3);
+    let question = "\"Commit of the user\", which appeared on the branch while an agent worked in your checkout";
+    assert!(join_lines(&output.stderr).contains(question), "{}", output.stderr);
+    assert_eq!(landed_stories(&sandbox), Vec::<String>::new());
+    assert_exit(&sandbox.run_tribunal(&["decisions", &format!("{}.D1", story_run(&sandbox)), "approve"]), 0);
+    assert_exit(&sandbox.run_tribunal(&["resume", &story_run(&sandbox)]), 0);
     assert_eq!(landed_stories(&sandbox), ["1-2-sift"]);
     assert_eq!(run_git(&sandbox, &["log", "-2", "--format=%s"]).lines().last(), Some("Commit of the user"));
     assert_eq!(run_git(&sandbox, &["show", "--name-only", "--format=", "HEAD", "--", "mine.txt"]), "");

@@ -175,7 +175,7 @@ fn an_agent_in_the_checkout_cannot_leave_hooks_or_settings_behind() {
         let remark = format!("{path} was changed while the agent worked, and put back");
         assert!(output.stderr.contains(&remark), "{path}: {}", output.stderr);
     }
-    assert!(output.stderr.contains("refs/heads/sneaky was moved while the agent worked"), "{}", output.stderr);
+    assert!(output.stderr.contains("refs/heads/sneaky was made while the agent worked"), "{}", output.stderr);
     assert!(output.stderr.contains("the agent works in your checkout"), "{}", output.stderr);
     // The agent's versions are kept.
     assert_eq!(sandbox.path_of(".tribunal/parked").read_dir().unwrap().count(), 1);

@@ -38,6 +38,7 @@ mod headless_loops;
 mod hostile_agents;
 mod hostile_environment;
 mod in_place_attacks;
+mod in_place_refs;
 mod in_place_stories;
 mod init;
 mod inside_agents;

@@ -1,7 +1,7 @@
 //! Runs checks on the work with the scripts that it began with. Work that replaces the script of a check decides itself whether the check
 //! passes; what the old script says about the same work, it cannot decide.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, sync::Arc};
+use std::{fs, io, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use serde_json::Value;
 use tribunal_engine::{
@@ -59,7 +59,7 @@ pub(crate) async fn run_checks_of_base(
         let replaced = ReplacedCheck { check: check.clone(), scripts: scripts.clone() };
         let prepared = run_file_work(move || {
             create_copy(&copy_context, &copy, has_workspace)?;
-            put_base_scripts(&copy_context, &copy, &base, &replaced)
+            put_base_scripts(&copy_context, &copy.tree_dir(), &base, &replaced)
         });
         let has_base_scripts = match prepared.await {
             Ok(has_base_scripts) => has_base_scripts,
@@ -109,17 +109,16 @@ fn create_copy(context: &EffectContext, copy: &TaskWorkspace, has_workspace: boo
 
 /// Writes the scripts as the base has them, and removes those that it does not have: one of them may take the place of another that the
 /// tool would use. Returns whether the check has a script to run.
-fn put_base_scripts(
+pub(super) fn put_base_scripts(
     context: &EffectContext,
-    copy: &TaskWorkspace,
+    tree_dir: &Path,
     base: &CommitId,
     replaced: &ReplacedCheck,
 ) -> io::Result<bool> {
-    let tree_dir = copy.tree_dir();
     for script in &replaced.scripts {
         let directory = script.rsplit_once('/').map_or("", |(directory, _)| directory);
         // A link would lead out of the copy.
-        if !is_plain_path(script) || find_link_on_path(&tree_dir, directory).is_some() {
+        if !is_plain_path(script) || find_link_on_path(tree_dir, directory).is_some() {
             continue;
         }
         let script_path = tree_dir.join(script);

@@ -136,6 +136,7 @@ async fn open_workspace(
         let tree = match tree {
             Some(tree) => tree,
             None => {
+                context.enter_checkout(&workspace)?;
                 let frozen = workspace.freeze_content(&context.masker)?;
                 put_back.add_traces(frozen.left);
                 frozen.tree

@@ -8,14 +8,15 @@ mod tests;
 use std::{fs, path::PathBuf, sync::Arc};
 
 use tribunal_engine::{
-    fault::Fault,
+    fault::{Fault, FaultKind},
     ids::{CommitId, TreeId},
+    text::shell_quote,
 };
 use tribunal_workflows::development::{
     checks::{CheckStatus, CommandLine},
     commits::{CommitOutcome, CommitWork, Integrate, IntegrateOutcome, RebaseOutcome, RebaseWork},
     frozen_work::{FreezeWork, WorkFreezing},
-    parking::{ParkOutcome, ParkWork},
+    parking::{ParkOutcome, ParkWork, name_files},
     workspace::{CloseOutcome, CloseWorkspace, DevelopmentPlace, OpenOutcome, OpenWorkspace, OpenedWorkspace},
 };
 
@@ -53,6 +54,27 @@ impl EffectContext {
     /// Returns a workspace that was opened.
     pub fn find_development_workspace(&self, workspace_name: &str) -> Result<DevelopmentWorkspace, Fault> {
         Ok(self.workspace_home()?.require_workspace(&self.run_id, workspace_name)?)
+    }
+
+    /// Refuses to go on in the user's checkout with files that were made while no process of the run was there: they are not the work of
+    /// an agent, and would be committed with it. What appears later is taken for the agent's.
+    pub fn enter_checkout(&self, workspace: &DevelopmentWorkspace) -> Result<(), Fault> {
+        let workspace_name = &workspace.record.name;
+        if !workspace.is_in_place() || self.memory.entered_checkouts.has_workspace(workspace_name) {
+            return Ok(());
+        }
+        let made_files = workspace.list_files_made_meanwhile()?;
+        if made_files.is_empty() {
+            self.memory.entered_checkouts.add_workspace(workspace_name);
+            return Ok(());
+        }
+        let quoted: Vec<String> = made_files.iter().map(|path| shell_quote(path)).collect();
+        let (named, quoted) = (name_files(&made_files), quoted.join(" "));
+        let message = format!(
+            "these files were made in your checkout while the run did not work: {named}; commit them, put them aside with \
+             `git stash push -u -- {quoted}`, or make them a part of the work with `git add -- {quoted}`, then resume"
+        );
+        Err(Fault::new(FaultKind::CheckoutNotReady, message))
     }
 
     /// Returns the directory in which agents and checks run in a workspace that was opened.
@@ -171,6 +193,7 @@ pub(super) async fn freeze_work(context: Arc<EffectContext>, request: FreezeWork
         if let Some(commit) = &request.commit {
             return Ok(WorkFreezing::Frozen { tree: workspace.freeze_commit(commit)?, remarks: Vec::new() });
         }
+        context.enter_checkout(&workspace)?;
         let FrozenContent { tree, left, reading } = workspace.freeze_content(&context.masker)?;
         context.memory.readings.remember_reading(&request.workspace, &tree, reading);
         Ok(WorkFreezing::Frozen { tree, remarks: left.describe().into_iter().collect() })
@@ -190,6 +213,8 @@ pub(super) async fn park_work(context: Arc<EffectContext>, request: ParkWork) ->
     let moved = run_work(&context, move |context| {
         let _alone = lock_checkout(context)?;
         let workspace = context.find_development_workspace(&request.workspace)?;
+        // What the user has made meanwhile is asked about here, or is the work, if the user has said so.
+        context.memory.entered_checkouts.add_workspace(&request.workspace);
         Ok(move_parked_work(workspace, request.mode)?)
     });
     moved.await.unwrap_or_else(ParkOutcome::from)
@@ -292,7 +317,10 @@ async fn try_commit(
                 }
                 tree
             }
-            None => workspace.freeze_content(&context.masker)?.tree,
+            None => {
+                context.enter_checkout(&workspace)?;
+                workspace.freeze_content(&context.masker)?.tree
+            }
         };
         let prepared = workspace.prepare_commit(&tree, &preparation_id, commit_form)?;
         Ok(CommitPreparation::Prepared(Box::new(workspace), prepared))

@@ -6,12 +6,17 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use tribunal_engine::{fault::Fault, ids::CommitId};
-use tribunal_workflows::development::checks::{CheckResult, CheckSpec, ChecksOutcome, ChecksReport, CommandLine};
+use tribunal_workflows::development::{
+    check_scripts::ChangedScript,
+    checks::{CheckResult, CheckSpec, ChecksOutcome, ChecksReport, CommandLine},
+};
 
 use super::{
     EffectContext, PerformedEffect,
+    base_checks::{ReplacedCheck, put_base_scripts},
     checks::{list_missing_files, run_all, run_git_work},
     clone_setup::{SetupEnd, list_usual_seeds, run_setup},
+    environment_fault,
 };
 use crate::workspaces::development::{fresh_clone::FreshClone, opening::SeedRequest};
 
@@ -22,7 +27,8 @@ pub(super) async fn run_in_fresh_clone(
     commit: CommitId,
     checks: Vec<CheckSpec>,
 ) -> Option<PerformedEffect<ChecksOutcome>> {
-    let mut performed = run_at_commit(context, workspace_name, Some(commit), &checks).await?;
+    let source = CloneSource { commit: Some(commit), base_scripts: None };
+    let mut performed = run_at_commit(context, workspace_name, source, &checks).await?;
     let PerformedEffect { reply: ChecksOutcome::Ran(report), .. } = &mut performed else { return Some(performed) };
     let failed: BTreeSet<CommandLine> = report.counting_failures().map(|result| result.command.clone()).collect();
     if failed.is_empty() {
@@ -30,11 +36,43 @@ pub(super) async fn run_in_fresh_clone(
     }
     // None of them, if it is the set-up that has failed.
     let failed_checks: Vec<CheckSpec> = checks.into_iter().filter(|check| failed.contains(&check.command)).collect();
-    match run_at_commit(context, workspace_name, None, &failed_checks).await?.reply {
+    match run_at_commit(context, workspace_name, CloneSource::default(), &failed_checks).await?.reply {
         ChecksOutcome::Ran(base_report) => excuse_failures(report, &base_report, &context.settings.workspace.setup),
         outcome => return Some(outcome.into()),
     }
     Some(performed)
+}
+
+/// Scripts as another commit has them.
+pub(super) struct BaseScripts {
+    pub base: CommitId,
+    pub scripts: Vec<ChangedScript>,
+}
+
+/// Runs each check in a clone of its own, with its scripts as another commit has them. What fails there, or has no script there, is not
+/// tried elsewhere. Returns `None` if the user ended one of them.
+pub(super) async fn run_with_base_scripts(
+    context: &Arc<EffectContext>,
+    workspace_name: &str,
+    commit: CommitId,
+    base_scripts: BaseScripts,
+    checks: Vec<CheckSpec>,
+) -> Option<PerformedEffect<ChecksOutcome>> {
+    let BaseScripts { base, scripts } = base_scripts;
+    let (mut report, mut blobs) = (ChecksReport { is_repeated: true, ..ChecksReport::default() }, Vec::new());
+    for check in checks {
+        let own_scripts = scripts.iter().filter(|script| script.command == check.command);
+        let paths = own_scripts.map(|script| script.path.clone()).collect();
+        let replaced = ReplacedCheck { check: check.clone(), scripts: paths };
+        let source = CloneSource { commit: Some(commit.clone()), base_scripts: Some((base.clone(), replaced)) };
+        let performed = run_at_commit(context, workspace_name, source, &[check]).await?;
+        match performed.reply {
+            ChecksOutcome::Ran(ran) => report.results.extend(ran.results),
+            outcome => return Some(outcome.into()),
+        }
+        blobs.extend(performed.blobs);
+    }
+    Some(PerformedEffect { reply: ChecksOutcome::Ran(report), blobs })
 }
 
 /// Takes out of the results what fails on the base as well.
@@ -58,15 +96,25 @@ fn excuse_failures(report: &mut ChecksReport, base_report: &ChecksReport, setup:
     }
 }
 
-/// Runs checks in a clone of a commit, or of that with which the work began. A command of the set-up that fails is the only result.
+/// What a clone is made of.
+#[derive(Default)]
+struct CloneSource {
+    /// `None` is the commit with which the work began.
+    commit: Option<CommitId>,
+    /// A check whose scripts are those of another commit.
+    base_scripts: Option<(CommitId, ReplacedCheck)>,
+}
+
+/// Runs checks in a clone. A command of the set-up that fails is the only result.
 async fn run_at_commit(
     context: &Arc<EffectContext>,
     workspace_name: &str,
-    commit: Option<CommitId>,
+    source: CloneSource,
     checks: &[CheckSpec],
 ) -> Option<PerformedEffect<ChecksOutcome>> {
-    let clone = match create_clone(context, workspace_name, commit).await {
-        Ok(clone) => clone,
+    let clone = match create_clone(context, workspace_name, source).await {
+        Ok(Some(clone)) => clone,
+        Ok(None) => return Some(ChecksOutcome::Ran(ChecksReport::default()).into()),
         Err(fault) => return Some(ChecksOutcome::from(fault).into()),
     };
     let directory = clone.project_dir();
@@ -96,18 +144,32 @@ async fn run_at_commit(
     Some(performed)
 }
 
+/// Makes a clone; `None` if a check has no script there.
 async fn create_clone(
     context: &Arc<EffectContext>,
     workspace_name: &str,
-    commit: Option<CommitId>,
-) -> Result<FreshClone, Fault> {
+    source: CloneSource,
+) -> Result<Option<FreshClone>, Fault> {
     let (context, workspace_name) = (context.clone(), workspace_name.to_string());
     run_git_work(move || {
         let home = context.workspace_home()?;
         let workspace = home.require_workspace(&context.run_id, &workspace_name)?;
-        let commit = commit.unwrap_or_else(|| workspace.base_commit().clone());
+        let commit = source.commit.unwrap_or_else(|| workspace.base_commit().clone());
         let seeds = SeedRequest { named: &context.settings.seeds, usual: &list_usual_seeds(&context) };
-        Ok(FreshClone::create(&home, &workspace, &commit, seeds)?)
+        let clone = FreshClone::create(&home, &workspace, &commit, seeds)?;
+        let Some((base, mut replaced)) = source.base_scripts else { return Ok(Some(clone)) };
+        // Scripts are named from the root of the repository, and read from that of the project.
+        let in_project = |path: String| path.strip_prefix(&workspace.record.prefix).map(String::from);
+        replaced.scripts = replaced.scripts.into_iter().filter_map(in_project).collect();
+        match put_base_scripts(&context, &clone.project_dir(), &base, &replaced) {
+            Ok(true) => Ok(Some(clone)),
+            not_put => {
+                // Whether it could be removed does not matter: the next one begins with that.
+                let _ = clone.remove();
+                let cause = "could not put the scripts of the branch into a clone";
+                not_put.map(|_| None).map_err(|failure| environment_fault(format!("{cause}: {failure}")))
+            }
+        }
     })
     .await
 }

@@ -18,6 +18,7 @@ mod fresh_checks;
 mod frozen_readings;
 mod land;
 mod notify;
+mod other_stories;
 mod own_files;
 pub(crate) mod retrospectives;
 mod scratchpad;
@@ -35,7 +36,7 @@ use std::{
     ffi::OsString,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -122,6 +123,26 @@ pub(crate) struct RunMemory {
     pub spare_tmp: Arc<SpareTmp>,
     pub base_files: BaseFiles,
     pub readings: FrozenReadings,
+    /// The workspaces in the user's checkout in which this process has worked.
+    pub entered_checkouts: EnteredCheckouts,
+}
+
+/// Names of workspaces.
+#[derive(Debug, Default)]
+pub(crate) struct EnteredCheckouts(Mutex<BTreeSet<String>>);
+
+impl EnteredCheckouts {
+    pub fn has_workspace(&self, workspace_name: &str) -> bool {
+        self.lock_names().contains(workspace_name)
+    }
+
+    pub fn add_workspace(&self, workspace_name: &str) {
+        self.lock_names().insert(workspace_name.to_string());
+    }
+
+    fn lock_names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What did not count as the user's word.

@@ -1,6 +1,11 @@
 //! Performs the effects on the files of a story: reads what they and git say, and writes stages and follow-ups.
 
-use std::{cell::OnceCell, fs, io, path::Path, sync::Arc};
+use std::{
+    cell::{LazyCell, OnceCell},
+    fs, io,
+    path::Path,
+    sync::Arc,
+};
 
 use tribunal_bmad::{
     board::{
@@ -23,7 +28,7 @@ use tribunal_workflows::{
     story::facts::{RestoreBoard, StoryFollowUp, StoryName, StoryPlace, StoryStage, StoryWriting, WriteStory},
 };
 
-use super::{EffectContext, environment_fault, run_file_effect};
+use super::{EffectContext, environment_fault, other_stories::OtherStories, run_file_effect};
 use crate::{
     landing::parked_files::park_file,
     project::{
@@ -79,7 +84,7 @@ fn try_write(context: &EffectContext, request: &WriteStory) -> Result<StoryWriti
             Some(state) => state,
             None => workspace.read_state(&[], &context.masker)?.state,
         };
-        writer.restore_others(&workspace, state)?;
+        writer.restore_others(&workspace, state, &context.project)?;
     }
     let is_checkout = request.place == StoryPlace::Checkout;
     if let Some(workspace_name) = &request.take_over_from {
@@ -195,15 +200,20 @@ impl<'r> StoryWriter<'r> {
 
     /// Puts back the files of other stories, and a ledger that has lost items: this story has no business with them, and what an agent
     /// writes there would prepare their verification.
-    fn restore_others(&mut self, workspace: &DevelopmentWorkspace, state: WorkspaceState) -> Result<(), Fault> {
+    fn restore_others(
+        &mut self,
+        workspace: &DevelopmentWorkspace,
+        state: WorkspaceState,
+        users_project: &Project,
+    ) -> Result<(), Fault> {
         let own_file = self.find_story_file();
-        let folder = config::read_config(&self.project_files).folders.implementation;
+        // Most work changes no file that could be another story's.
+        let stories = LazyCell::new(|| OtherStories::of_project(users_project));
         for change in state.changed {
             let is_ledger = change.path.ends_with(deferred_work::LEDGER_FILE);
-            let is_inside = change.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
-            let is_other_story = is_inside
-                && Some(&change.path) != own_file.as_ref()
-                && story::key_from_path(&change.path).is_some_and(|key| !self.is_own_key(&key));
+            let is_other_story = Some(&change.path) != own_file.as_ref()
+                && story::key_from_path(&change.path).is_some_and(|key| !self.is_own_key(&key))
+                && stories.may_contain(&change.path);
             if !is_other_story && !is_ledger {
                 continue;
             }

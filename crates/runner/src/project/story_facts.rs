@@ -35,7 +35,7 @@ const MAX_TEST_BYTES: u64 = 1 << 20;
 const MAX_NAMING_LINES: usize = 200;
 const MAX_LINE_CHARS: usize = 300;
 /// Files and directories that decide what hooks, pipelines and agents run.
-const CONTROL_FILES: [&str; 31] = [
+const CONTROL_FILES: [&str; 33] = [
     ".github/workflows/",
     ".gitlab-ci.yml",
     ".circleci/",
@@ -54,6 +54,7 @@ const CONTROL_FILES: [&str; 31] = [
     "noxfile.py",
     // What later agents are told, and what Tribunal itself runs.
     "tribunal.yaml",
+    "tribunal.yml",
     "CLAUDE.md",
     "AGENTS.md",
     "GEMINI.md",
@@ -65,6 +66,7 @@ const CONTROL_FILES: [&str; 31] = [
     ".opencode/",
     ".github/copilot-instructions.md",
     "_bmad/",
+    ".bmad/",
     "bmad/",
     ".gitattributes",
     ".mcp.json",

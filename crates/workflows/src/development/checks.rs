@@ -9,7 +9,7 @@ use core::fmt;
 
 use tribunal_json::{Deserialize, Serialize, schemars};
 
-use crate::findings::subject::Subject;
+use crate::{development::check_scripts::ChangedScript, findings::subject::Subject};
 use tribunal_engine::{
     fault::Fault,
     ids::{CommitId, Hash, TreeId},
@@ -141,6 +141,14 @@ pub enum CheckPlace {
         /// The workspace whose work the commit is.
         workspace: String,
         commit: CommitId,
+    },
+    /// In such a clone in which these scripts of the checks are as in another commit. Checks for which that has no script do not run.
+    BaseScripts {
+        /// The workspace whose work the commit is.
+        workspace: String,
+        commit: CommitId,
+        base: CommitId,
+        scripts: Vec<ChangedScript>,
     },
 }
 

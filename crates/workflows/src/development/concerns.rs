@@ -47,8 +47,18 @@ pub enum LandingConcern {
         before: String,
         after: String,
     },
+    /// The work changes Tribunal's settings, by which later work is measured.
+    ChangedSettings { path: String },
     /// Nothing is left of a commit of the branch, and the task does not name its files. A clone whose history was reset looks like this.
     RevertedCommit { commit: CommitId, subject: String, paths: Vec<String> },
+    /// The work is to land on top of a commit that appeared on the branch while an agent worked in the user's checkout. It may be the
+    /// user's, or that of an agent that hides.
+    CommitDuringWork {
+        commit: CommitId,
+        subject: String,
+        /// Whether it says itself that an agent of the run made it.
+        is_agents: bool,
+    },
     /// Tests are gone or do not run any more, and the task does not name their file.
     WeakenedTests(WeakenedTests),
     /// A test asserts less than before. The user is told and not asked.
@@ -101,11 +111,20 @@ impl LandingConcern {
                 };
                 format!("changes {what} of its story from {} to {}", show(before), show(after))
             }
+            LandingConcern::ChangedSettings { path } => {
+                format!("changes {path}, the settings with which later runs verify and land")
+            }
             LandingConcern::RevertedCommit { commit, subject, paths } => format!(
                 "takes back commit {} \"{}\" ({})",
                 commit.short_hex(),
                 truncate_chars(subject, MAX_SHOWN_CHARS),
                 name_files(paths)
+            ),
+            LandingConcern::CommitDuringWork { commit, subject, is_agents } => format!(
+                "lands after commit {} \"{}\", which appeared on the branch while an agent worked in your checkout{}",
+                commit.short_hex(),
+                truncate_chars(subject, MAX_SHOWN_CHARS),
+                if *is_agents { ", and which the agent made" } else { ", and which is not checked" }
             ),
             LandingConcern::WeakenedTests(weakened) => weakened.describe(),
             LandingConcern::FewerAssertions { path, name, before, after } => {

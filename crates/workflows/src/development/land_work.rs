@@ -6,6 +6,7 @@ use core::mem;
 
 use crate::{
     development::{
+        base_scripts::run_base_scripts,
         check_scripts::{ChangedScript, describe_changed_scripts},
         checks::{CheckPlace, CheckResult, CheckSpec, ChecksOutcome, ChecksReport, FailureAction, RunChecks},
         commits::{CommitOutcome, CommitWork, Integrate, RebaseConflict},
@@ -301,13 +302,16 @@ pub async fn move_branch<O: LandingOrder>(
         let log = O::concern_log(state);
         log.accepted.extend(concerns.iter().cloned());
         let gate = LandingGate { accepted: log.accepted.clone(), ..integrate.gate.clone() };
-        let integrate = Integrate { gate, ..integrate };
-        attempt = landing::move_branch(host.run_host(), attempt_key.child_key("noted"), integrate).await?;
+        let noted = Integrate { gate, ..integrate.clone() };
+        attempt = landing::move_branch(host.run_host(), attempt_key.child_key("noted"), noted).await?;
     }
     match attempt {
         LandingAttempt::Landed(landed) => Ok(BranchMove::Landed(landed)),
         LandingAttempt::Moved(tip) => Ok(BranchMove::Outdated(tip)),
-        LandingAttempt::ChecksChanged(scripts) => Err(ask_about_scripts(host, state, attempt_key, scripts).await),
+        LandingAttempt::ChecksChanged(scripts) => {
+            let tried = run_base_scripts(host, attempt_key.child_key("base-scripts"), &integrate, &scripts).await?;
+            Err(ask_about_scripts(host, state, attempt_key, scripts, &tried).await)
+        }
         LandingAttempt::Questionable(concerns)
             if !O::LANDS_ONE_COMMIT && concerns.iter().all(LandingConcern::is_past) =>
         {
@@ -369,13 +373,21 @@ pub fn apply_landing_answer<O: LandingOrder>(
     Ok(())
 }
 
+/// Asks about changed scripts. `tried` says what the check says with the scripts of the branch.
 async fn ask_about_scripts<O: LandingOrder>(
     host: KindHost<'_, O>,
     state: &mut O::State,
     attempt_key: &Key,
     scripts: Vec<ChangedScript>,
+    tried: &[String],
 ) -> StageExit {
-    let summary = format!("the work changes {}", describe_changed_scripts(&scripts));
+    for line in tried {
+        host.note_warning(line.clone());
+    }
+    let mut summary = format!("the work changes {}", describe_changed_scripts(&scripts));
+    if !tried.is_empty() {
+        summary = format!("{summary}; {}", tried.join("; "));
+    }
     let choices = [
         (ChoiceKey::Approve, "the change is right: land the work"),
         (ChoiceKey::Reject, "the next agent is told to undo that change"),

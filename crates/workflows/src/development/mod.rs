@@ -2,6 +2,7 @@
 //!
 //! Everything here is common to all kinds of runs that develop. The effects are performed in `runner`.
 
+mod base_scripts;
 pub mod changes;
 pub mod check_scripts;
 pub mod checks;

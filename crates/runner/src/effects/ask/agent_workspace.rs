@@ -76,6 +76,18 @@ impl AgentWorkspace {
         remarks
     }
 
+    /// Does the same for an agent that the user has stopped. What it has left is frozen, so that what the user makes until the run is
+    /// resumed is not taken for the agent's.
+    pub fn end_stopped_work(&mut self, context: &EffectContext) {
+        self.end_work(context);
+        if let AgentWorkspace::Development { workspace, .. } = self
+            && workspace.is_in_place()
+        {
+            // If it cannot be frozen, new files count as the agent's, as after a kill.
+            let _ = workspace.freeze_content(&context.masker);
+        }
+    }
+
     pub fn directory(&self) -> PathBuf {
         match self {
             AgentWorkspace::Copy { workspace } => workspace.tree_dir(),

@@ -147,7 +147,8 @@ async fn run_task(
     let process_end =
         process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
-        agent_workspace.end_work(&context);
+        let end_stopped_work = move || agent_workspace.end_stopped_work(&context);
+        run_blocking(end_stopped_work).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
         return Err(AskFailure::Stopped);
     }
     let read_result = move || {
@@ -192,20 +193,19 @@ async fn prepare_task_in_background(
 ) -> Result<PreparedTask, Fault> {
     let (context, task_key, agent_task) = (context.clone(), task_key.clone(), agent_task.clone());
     let prepare = move || {
-        let mut prepared_task = prepare_task(&context, &task_key, &agent_task)?;
+        if let WorkspaceKind::Development { workspace } = &agent_task.place {
+            context.enter_checkout(&context.find_development_workspace(workspace)?)?;
+        }
+        let mut prepared_task = prepare_task(&context, &task_key, &agent_task).map_err(environment_fault)?;
         let agent_workspace = &prepared_task.agent_workspace;
         // From here on edits of the user's project count as made while the agent worked.
         if !agent_workspace.is_in_place() {
             prepared_task.project_watch = stray_edits::start_watch(&context, agent_workspace.task_copy())
-                .map_err(|cause| format!("could not read the workspace: {cause}"))?;
+                .map_err(|cause| environment_fault(format!("could not read the workspace: {cause}")))?;
         }
-        Ok::<_, String>(prepared_task)
+        Ok(prepared_task)
     };
-    match run_blocking(prepare).await {
-        Ok(Ok(prepared_task)) => Ok(prepared_task),
-        Ok(Err(problem)) => Err(environment_fault(problem)),
-        Err(panicked) => Err(environment_fault(panicked.to_string())),
-    }
+    run_blocking(prepare).await.unwrap_or_else(|panicked| Err(environment_fault(panicked.to_string())))
 }
 
 /// Returns our directory with the files that an agent is pointed at.
@@ -297,6 +297,9 @@ fn prepare_task(context: &EffectContext, task_key: &Key, agent_task: &AgentTask)
         // A process that was killed may have left commits of its agent.
         take_back_commits(context, &workspace).map(drop).map_err(|fault| fault.to_string())?;
         let guarded_files = workspace.read_guarded_files().map_err(|cause| cause.to_string())?.map(Box::new);
+        if workspace.is_in_place() {
+            workspace.mark_unfrozen().map_err(|cause| cause.to_string())?;
+        }
         return Ok(PreparedTask {
             agent_workspace: AgentWorkspace::Development { workspace, guarded_files },
             project_watch: None,

@@ -1,6 +1,6 @@
 //! Makes the check that a run makes after each session of a story, for a user who asks for it.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc};
 
 use tokio::sync::{mpsc::unbounded_channel, watch};
 use tribunal_engine::{
@@ -10,7 +10,7 @@ use tribunal_engine::{
 use tribunal_supervise::KeeperSetup;
 use tribunal_workflows::{
     development::{
-        check_scripts::find_changed_scripts,
+        check_scripts::{ScriptPart, may_be_included},
         checks::{CheckPlace, CheckSpec, ChecksOutcome, ChecksReport, RunChecks},
         parking::name_files,
     },
@@ -27,7 +27,9 @@ use crate::{
         BaseCheck, PerformedEffect, ReplacedCheck, read_story, run_checks, run_checks_in_checkout, run_checks_of_base,
     },
     engine::updates::{RunUpdate, UpdateCallback},
+    git::heads,
     shared::stop_level::StopLevel,
+    workspaces::development::add_included_scripts,
 };
 
 /// A story whose work is to be checked.
@@ -95,7 +97,7 @@ impl Runner {
         };
         let place =
             has_workspace.then(|| CheckPlace::Workspace { workspace: String::from(WORKSPACE_NAME), tree: None });
-        let replaced = list_changed_checks(&checks, &changed_paths);
+        let replaced = list_changed_checks(self.project.root(), &base, &checks, &changed_paths);
         let outcome = self.run_until_stopped(end_sender, async {
             let performed = match place {
                 Some(place) => run_checks(context.clone(), Key::new("verify"), RunChecks { place, checks }).await?,
@@ -135,12 +137,26 @@ impl Runner {
     }
 }
 
-/// Lists the checks whose own scripts are among the changed files.
-fn list_changed_checks(checks: &[CheckSpec], changed_paths: &[String]) -> Vec<ReplacedCheck> {
+/// Lists the checks whose own scripts are among the changed files: those that their commands name, and those that these include.
+fn list_changed_checks(
+    project_root: &Path,
+    base: &CommitId,
+    checks: &[CheckSpec],
+    changed_paths: &[String],
+) -> Vec<ReplacedCheck> {
+    let read_base = |path: &str| heads::read_file_at(project_root, base.as_str(), path);
+    let has_candidates = changed_paths.iter().any(|path| may_be_included(path));
     let with_scripts = checks.iter().map(|check| {
-        let changed_scripts = find_changed_scripts([&check.command].into_iter(), changed_paths);
-        let scripts = changed_scripts.into_iter().map(|changed| changed.path).collect();
-        ReplacedCheck { check: check.clone(), scripts }
+        let mut scripts = check.command.list_scripts();
+        if has_candidates {
+            add_included_scripts(&mut scripts, &|path| read_base(path).and_then(|bytes| String::from_utf8(bytes).ok()));
+        }
+        let is_changed = |path: &&String| {
+            let mut own_scripts = scripts.iter().filter(|script| script.matches_path(path));
+            own_scripts.any(|script| script.part != ScriptPart::NewFile || read_base(path).is_none())
+        };
+        let changed_scripts = changed_paths.iter().filter(is_changed).cloned().collect();
+        ReplacedCheck { check: check.clone(), scripts: changed_scripts }
     });
     with_scripts.filter(|replaced: &ReplacedCheck| !replaced.scripts.is_empty()).collect()
 }

@@ -25,8 +25,11 @@ pub(super) fn find_changed_scripts(
     for command in &request.unchanged_checks {
         let mut scripts = command.list_scripts();
         if has_candidates {
-            let base = BaseScripts { repository, commit: &request.expected, prefix };
-            base.add_included(&mut scripts);
+            add_included_scripts(&mut scripts, &|path| {
+                let object_name = format!("{}:{prefix}{path}", request.expected.as_str());
+                let bytes = repository.query(["cat-file", "blob", &object_name]).ok()?;
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            });
         }
         for change in changes {
             let path = String::from_utf8_lossy(&change.path).into_owned();
@@ -48,38 +51,22 @@ pub(super) fn find_changed_scripts(
     changed_scripts
 }
 
-/// The scripts of checks as the branch has them.
-struct BaseScripts<'a> {
-    repository: &'a UserRepository,
-    commit: &'a CommitId,
-    /// The project's root in the repository, with a slash at the end; empty if it is the same.
-    prefix: &'a str,
-}
-
-impl BaseScripts<'_> {
-    /// Adds what the scripts include, and what these include in turn.
-    fn add_included(&self, scripts: &mut Vec<CheckScript>) {
-        let (mut next, mut read_count) = (0, 0);
-        while let Some(script) = scripts.get(next)
-            && read_count < MAX_READ_SCRIPTS
-        {
-            next += 1;
-            if script.form != PathForm::End || script.part != ScriptPart::WholeFile || !may_be_included(&script.path) {
-                continue;
-            }
-            read_count += 1;
-            for included in self.read_script(&script.path).iter().flat_map(|text| list_included_scripts(text)) {
-                if !scripts.contains(&included) {
-                    scripts.push(included);
-                }
+/// Adds what the scripts of a check include, and what these include in turn. `read_script` reads one as the branch has it.
+pub(crate) fn add_included_scripts(scripts: &mut Vec<CheckScript>, read_script: &dyn Fn(&str) -> Option<String>) {
+    let (mut next, mut read_count) = (0, 0);
+    while let Some(script) = scripts.get(next)
+        && read_count < MAX_READ_SCRIPTS
+    {
+        next += 1;
+        if script.form != PathForm::End || script.part != ScriptPart::WholeFile || !may_be_included(&script.path) {
+            continue;
+        }
+        read_count += 1;
+        for included in read_script(&script.path).iter().flat_map(|text| list_included_scripts(text)) {
+            if !scripts.contains(&included) {
+                scripts.push(included);
             }
         }
-    }
-
-    fn read_script(&self, path: &str) -> Option<String> {
-        let object_name = format!("{}:{}{path}", self.commit.as_str(), self.prefix);
-        let bytes = self.repository.query(["cat-file", "blob", &object_name]).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

@@ -136,12 +136,14 @@ impl DevelopmentWorkspace {
         let mark_text =
             serde_json::to_vec(&CheckMark { tree: held.tree }).map_err(io::Error::other).at_path(&mark_path)?;
         atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)?;
+        self.put_check_git()?;
         let taken_at_ns = current_time_ns();
         Ok(WorkSnapshot { taken_at_ns, ..WorkSnapshot::of_index(self, held.others)? })
     }
 
     /// Puts the files back that checks had changed when their process ended.
     pub(super) fn undo_interrupted_checks(&self) -> Result<CheckTraces, WorkspaceError> {
+        self.return_agent_git()?;
         let mark_path = self.directory.join(MARK_FILE);
         let Ok(mark_text) = fs::read(&mark_path) else { return Ok(CheckTraces::default()) };
         let checked_tree = serde_json::from_slice::<CheckMark>(&mark_text).ok().map(|mark| mark.tree);
@@ -237,6 +239,7 @@ impl WorkSnapshot {
     /// Removes the files that checks have made, after the last one. Returns where they are kept, if they are.
     pub fn finish(mut self) -> Result<Vec<String>, WorkspaceError> {
         let parked = self.remove_made(KeepReplaced::InCheckout)?;
+        self.workspace.return_agent_git()?;
         let mark_path = self.workspace.directory.join(MARK_FILE);
         fs::remove_file(&mark_path).at_path(&mark_path)?;
         Ok(parked)

@@ -20,6 +20,7 @@ use tribunal_workflows::development::{
 
 use super::{
     DevelopmentWorkspace, WorkspaceError,
+    during_work::CommitDuringWork,
     git_listings::TreeDifference,
     integrate::list_changes,
     reverted_commits::{RevertedCommit, RevertedFile, find_taken_back},
@@ -42,6 +43,8 @@ const MAX_COMMIT_BYTES: u64 = 16 << 20;
 const MAX_STORED_STORY_BYTES: u64 = 64 << 20;
 /// The longest story or plan that is read.
 const MAX_NAMING_BYTES: u64 = 4 << 20;
+/// The settings of a project.
+const SETTINGS_FILES: [&str; 2] = ["tribunal.yaml", "tribunal.yml"];
 /// What git writes as the mode of a file or a link, whose content is its target; other modes are submodules.
 const FILE_MODES: [&str; 3] = ["100644", "100755", "120000"];
 
@@ -168,11 +171,15 @@ impl<'a> WorkInspection<'a> {
         let naming_texts = self.list_naming_texts(base_story.as_deref());
         let is_named = |path: &str| naming_texts.iter().any(|text| names_path(text, path));
         let mut concerns = self.find_reverted(changes, &naming_texts)?;
+        concerns.extend(self.find_commits_during_work()?);
         let reverted_paths: Vec<String> = concerns.iter().flat_map(list_reverted_paths).cloned().collect();
         let mut lost = self.find_lost_files(changes, &is_named)?;
         lost.retain(|concern| !matches!(concern, LandingConcern::LostFile { path } if reverted_paths.contains(path)));
         concerns.extend(lost);
         concerns.extend(self.find_secrets(changes)?);
+        let changed_paths = changes.iter().map(|change| self.workspace.shown_path(&change.path));
+        let settings = changed_paths.filter(|path| SETTINGS_FILES.contains(&path.as_str()) && !is_named(path));
+        concerns.extend(settings.map(|path| LandingConcern::ChangedSettings { path }));
         concerns.extend(self.find_weakened_tests(changes, &is_named)?);
         if let Some(path) = gate.story.as_deref() {
             // What this run has written itself is measured by what it wrote first.
@@ -183,6 +190,20 @@ impl<'a> WorkInspection<'a> {
             }
         }
         concerns.retain(|concern| !gate.accepted.contains(concern));
+        Ok(concerns)
+    }
+
+    /// Finds commits on the branch that appeared while an agent worked in the checkout.
+    fn find_commits_during_work(&self) -> Result<Vec<LandingConcern>, WorkspaceError> {
+        let tip = &self.request.expected;
+        let mut concerns = Vec::new();
+        for CommitDuringWork { commit, subject, is_agents, .. } in self.workspace.read_commits_during_work()? {
+            // The user may have taken it off the branch since.
+            if self.repository.is_true(["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()])? {
+                let subject = self.masker.mask(&subject).into_owned();
+                concerns.push(LandingConcern::CommitDuringWork { commit, subject, is_agents });
+            }
+        }
         Ok(concerns)
     }
 

@@ -3,7 +3,7 @@
 //! The index of the frozen content stays on the disk, so that one `git status` tells what differs from it. Git compares size, inode and
 //! both times of a file with that index, and reads the file if one of them differs.
 
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
 use tribunal_engine::ids::{CommitId, TreeId};
 use tribunal_json::{Deserialize, Serialize};
@@ -14,11 +14,14 @@ use super::{
     contents::StateReading,
     control_git::ControlGit,
     git_listings::StatusEntry,
+    user_repository::UserRepository,
 };
 use crate::{masking::Masker, project::atomic_files};
 
 /// The file that says of which tree the index is.
 const MARK_FILE: &str = "frozen.json";
+/// The file that says that an agent may have worked since.
+const UNFROZEN_FILE: &str = "unfrozen";
 
 /// The tree of which the index of the frozen content is. After a rebase that index means nothing.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +79,8 @@ impl DevelopmentWorkspace {
         index_git.copy_index_from(&control_git)?;
         self.stage_entries(&index_git, &entries)?;
         let tree = self.mark_index(&index_git)?;
+        let unfrozen_mark = self.directory.join(UNFROZEN_FILE);
+        remove_if_present(&unfrozen_mark).at_path(&unfrozen_mark)?;
         let reading = self.describe_state(entries, &[], masker)?;
         Ok(FrozenContent { tree, left, reading })
     }
@@ -186,10 +191,33 @@ impl DevelopmentWorkspace {
     /// A process that ends while the index changes must not leave a mark that says something else.
     fn forget_mark(&self) -> Result<(), WorkspaceError> {
         let mark_path = self.directory.join(MARK_FILE);
-        match fs::remove_file(&mark_path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause).at_path(&mark_path),
-            _ => Ok(()),
+        remove_if_present(&mark_path).at_path(&mark_path)
+    }
+
+    /// Notes that what is new from now on may be an agent's, until it is frozen.
+    pub fn mark_unfrozen(&self) -> Result<(), WorkspaceError> {
+        let unfrozen_mark = self.directory.join(UNFROZEN_FILE);
+        atomic_files::write_privately(&unfrozen_mark, b"").at_path(&unfrozen_mark)
+    }
+
+    /// Lists files in the user's checkout that were made since the content was frozen, and not by an agent: none has worked since then.
+    /// What the user has staged is meant to be a part of the work.
+    pub fn list_files_made_meanwhile(&self) -> Result<Vec<String>, WorkspaceError> {
+        if !self.is_in_place() || self.is_parked() || self.directory.join(UNFROZEN_FILE).exists() {
+            return Ok(Vec::new());
         }
+        let Some(tree) = self.find_frozen_tree() else { return Ok(Vec::new()) };
+        let mut new_entries = self.read_status(&self.require_index(&tree)?)?;
+        new_entries.retain(|entry| !entry.is_tracked() && !entry.is_nested_repository());
+        if new_entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let repository = UserRepository::open_around(&self.record.project_root)?;
+        let staged_paths = repository.list_staged(&repository.layout.work_tree_top, "HEAD")?;
+        let committed_paths = self.list_committed_by_user()?;
+        let is_users = |path: &Vec<u8>| !staged_paths.contains(path) && !committed_paths.contains(path);
+        let made = new_entries.iter().map(|entry| &entry.path).filter(|path| is_users(path));
+        Ok(made.map(|path| self.shown_path(path)).collect())
     }
 
     fn mark_index(&self, index_git: &ControlGit) -> Result<TreeId, WorkspaceError> {
@@ -203,5 +231,12 @@ impl DevelopmentWorkspace {
         let mark = FrozenMark { base: self.record.base.clone(), tree: tree.clone() };
         let mark_text = serde_json::to_vec(&mark).map_err(io::Error::other).at_path(&mark_path)?;
         atomic_files::write_privately(&mark_path, &mark_text).at_path(&mark_path)
+    }
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
     }
 }

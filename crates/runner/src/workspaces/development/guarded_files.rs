@@ -1,8 +1,9 @@
 //! Files of a checkout that an agent must not change, although it works there: what git and Tribunal run or obey.
 //!
 //! The kernel cannot take them out of a directory that may be written. So they are read before an agent works in place; what
-//! differs afterwards is put back, and the agent's version is parked. Branches and tags are only compared: a commit of the user's
-//! in the meantime must not get lost.
+//! differs afterwards is put back, and the agent's version is parked. [`guarded_refs`] does the same for branches, HEAD and stashes.
+//!
+//! [`guarded_refs`]: super::guarded_refs
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,11 @@ use std::{
 
 use tribunal_engine::ids::RunId;
 
-use super::WorkspaceError;
+use super::{
+    WorkspaceError,
+    guarded_refs::{GuardedPlace, GuardedRefs},
+    user_repository::UserRepository,
+};
 use crate::{
     git::plain_files::read_regular_file,
     landing::parked_files::park_file,
@@ -33,8 +38,6 @@ const MAX_SAVED_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
 /// So many files are named to the user.
 const MAX_REMARKS: usize = 6;
-/// Repositories with many branches have large lists of them.
-const MAX_REFS_BYTES: u64 = 64 << 20;
 
 /// The files as they were before an agent worked.
 #[derive(Debug)]
@@ -46,10 +49,8 @@ pub(crate) struct GuardedFiles {
     /// What is guarded below them.
     guarded_paths: Vec<PathBuf>,
     files: BTreeMap<PathBuf, GuardedFile>,
-    /// The heads and tags that git lists, by name.
-    refs: BTreeMap<String, String>,
+    refs: GuardedRefs,
     refs_dir: PathBuf,
-    own_branch: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +68,13 @@ enum GuardedContent {
 }
 
 impl GuardedFiles {
-    /// Reads the files of the checkout in which something is about to work for a run. `own_branch` may move meanwhile.
-    pub fn read_from(
+    /// Reads the files of the checkout in which something is about to work for a run.
+    pub(super) fn read_from(
         project: Project,
-        run_id: &RunId,
-        own_branch: String,
-        git_dirs: &[PathBuf],
+        place: GuardedPlace,
+        repository: UserRepository,
     ) -> Result<GuardedFiles, WorkspaceError> {
+        let git_dirs = repository.git_dirs();
         let git_paths = git_dirs.iter().flat_map(|git_dir| GIT_PATHS.iter().map(move |name| git_dir.join(name)));
         let own_dir = project.root().join(".tribunal");
         let guarded_paths: Vec<PathBuf> = git_paths.chain(OWN_PATHS.iter().map(|name| own_dir.join(name))).collect();
@@ -88,13 +89,12 @@ impl GuardedFiles {
         }
         Ok(GuardedFiles {
             project,
-            run_id: run_id.clone(),
+            run_id: place.run_id.clone(),
             files,
             guarded_dirs: git_dirs.iter().cloned().chain([own_dir]).collect(),
             guarded_paths,
-            refs: read_refs(&refs_dir),
+            refs: GuardedRefs::begin_turn(place, repository)?,
             refs_dir,
-            own_branch,
         })
     }
 
@@ -130,10 +130,8 @@ impl GuardedFiles {
                 .push(format!("{further_count} more files in .git and .tribunal were changed while the agent worked"));
         }
         remarks.extend(self.remove_pipes());
-        let current_refs = read_refs(&self.refs_dir);
-        let ref_names = self.refs.keys().chain(current_refs.keys().filter(|name| !self.refs.contains_key(*name)));
-        let is_moved = |name: &&String| **name != self.own_branch && self.refs.get(*name) != current_refs.get(*name);
-        remarks.extend(ref_names.filter(is_moved).map(|name| format!("{name} was moved while the agent worked")));
+        // Git obeys what is put back above, so this comes last.
+        remarks.extend(self.refs.put_back());
         remarks
     }
 
@@ -283,34 +281,4 @@ fn is_guarded_in_module(modules_dir: &Path, path: &Path) -> bool {
         below_modules.components().any(|part| names.iter().any(|name| part.as_os_str() == *name))
     };
     has_part(&MODULE_NAMES) || (path.is_dir() && !has_part(&SKIPPED_DIRS))
-}
-
-/// Reads branches and tags from their files.
-fn read_refs(common_dir: &Path) -> BTreeMap<String, String> {
-    let read_text = |path: &Path, max_bytes: u64| {
-        read_regular_file(path, max_bytes).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let packed_text = read_text(&common_dir.join("packed-refs"), MAX_REFS_BYTES).unwrap_or_default();
-    let mut refs: BTreeMap<String, String> = packed_text
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter(|(_, name)| is_users_ref(name))
-        .map(|(commit, name)| (name.to_string(), commit.to_string()))
-        .collect();
-    let mut pending_dirs = vec![common_dir.join("refs/heads"), common_dir.join("refs/tags")];
-    while let Some(directory) = pending_dirs.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
-                pending_dirs.push(path);
-            } else if let (Ok(name), Ok(commit)) = (path.strip_prefix(common_dir), read_text(&path, MAX_SAVED_BYTES)) {
-                refs.insert(name.to_string_lossy().into_owned(), commit.trim().to_string());
-            }
-        }
-    }
-    refs
-}
-
-fn is_users_ref(name: &str) -> bool {
-    name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
 }

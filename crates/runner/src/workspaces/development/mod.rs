@@ -23,15 +23,18 @@ mod base_traces;
 mod branch_checkout;
 mod changed_scripts;
 mod check_traces;
+mod checkout_refs;
 pub(crate) mod commits;
 mod concerns;
 mod conflict_sides;
 pub(crate) mod contents;
 mod control_git;
+mod during_work;
 pub(crate) mod fresh_clone;
 pub(crate) mod frozen_work;
 mod git_listings;
 mod guarded_files;
+mod guarded_refs;
 mod hand_merges;
 mod hidden_files;
 mod hook_guard;
@@ -40,6 +43,7 @@ mod ignore_rules;
 pub(crate) mod integrate;
 mod merge_trees;
 mod merged_edits;
+mod new_commits;
 pub(crate) mod opening;
 mod own_git_files;
 mod parking;
@@ -47,6 +51,8 @@ mod rebase;
 mod reverted_commits;
 mod seeding;
 mod special_files;
+mod staged_entries;
+mod stash_repair;
 mod story_losses;
 #[cfg(test)]
 mod tests;
@@ -74,10 +80,12 @@ use crate::{
     },
     project::{Project, atomic_files},
 };
+pub(crate) use changed_scripts::add_included_scripts;
 pub(crate) use check_traces::{CheckTraces, JudgedTraces, WorkSnapshot};
 use contents::BrokenSeal;
 use control_git::ControlGit;
 pub(crate) use guarded_files::GuardedFiles;
+use guarded_refs::{GuardedPlace, parked_ref_prefix};
 pub(crate) use parking::move_parked_work;
 pub(crate) use rebase::rebase_workspace;
 use user_repository::UserRepository;
@@ -303,8 +311,14 @@ impl DevelopmentWorkspace {
         }
         let record = &self.record;
         let project = Project::from_root(&record.project_root);
-        let git_dirs = UserRepository::open_around(project.root())?.git_dirs();
-        GuardedFiles::read_from(project, &record.run, format!("refs/heads/{}", record.branch), &git_dirs).map(Some)
+        let repository = UserRepository::open_around(project.root())?;
+        let place = GuardedPlace {
+            run_id: record.run.clone(),
+            own_branch: format!("refs/heads/{}", record.branch),
+            record_dir: Some(self.directory.clone()),
+            scratch_dir: self.directory.clone(),
+        };
+        GuardedFiles::read_from(project, place, repository).map(Some)
     }
 
     /// Reads a file of the project as it was in the commit that the work began with; `None` if that has none.
@@ -350,8 +364,14 @@ impl DevelopmentWorkspace {
 
 /// Reads what checks must not change in the user's checkout, if they run there without a workspace.
 pub(crate) fn read_guarded_checkout(project: &Project, run_id: &RunId) -> Result<GuardedFiles, WorkspaceError> {
-    let git_dirs = UserRepository::open_around(project.root())?.git_dirs();
-    GuardedFiles::read_from(project.clone(), run_id, String::new(), &git_dirs)
+    let repository = UserRepository::open_around(project.root())?;
+    let place = GuardedPlace {
+        run_id: run_id.clone(),
+        own_branch: String::new(),
+        record_dir: None,
+        scratch_dir: repository.layout.git_dir.clone(),
+    };
+    GuardedFiles::read_from(project.clone(), place, repository)
 }
 
 /// Removes a workspace's directory, even if an agent changed permissions in it. Nothing happens if there is none.
@@ -403,8 +423,10 @@ pub(crate) fn delete_run_refs(project_root: &Path, run_ids: &[RunId]) -> Result<
         return Ok(());
     }
     let Ok(repository) = UserRepository::open_around(project_root) else { return Ok(()) };
-    let refs = repository.query_text(["for-each-ref", "--format=%(refname)", "refs/tribunal/work"])?;
-    let prefixes: Vec<String> = run_ids.iter().map(|run_id| run_ref_prefix(run_id.as_str())).collect();
+    let refs =
+        repository.query_text(["for-each-ref", "--format=%(refname)", "refs/tribunal/work", "refs/tribunal/parked"])?;
+    let prefixes: Vec<String> =
+        run_ids.iter().flat_map(|run_id| [run_ref_prefix(run_id.as_str()), parked_ref_prefix(run_id)]).collect();
     for ref_name in refs.lines().filter(|ref_name| prefixes.iter().any(|prefix| ref_name.starts_with(prefix))) {
         repository.delete_own_ref(ref_name)?;
     }

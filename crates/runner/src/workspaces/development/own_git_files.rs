@@ -6,14 +6,14 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use tribunal_engine::ids::CommitId;
 
 use super::{
-    WithPath, WorkspaceError, WorkspaceRecord,
+    DevelopmentWorkspace, WithPath, WorkspaceError, WorkspaceRecord,
     control_git::{ControlGit, WORK_BRANCH},
     create_private_dir,
     user_repository::UserRepository,
@@ -37,6 +37,10 @@ const FILE_SETTINGS: [&str; 11] = [
     "core.sparsecheckoutcone",
     "i18n.commitencoding",
 ];
+
+/// The agent's git directory while checks run, and what is known about it.
+const KEPT_GIT: &str = "kept-agent-git";
+const KEPT_STAMPS: &str = "kept-agent-git.json";
 
 /// Who uses a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,67 @@ pub(super) fn replace_agent_git(
     record: &WorkspaceRecord,
     tip: &CommitId,
 ) -> Result<(), WorkspaceError> {
+    let content = AgentGitContent { tip, index_file: &control_git.latest_index_file() };
+    write_agent_git(repository, control_git, record, content)
+}
+
+impl DevelopmentWorkspace {
+    /// Lets git in a check see the commit and the content that is checked. What an agent has written into its own git directory could
+    /// hide its changes from `git diff`, or run its programs; it is put aside meanwhile. The user's checkout has only the user's.
+    pub(super) fn put_check_git(&self) -> Result<(), WorkspaceError> {
+        if self.is_in_place() {
+            return Ok(());
+        }
+        self.return_agent_git()?;
+        let tree = &self.record.tree;
+        let (agent_git, kept_git) = (tree.join(".git"), tree.with_file_name(KEPT_GIT));
+        if let Ok(metadata) = fs::symlink_metadata(&agent_git) {
+            if metadata.is_dir() {
+                // A directory that cannot be written cannot be moved.
+                fs::set_permissions(&agent_git, fs::Permissions::from_mode(0o700)).at_path(&agent_git)?;
+            }
+            fs::rename(&agent_git, &kept_git).at_path(&kept_git)?;
+            let stamps = stamps_file(tree);
+            if stamps.exists() {
+                fs::rename(&stamps, stamps.with_file_name(KEPT_STAMPS)).at_path(&stamps)?;
+            }
+        }
+        let control_git = self.control_git();
+        let index_file = control_git.with_frozen_index().index_file();
+        let content = AgentGitContent { tip: &control_git.read_tip()?, index_file: &index_file };
+        let repository = UserRepository::open_around(&self.record.project_root)?;
+        write_agent_git(&repository, &control_git, &self.record, content)
+    }
+
+    /// Gives the agent its git directory back after checks. Nothing happens if none was put aside.
+    pub(super) fn return_agent_git(&self) -> Result<(), WorkspaceError> {
+        let tree = &self.record.tree;
+        let (agent_git, kept_git) = (tree.join(".git"), tree.with_file_name(KEPT_GIT));
+        if fs::symlink_metadata(&kept_git).is_err() {
+            return Ok(());
+        }
+        let (stamps, kept_stamps) = (stamps_file(tree), tree.with_file_name(KEPT_STAMPS));
+        if kept_stamps.exists() {
+            fs::rename(&kept_stamps, &stamps).at_path(&stamps)?;
+        }
+        remove_git_dir(&agent_git)?;
+        fs::rename(&kept_git, &agent_git).at_path(&agent_git)
+    }
+}
+
+/// What git in a clone knows.
+struct AgentGitContent<'a> {
+    tip: &'a CommitId,
+    index_file: &'a Path,
+}
+
+/// Makes the git directory of the agent anew, at a commit and with an index.
+fn write_agent_git(
+    repository: &UserRepository,
+    control_git: &ControlGit,
+    record: &WorkspaceRecord,
+    content: AgentGitContent<'_>,
+) -> Result<(), WorkspaceError> {
     let final_dir = record.tree.join(".git");
     // It is built where the agent cannot write, and then moved: a process that is left could put a link to the user's repository
     // in place of a directory that is being filled.
@@ -71,9 +136,9 @@ pub(super) fn replace_agent_git(
     remove_git_dir(&git_dir)?;
     fill_git_dir(repository, &git_dir, GitDirUser::Agent)?;
     let branch_ref = format!("refs/heads/{}", record.branch);
-    write_ref(&git_dir, &branch_ref, tip)?;
+    write_ref(&git_dir, &branch_ref, content.tip)?;
     let copied_files =
-        [(control_git.latest_index_file(), "index"), (control_git.git_dir.join("info/exclude"), "info/exclude")];
+        [(content.index_file.to_path_buf(), "index"), (control_git.git_dir.join("info/exclude"), "info/exclude")];
     for (source_path, target_name) in copied_files {
         let target_path = git_dir.join(target_name);
         fs::copy(source_path, &target_path).at_path(&target_path)?;
@@ -90,9 +155,15 @@ pub(super) fn replace_agent_git(
 
 /// Whether the git directory of the agent in a work tree is as we made it, apart from its index.
 pub(super) fn is_agent_git_untouched(tree: &Path) -> bool {
-    let Ok(stamps_text) = fs::read(stamps_file(tree)) else { return false };
+    // While checks run it is beside the tree, where they could still read it.
+    let (kept_git, kept_stamps) = (tree.with_file_name(KEPT_GIT), tree.with_file_name(KEPT_STAMPS));
+    let (git_dir, stamps_path) = match fs::symlink_metadata(&kept_git).is_ok() {
+        true => (kept_git, kept_stamps),
+        false => (tree.join(".git"), stamps_file(tree)),
+    };
+    let Ok(stamps_text) = fs::read(stamps_path) else { return false };
     let made: Option<BTreeMap<String, FileStamp>> = serde_json::from_slice(&stamps_text).ok();
-    made.is_some_and(|made| made == read_stamps(&tree.join(".git")))
+    made.is_some_and(|made| made == read_stamps(&git_dir))
 }
 
 /// The file beside a work tree that says how its git directory was made.

@@ -31,6 +31,7 @@ pub(super) enum CommitRole {
     Committer,
 }
 
+#[derive(Debug)]
 pub(super) struct UserRepository {
     project_root: PathBuf,
     pub layout: RepositoryLayout,

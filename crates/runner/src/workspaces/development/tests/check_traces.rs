@@ -222,3 +222,35 @@ fn a_tree_is_held_in_a_clone_and_the_user_is_told_in_the_checkout() {
     assert!(matches!(workspace.hold_tree(&tree).unwrap(), TreeHold::Edited(paths) if paths == ["a.txt"]));
     assert_eq!((workspace.read("a.txt"), workspace.read("mine.txt")), ("mine\n".to_string(), "mine\n".to_string()));
 }
+
+#[test]
+fn an_agent_has_its_git_directory_back_after_checks_and_after_a_kill_in_them() {
+    let project = UserProject::with_files(&[("a.txt", "a\n")]);
+    let workspace = project.open();
+    let tree = workspace.record.tree.clone();
+    let agent_git = |arguments: &[&str]| project.git_in(&tree, arguments);
+    agent_git(&["config", "alias.mine", "status"]);
+    workspace.write("a.txt", "stashed\n");
+    agent_git(&["stash", "push", "-q"]);
+    workspace.write("a.txt", "work\n");
+    agent_git(&["commit", "-qam", "by the agent"]);
+    let before =
+        (agent_git(&["log", "--format=%s"]), agent_git(&["stash", "list"]), agent_git(&["config", "alias.mine"]));
+    for is_killed in [false, true] {
+        let frozen = workspace.freeze_content(&Masker::new([])).unwrap().tree;
+        let TreeHold::Held(held) = workspace.hold_tree(&frozen).unwrap() else { panic!("it is a clone") };
+        let snapshot = workspace.begin_checks(held).unwrap();
+        assert_eq!(agent_git(&["log", "--format=%s"]), "first");
+        assert_eq!(agent_git(&["diff", "--name-only"]), "", "the index is the content that is checked");
+        assert_eq!(agent_git(&["diff", "--name-only", "HEAD"]), "a.txt");
+        assert!(!snapshot.stands_alone(), "the agent has changed its git directory");
+        match is_killed {
+            false => drop(snapshot.finish().unwrap()),
+            true => drop(workspace.freeze_content(&Masker::new([])).unwrap()),
+        }
+        let after =
+            (agent_git(&["log", "--format=%s"]), agent_git(&["stash", "list"]), agent_git(&["config", "alias.mine"]));
+        assert_eq!(after, before, "{is_killed}");
+        assert_eq!(workspace.read("a.txt"), "work\n");
+    }
+}

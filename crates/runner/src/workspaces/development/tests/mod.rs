@@ -4,6 +4,7 @@ mod agent_commits;
 mod check_traces;
 mod committing;
 mod concerns;
+mod guarded_refs;
 mod hostile_agents;
 mod integrating;
 mod merged_edits;
@@ -23,7 +24,7 @@ use tribunal_engine::ids::{CommitId, RunId};
 use tribunal_workflows::development::{
     check_scripts::ChangedScript,
     checks::CommandLine,
-    commits::{Integrate, IntegrateOutcome},
+    commits::{Integrate, IntegrateOutcome, RebaseOutcome},
     concerns::{LandingConcern, LandingGate},
     workspace::{DevelopmentPlace, OpenWorkspace, TargetBranch, WorkspaceState},
 };

@@ -1,0 +1,278 @@
+//! HEAD, branches, tags, stashes and the index of the user's checkout after an agent has worked there.
+
+use super::{super::agent_commits::agent_committer, *};
+
+/// A checkout with two branches, a tag and two stashes, and a workspace in it.
+struct GuardedCheckout {
+    project: UserProject,
+    workspace: DevelopmentWorkspace,
+}
+
+impl GuardedCheckout {
+    fn new() -> GuardedCheckout {
+        GuardedCheckout::with_project(UserProject::with_files(&[("a.txt", "a\n"), ("b.txt", "b\n")]))
+    }
+
+    fn with_project(project: UserProject) -> GuardedCheckout {
+        project.git(&["branch", "other"]);
+        project.write("a.txt", "second\n");
+        project.commit_all("second");
+        project.git(&["tag", "-m", "release", "v1"]);
+        for text in ["old\n", "young\n"] {
+            project.write("b.txt", text);
+            project.git(&["stash", "push", "-q", "-m", text.trim()]);
+        }
+        let workspace = project.open_in_place();
+        GuardedCheckout { project, workspace }
+    }
+
+    /// Everything that an agent could move.
+    fn places(&self) -> String {
+        let refs = self.project.git(&[
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            "refs/heads",
+            "refs/tags",
+            "refs/replace",
+        ]);
+        let stashes = self.project.git(&["stash", "list", "--format=%H %gs"]);
+        let head = self.project.git(&["rev-parse", "--symbolic-full-name", "HEAD"]);
+        let staged = self.project.git(&["ls-files", "-s", "-v"]);
+        format!("{head}\n{refs}\n{stashes}\n{staged}\n")
+    }
+
+    /// Lets something work in the checkout, and returns what the user is told about it.
+    fn guard(&self, work: impl FnOnce(&UserProject)) -> String {
+        let guarded = self.workspace.read_guarded_files().unwrap().unwrap();
+        work(&self.project);
+        guarded.put_back().join("\n")
+    }
+
+    /// Rebases a commit of the work onto the branch, and returns what speaks against landing it there.
+    fn concerns(&self, work: &str) -> Vec<LandingConcern> {
+        self.workspace.commit(work);
+        let base = self.project.tip("main");
+        let rebased = super::super::rebase_workspace(self.project.reopen(), &base).unwrap();
+        let RebaseOutcome::Rebased { commit, .. } = rebased else { panic!("{rebased:?}") };
+        let request = Integrate {
+            verified: None,
+            workspace: "dev".into(),
+            branch: main_branch(),
+            expected: base,
+            commit,
+            unchanged_checks: Vec::new(),
+            gate: LandingGate::default(),
+            mergeable: Vec::new(),
+            only_looks: false,
+        };
+        match integrate_work(&self.project.reopen(), &request, &Masker::new([])).unwrap() {
+            IntegrateOutcome::Questionable { concerns } => concerns,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn agent_git(project: &UserProject, arguments: &[&str]) -> String {
+    let committer = format!("committer.email={}", agent_committer(&run_id()));
+    project.git(&[&["-c", committer.as_str()], arguments].concat())
+}
+
+#[test]
+fn whatever_an_agent_moves_goes_back() {
+    let moves: [(&str, &[&[&str]], &str); 14] = [
+        (
+            "switched",
+            &[&["switch", "-q", "other"]],
+            "HEAD was switched from main to other while the agent worked, and put back",
+        ),
+        ("detached", &[&["switch", "-q", "--detach", "HEAD~1"]], "HEAD was switched from main to the commit "),
+        (
+            "amended",
+            &[&["commit", "-q", "--amend", "-m", "mine"]],
+            "refs/heads/main was moved while the agent worked, and put back",
+        ),
+        (
+            "reset",
+            &[&["reset", "-q", "--hard", "HEAD~1"]],
+            "refs/heads/main was moved while the agent worked, and put back",
+        ),
+        (
+            "orphaned",
+            &[&["switch", "-q", "--orphan", "fresh"], &["commit", "-q", "--allow-empty", "-m", "x"]],
+            "HEAD was switched from main to fresh",
+        ),
+        (
+            "own branch deleted",
+            &[&["switch", "-q", "--detach"], &["branch", "-q", "-D", "main"]],
+            "refs/heads/main was deleted while",
+        ),
+        (
+            "branch deleted",
+            &[&["branch", "-q", "-D", "other"]],
+            "refs/heads/other was deleted while the agent worked, and put back",
+        ),
+        (
+            "branch moved",
+            &[&["branch", "-f", "other", "main"]],
+            "refs/heads/other was moved while the agent worked, and put back",
+        ),
+        ("tag deleted", &[&["tag", "-d", "v1"]], "refs/tags/v1 was deleted while the agent worked, and put back"),
+        ("tag moved", &[&["tag", "-f", "v1", "other"]], "refs/tags/v1 was moved while the agent worked, and put back"),
+        ("replaced", &[&["replace", "main", "other"]], "was made while the agent worked, and removed"),
+        ("stashes dropped", &[&["stash", "clear"]], "2 stashes were dropped while the agent worked, and put back"),
+        (
+            "stash popped",
+            &[&["stash", "drop", "-q", "stash@{1}"]],
+            "a stash was dropped while the agent worked, and put back",
+        ),
+        (
+            "overlooked",
+            &[&["update-index", "--assume-unchanged", "a.txt"]],
+            "git was told to overlook changes of a.txt",
+        ),
+    ];
+    for (name, commands, expected) in moves {
+        let checkout = GuardedCheckout::new();
+        let before = checkout.places();
+        let told = checkout.guard(|project| {
+            for command in commands {
+                agent_git(project, command);
+            }
+        });
+        assert!(told.contains(expected), "{name}: {told}");
+        assert_eq!(checkout.places(), before, "{name}: {told}");
+        assert_eq!(checkout.guard(|_| {}), "", "{name}");
+    }
+}
+
+#[test]
+fn the_same_goes_back_where_refs_are_no_files() {
+    let project = UserProject::new("project");
+    project.git(&["init", "-q", "-b", "main", "--ref-format=reftable"]);
+    project.write("a.txt", "a\n");
+    project.write("b.txt", "b\n");
+    project.commit_all("first");
+    let checkout = GuardedCheckout::with_project(project);
+    let before = checkout.places();
+    let told = checkout.guard(|project| {
+        agent_git(project, &["switch", "-q", "other"]);
+        agent_git(project, &["branch", "-q", "-D", "main"]);
+        agent_git(project, &["stash", "clear"]);
+    });
+    assert_eq!(checkout.places(), before, "{told}");
+}
+
+#[test]
+fn what_an_agent_leaves_is_kept_and_not_among_what_is_the_users() {
+    let checkout = GuardedCheckout::new();
+    let before = checkout.places();
+    let told = checkout.guard(|project| {
+        agent_git(project, &["switch", "-q", "-c", "side"]);
+        project.write("side.txt", "side\n");
+        project.git(&["add", "-A"]);
+        agent_git(project, &["commit", "-q", "-m", "on the side"]);
+        project.write("a.txt", "stashed\n");
+        agent_git(project, &["stash", "push", "-q"]);
+        project.write("a.txt", "staged\n");
+        project.git(&["add", "a.txt"]);
+        project.write("a.txt", "in the file\n");
+    });
+    assert_eq!(checkout.places(), before, "{told}");
+    assert_eq!(checkout.project.read("a.txt"), "in the file\n");
+    let kept = checkout.project.git(&["for-each-ref", "--format=%(refname)", "refs/tribunal/parked/loop-x1/"]);
+    assert_eq!(kept.lines().count(), 3, "{kept}\n{told}");
+    let texts: Vec<String> = kept.lines().map(|name| checkout.project.git(&["ls-tree", "-r", name])).collect();
+    assert!(texts.iter().any(|text| text.contains("side.txt")), "{texts:?}");
+    for expected in ["refs/heads/side was made", "the agent made a stash", "what was staged"] {
+        assert!(told.contains(expected), "{told}");
+    }
+    super::super::delete_run_refs(&checkout.project.root(), &[run_id()]).unwrap();
+    assert_eq!(checkout.project.git(&["for-each-ref", "refs/tribunal/parked"]), "");
+}
+
+#[test]
+fn a_head_that_git_cannot_read_goes_back() {
+    for broken in ["nonsense\n", ""] {
+        let checkout = GuardedCheckout::new();
+        let before = checkout.places();
+        let told = checkout.guard(|project| {
+            agent_git(project, &["branch", "-q", "-D", "other"]);
+            fs::write(project.root().join(".git/HEAD"), broken).unwrap();
+            fs::write(project.root().join(".git/refs/tags/v1"), "nonsense\n").unwrap();
+        });
+        assert!(told.contains("HEAD was made unreadable while the agent worked, and put back"), "{told}");
+        assert_eq!(checkout.places(), before, "{told}");
+    }
+}
+
+#[test]
+fn what_the_user_does_meanwhile_stays_and_is_asked_about() {
+    let checkout = GuardedCheckout::new();
+    let told = checkout.guard(|project| {
+        project.git(&["branch", "-q", "mine"]);
+        project.write("mine.txt", "mine\n");
+        project.git(&["add", "mine.txt"]);
+        project.git(&["commit", "-q", "-m", "Mine"]);
+        project.git(&["stash", "push", "-q", "-u"]);
+        project.write("b.txt", "kept aside\n");
+        project.git(&["stash", "push", "-q", "-m", "mine"]);
+        project.write("a.txt", "work\n");
+    });
+    assert_eq!(told, "refs/heads/mine was made while the agent worked");
+    assert_eq!(checkout.project.git(&["log", "-1", "--format=%s"]), "Mine");
+    assert_eq!(checkout.project.git(&["stash", "list"]).lines().count(), 3);
+    let tip = checkout.project.tip("main");
+    let expected = LandingConcern::CommitDuringWork { commit: tip, subject: "Mine".into(), is_agents: false };
+    assert_eq!(checkout.concerns("work"), [expected]);
+}
+
+#[test]
+fn a_branch_that_somebody_else_has_rewritten_stays() {
+    let checkout = GuardedCheckout::new();
+    checkout.guard(|project| {
+        project.git(&["commit", "-q", "--amend", "-m", "amended"]);
+    });
+    assert_eq!(checkout.project.git(&["log", "-1", "--format=%s"]), "amended");
+}
+
+#[test]
+fn after_a_kill_nothing_moves_and_what_is_advised_works() {
+    let checkout = GuardedCheckout::new();
+    let before = checkout.places();
+    // The process that guarded it is gone.
+    drop(checkout.workspace.read_guarded_files().unwrap());
+    for command in
+        [&["branch", "-q", "-D", "other"][..], &["tag", "-f", "v1", "HEAD~1"], &["stash", "drop", "-q", "stash@{0}"]]
+    {
+        agent_git(&checkout.project, command);
+    }
+    let moved = checkout.places();
+    let told = checkout.guard(|_| {});
+    assert_eq!(checkout.places(), moved);
+    assert!(told.contains("if that was not you, put it back"), "{told}");
+    for command in told.split('`').skip(1).step_by(2) {
+        let output = Command::new("sh").args(["-c", command]).current_dir(checkout.project.root()).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+    assert_eq!(checkout.places(), before, "{told}");
+    assert_eq!(checkout.guard(|_| {}), "", "it is said once");
+}
+
+#[test]
+fn a_linked_work_tree_is_guarded_by_its_own_head() {
+    let project = UserProject::with_files(&[("a.txt", "a\n")]);
+    let linked = project.sibling("linked");
+    project.git(&["worktree", "add", "-q", "-b", "work", linked.to_str().unwrap()]);
+    let home = WorkspaceHome { project: Project::from_root(&linked), clones_root: project.sibling("cache") };
+    let branch = TargetBranch { name: "work".into(), created_at: None };
+    let open = OpenWorkspace { workspace: "dev".into(), place: DevelopmentPlace::InPlace, branch, scratchpad: None };
+    let seeds = SeedRequest { named: &[], usual: &[] };
+    let request = OpenRequest { run_id: &run_id(), open: &open, seeds, own_files: &[] };
+    let workspace = create_workspace(&home, request).unwrap().mark_complete().unwrap();
+    let guarded = workspace.read_guarded_files().unwrap().unwrap();
+    project.git_in(&linked, &["switch", "-q", "--detach"]);
+    project.git_in(&linked, &["branch", "-q", "-D", "work"]);
+    let told = guarded.put_back().join("\n");
+    assert_eq!(project.git_in(&linked, &["rev-parse", "--symbolic-full-name", "HEAD"]), "refs/heads/work", "{told}");
+    assert_eq!(project.git(&["rev-parse", "--symbolic-full-name", "HEAD"]), "refs/heads/main");
+}
