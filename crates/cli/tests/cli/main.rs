@@ -3,6 +3,7 @@
 
 mod agent_protocol;
 mod agents;
+mod attacks;
 mod bad_input;
 mod baseline;
 mod between_steps;
