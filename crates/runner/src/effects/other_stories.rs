@@ -1,10 +1,19 @@
 //! Knows which files are those of stories.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, io};
 
 use tribunal_bmad::{config, story_files::find_story_files};
 
-use crate::project::{Project, project_files::ProjectDirectory};
+use crate::project::{Project, project_files::ProjectDirectory, subject::find_link_on_path};
+
+/// Makes the directories above a file that an agent has removed. Links are not followed.
+pub(super) fn make_parent_dirs(project: &Project, path: &str) -> io::Result<()> {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    match find_link_on_path(project.root(), directory) {
+        None => fs::create_dir_all(project.root().join(directory)),
+        Some(link) => Err(io::Error::other(format!("{} is a link", link))),
+    }
+}
 
 /// Where the stories of a project are by the user's own files. The configuration in a clone is the agent's.
 pub(super) struct OtherStories {

@@ -28,7 +28,11 @@ use tribunal_workflows::{
     story::facts::{RestoreBoard, StoryFollowUp, StoryName, StoryPlace, StoryStage, StoryWriting, WriteStory},
 };
 
-use super::{EffectContext, environment_fault, other_stories::OtherStories, run_file_effect};
+use super::{
+    EffectContext, environment_fault,
+    other_stories::{OtherStories, make_parent_dirs},
+    run_file_effect,
+};
 use crate::{
     landing::parked_files::park_file,
     project::{
@@ -230,6 +234,8 @@ impl<'r> StoryWriter<'r> {
             if !(is_other_story || is_ledger && has_lost_items(&base_text, &new_text)) {
                 continue;
             }
+            make_parent_dirs(&self.project, &change.path)
+                .map_err(|cause| environment_fault(format!("could not put {} back: {cause}", change.path)))?;
             let restored =
                 edit_or_create_file(&self.project, &change.path, |_| Ok::<_, String>((base_text.clone(), ())));
             restored.map_err(|cause| write_fault(&cause))?;

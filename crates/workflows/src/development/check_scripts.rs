@@ -223,7 +223,24 @@ fn list_commanded_scripts(words: &[String]) -> Vec<CheckScript> {
 pub fn may_be_included(path: &str) -> bool {
     let name = file_name(path);
     let is_script = SHELL_ENDINGS.iter().any(|ending| path.ends_with(ending)) || path.ends_with(".mk");
-    (is_script || !name.contains('.')) && !has_directory(path, &["src", "bin"]) && !is_test_name(path)
+    let is_test = is_test_name(path) && !is_runner_name(path);
+    (is_script || !name.contains('.')) && !has_directory(path, &["src", "bin"]) && !is_test
+}
+
+/// Whether a script is one that runs tests, by its name, and not a test.
+fn is_runner_name(path: &str) -> bool {
+    let name = file_name(path).to_lowercase();
+    let stem = SHELL_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let words: Vec<&str> = stem.split(|character: char| !character.is_ascii_alphanumeric()).collect();
+    let has_runner_word = words.iter().any(|word| matches!(*word, "run" | "runner" | "runtests" | "all"));
+    // `ci/test.sh` runs tests, and `tests/test.sh` may be one.
+    has_runner_word || matches!(stem, "test" | "tests") && !has_directory(path, &["test", "tests", "spec", "specs"])
+}
+
+/// Whether a test that gets this name is not found by a runner any more: they look at names, most of them also in a directory of tests.
+pub fn loses_test_name(old_path: &str, new_path: &str) -> bool {
+    is_test_name(old_path) && !is_test_name(new_path)
+        || is_test_name(file_name(old_path)) && !is_test_name(file_name(new_path))
 }
 
 /// Whether one of these directories is above a file.
@@ -507,6 +524,39 @@ mod tests {
     fn code_for_a_shell_is_read_in_a_list_of_words_too() {
         let words = ["bash", "-c", "true && ./check.sh --all"].map(String::from).to_vec();
         assert_eq!(CommandLine::Argv(words).list_scripts()[0].path, "check.sh");
+    }
+
+    #[test]
+    fn scripts_that_run_tests_are_told_from_tests() {
+        for path in
+            ["ci/test.sh", "test.sh", "tests/run.sh", "tests/run-tests.sh", "scripts/all_tests.bash", "ci/lint.sh"]
+        {
+            assert!(may_be_included(path), "{path}");
+        }
+        for path in ["tests/sift_test.sh", "tests/test.sh", "src/test.sh", "spec/mill.sh"] {
+            assert!(!may_be_included(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_test_keeps_a_name_by_which_runners_find_it() {
+        for (old, new) in [
+            ("tests/test_mill.py", "tests/mill_old.py"),
+            ("tests/mill.test.ts", "tests/mill.ts"),
+            ("tests/test_mill.py", "attic/test_mill.txt.md"),
+            ("src/MillTest.java", "src/Mill.java"),
+            ("tests/mill.rs", "attic/mill.rs"),
+        ] {
+            assert!(loses_test_name(old, new), "{old} -> {new}");
+        }
+        for (old, new) in [
+            ("tests/test_mill.py", "tests/unit/test_mill.py"),
+            ("tests/mill.rs", "tests/sift.rs"),
+            ("test_mill.py", "mill_test.py"),
+            ("src/mill.rs", "src/grind.rs"),
+        ] {
+            assert!(!loses_test_name(old, new), "{old} -> {new}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 
 use tribunal_engine::ids::{CommitId, TreeId};
 use tribunal_workflows::development::{
-    check_scripts::is_test_name,
+    check_scripts::{is_test_name, loses_test_name},
     commits::Integrate,
     concerns::{LandingConcern, names_path},
     parking::name_files,
@@ -329,7 +329,7 @@ impl<'a> WorkInspection<'a> {
             let path = self.workspace.shown_path(&change.path);
             if let Some(new_path) = moved.get(&change.path) {
                 // A test that no runner finds any more is gone.
-                let is_hidden = is_test_name(&path) && !is_test_name(&self.workspace.shown_path(new_path));
+                let is_hidden = loses_test_name(&path, &self.workspace.shown_path(new_path));
                 return is_hidden.then_some(LandingConcern::DeletedTest { path });
             }
             match (is_named(&path), is_test_name(&path)) {
