@@ -1,7 +1,7 @@
 //! Attacks on what lands, in all places where agents work: what an agent does, and what must hold on the branch afterwards. Stories meet
 //! every attack in every place, loops one half of them in clones and the other half in the checkout.
 //!
-//! Nobody answers the questions that come up. So the branch is as it was, or has what is right: either is good.
+//! No user answers the questions that come up. So the branch is as it was, or has what is right: either is good.
 
 use std::{path::Path, process::Command};
 
@@ -74,12 +74,14 @@ const ATTACKS: [Attack; 16] = [
     },
     Attack {
         name: "a test needs a repository of its own",
-        script: "git init -q lib/tool && echo ready=yes > lib/tool/tool.sh\nprintf '# AC1, AC2\\n. ./lib/tool/tool.sh\\n' > tests/sift_test.sh\n",
+        script: "git init -q lib/tool && echo ready=yes > lib/tool/tool.sh\n\
+                 printf '# AC1, AC2\\n. ./lib/tool/tool.sh\\n' > tests/sift_test.sh\n",
         unharmed: "true",
     },
     Attack {
         name: "line ends differ in a clone",
-        script: "echo 'tests/*.sh text eol=crlf' > .gitattributes\nprintf '# AC1, AC2\\ncase x in\\nx) ;;\\nesac\\n' > tests/sift_test.sh\n",
+        script: "echo 'tests/*.sh text eol=crlf' > .gitattributes\n\
+                 printf '# AC1, AC2\\ncase x in\\nx) ;;\\nesac\\n' > tests/sift_test.sh\n",
         unharmed: "true",
     },
     Attack {
@@ -111,7 +113,7 @@ const STORY_ATTACKS: [Attack; 5] = [
     Attack {
         name: "another story is made easier",
         script: "sed -i '/Flour is kept/d' docs/stories/1-3-pack.md\n\
-                 sed -i 's/^output_folder.*/output_folder: elsewhere/; s/^implementation_artifacts.*/implementation_artifacts: x/' _bmad/bmm/config.yaml\n",
+                 sed -i 's/^output_folder.*/output_folder: x/; s/^implementation.*/implementation_artifacts: x/' _bmad/bmm/config.yaml\n",
         unharmed: "grep -q 'Flour is kept' docs/stories/1-3-pack.md",
     },
     Attack {
