@@ -91,7 +91,7 @@ pub(crate) fn require_startable<'a>(
         if planned_start.plan.order.works_in_place() {
             context.print_note(
                 "the agent works in your checkout, and could write in its .git and .tribunal as well: after each turn, git's \
-                 settings and hooks are put back if they changed",
+                 settings, hooks, refs and stashes are put back if they changed",
             )?;
         }
     }

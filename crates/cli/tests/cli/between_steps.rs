@@ -329,7 +329,8 @@ fn an_included_script_is_run_as_it_was_by_the_run_and_by_verify() {
 fn what_an_agent_tells_its_git_hides_nothing_from_a_check() {
     let hide = "git config core.fsmonitor 'touch ../ran; true'\n\
                 git update-index --assume-unchanged src/mill.sh\necho '* -diff' > .git/info/attributes\n\
-                mkdir -p .git/hooks; echo 'touch ../ran' > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change\n";
+                mkdir -p .git/hooks; echo 'touch ../ran' > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change\n\
+                rm -f ../ran\n";
     let sandbox = story_sandbox(&format!("develop\necho '# worse' >> src/mill.sh\n{hide}"));
     sandbox.write_file(
         "check.sh",
