@@ -337,11 +337,12 @@ fn work_that_replaces_what_a_check_runs_is_asked_about_however_the_check_names_i
         ("ls ci/*.sh | xargs -n1 sh", "ci/lint.sh", "true"),
         ("find ci -name '*.sh' -exec sh {} +", "ci/lint.sh", "true"),
         ("make check", "check", ""),
+        ("make check", "check/nothing.txt", ""),
         ("sh check.sh", "ci/common.sh", "true"),
         ("sh check.sh", "unittest.py", ""),
         ("python3 -m unittest -q; true", "conftest.py", ""),
     ] {
-        let sandbox = story_sandbox(&format!("develop\nmkdir -p ci\nprintf '{text}' > {file}\n"));
+        let sandbox = story_sandbox(&format!("develop\nmkdir -p ci $(dirname {file})\nprintf '{text}' > {file}\n"));
         sandbox.write_file("ci/lint.sh", "sh -n src/mill.sh\n");
         sandbox.write_file("ci/common.sh", "sh -n src/mill.sh\n");
         sandbox.write_file("check.sh", ". ./ci/common.sh\n");

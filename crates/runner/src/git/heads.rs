@@ -263,6 +263,13 @@ pub fn read_file_at(project_root: &Path, commit: &str, relative_path: &str) -> O
     repository.query(["cat-file", "blob", object_name.as_str()]).ok()
 }
 
+/// Whether a commit has a file or a directory of the project.
+pub fn has_entry_at(project_root: &Path, commit: &CommitId, relative_path: &str) -> bool {
+    let repository = GitRepository::for_history(project_root);
+    let object_name = format!("{commit}:./{relative_path}");
+    repository.query(["cat-file", "-e", object_name.as_str()]).is_ok()
+}
+
 /// Returns the commit that a name means; `None` if there is none.
 pub fn find_commit(project_root: &Path, commit_name: &str) -> Result<Option<CommitId>, GitError> {
     let repository = GitRepository::for_history(project_root);

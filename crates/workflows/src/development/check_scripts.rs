@@ -119,6 +119,10 @@ impl CheckScript {
 
     pub fn matches_path(&self, path: &str) -> bool {
         match self.form {
+            // For `make check`, a directory called `check` is as good as a file.
+            PathForm::Root if self.part == ScriptPart::NewFile => {
+                path.strip_prefix(self.path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
             PathForm::Root => path == self.path,
             PathForm::End => {
                 path.strip_suffix(self.path.as_str()).is_some_and(|start| start.is_empty() || start.ends_with('/'))

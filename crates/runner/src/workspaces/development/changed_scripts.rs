@@ -37,7 +37,9 @@ pub(super) fn find_changed_scripts(
             let is_changed =
                 scripts.iter().filter(|script| script.matches_path(project_path)).any(|script| match script.part {
                     ScriptPart::WholeFile => true,
-                    ScriptPart::NewFile => change.change == PathChange::Added,
+                    ScriptPart::NewFile => {
+                        change.change == PathChange::Added && !has_entry(repository, request, prefix, &script.path)
+                    }
                     ScriptPart::PackageScripts => {
                         read_package_scripts(repository, &request.expected, &path)
                             != read_package_scripts(repository, &request.commit, &path)
@@ -68,6 +70,12 @@ pub(crate) fn add_included_scripts(scripts: &mut Vec<CheckScript>, read_script: 
             }
         }
     }
+}
+
+/// Whether the branch has a file or a directory of this name already.
+fn has_entry(repository: &UserRepository, request: &Integrate, prefix: &str, path: &str) -> bool {
+    let object_name = format!("{}:{prefix}{path}", request.expected.as_str());
+    repository.is_true(["cat-file", "-e", object_name.as_str()]).unwrap_or(false)
 }
 
 /// Reads `scripts` of a `package.json`. A file that cannot be read has none, so that it differs from one that can.
