@@ -338,6 +338,8 @@ fn work_that_replaces_what_a_check_runs_is_asked_about_however_the_check_names_i
         ("find ci -name '*.sh' -exec sh {} +", "ci/lint.sh", "true"),
         ("make check", "check", ""),
         ("make check", "check/nothing.txt", ""),
+        ("make check", "check.sh", "true"),
+        ("for t in ci/*.sh; do . ./$t; done", "ci/lint.sh", "true"),
         ("sh check.sh", "ci/common.sh", "true"),
         ("sh check.sh", "unittest.py", ""),
         ("python3 -m unittest -q; true", "conftest.py", ""),

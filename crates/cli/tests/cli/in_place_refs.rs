@@ -97,6 +97,32 @@ fn a_commit_whose_author_hides_is_asked_about() {
         "\"Tidy up\", which appeared on the branch while an agent worked in your checkout, and which is not checked";
     assert!(join_lines(&output.stderr).contains(expected), "{}", output.stderr);
     assert_eq!(run_git(&sandbox, &["log", "-1", "--format=%s"]), "Tidy up\n");
+    // As the question says it: the commit goes, and what it did is a part of the work that is checked.
+    let said = join_lines(&output.stderr);
+    let command = said.split('`').find(|text| text.starts_with("git reset --soft ")).unwrap();
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    run_git(&sandbox, &arguments);
+    let listed = sandbox.run_tribunal(&["decisions"]).stdout;
+    assert!(listed.contains("retry") && !listed.contains("reject"), "{listed}");
+    assert_exit(&sandbox.run_tribunal(&["decisions", "D1", "retry"]), 0);
+    let resumed = sandbox.run_tribunal(&["resume"]);
+    assert_exit(&resumed, 0);
+    let subjects = run_git(&sandbox, &["log", "--format=%s"]);
+    assert!(!subjects.contains("Tidy up") && subjects.lines().count() == 2, "{subjects}{}", resumed.stderr);
+}
+
+#[test]
+fn a_file_that_the_user_makes_after_an_interrupt_is_not_committed() {
+    // The first turn leaves work behind, and its run is stopped while it waits for that.
+    let sandbox = loop_sandbox("echo $n >> src/lib.txt\necho made > made.txt\n[ $n -lt 2 ] || promise\n");
+    let mut command = sandbox.tribunal_command(&["loop", "run", "-p", "Add a line.", "--in-place"]);
+    let output = command.env("TRIBUNAL_FAULT", "after:1:finished:iteration-1/turn").output().unwrap();
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+    sandbox.write_file("mine.txt", "mine\n");
+    let refused = sandbox.run_tribunal(&["resume"]);
+    assert_exit(&refused, 3);
+    let told = join_lines(&refused.stderr);
+    assert!(told.contains("while the run did not work: mine.txt;"), "{told}");
 }
 
 #[test]

@@ -70,9 +70,12 @@ impl EffectContext {
         }
         let quoted: Vec<String> = made_files.iter().map(|path| shell_quote(path)).collect();
         let (named, quoted) = (name_files(&made_files), quoted.join(" "));
+        // A name with such a character would be a pattern, and mean other files as well.
+        let is_pattern = |path: &String| path.starts_with(':') || path.contains(['*', '?', '[', '\\']);
+        let git = if made_files.iter().any(is_pattern) { "git --literal-pathspecs" } else { "git" };
         let message = format!(
             "these files were made in your checkout while the run did not work: {named}; commit them, put them aside with \
-             `git stash push -u -- {quoted}`, or make them a part of the work with `git add -- {quoted}`, then resume"
+             `{git} stash push -u -- {quoted}`, or make them a part of the work with `{git} add -- {quoted}`, then resume"
         );
         Err(Fault::new(FaultKind::CheckoutNotReady, message))
     }

@@ -58,6 +58,8 @@ pub enum LandingConcern {
         subject: String,
         /// Whether it says itself that an agent of the run made it.
         is_agents: bool,
+        /// Where the branch was before.
+        before: CommitId,
     },
     /// Tests are gone or do not run any more, and the task does not name their file.
     WeakenedTests(WeakenedTests),
@@ -76,6 +78,11 @@ impl LandingConcern {
                 | LandingConcern::AddedSecret { .. }
                 | LandingConcern::RevertedCommit { .. }
         )
+    }
+
+    /// Whether only the user can take it back: it is a commit on the branch.
+    pub fn is_on_branch(&self) -> bool {
+        matches!(self, LandingConcern::CommitDuringWork { .. })
     }
 
     /// Whether the user is not asked about it, and the report names it.
@@ -120,11 +127,13 @@ impl LandingConcern {
                 truncate_chars(subject, MAX_SHOWN_CHARS),
                 name_files(paths)
             ),
-            LandingConcern::CommitDuringWork { commit, subject, is_agents } => format!(
-                "lands after commit {} \"{}\", which appeared on the branch while an agent worked in your checkout{}",
+            LandingConcern::CommitDuringWork { commit, subject, is_agents, before } => format!(
+                "lands after commit {} \"{}\", which appeared on the branch while an agent worked in your checkout{} (`git reset --soft {}` \
+                 takes it off the branch, and leaves its changes in your files)",
                 commit.short_hex(),
                 truncate_chars(subject, MAX_SHOWN_CHARS),
-                if *is_agents { ", and which the agent made" } else { ", and which is not checked" }
+                if *is_agents { ", and which the agent made" } else { ", and which is not checked" },
+                before.short_hex()
             ),
             LandingConcern::WeakenedTests(weakened) => weakened.describe(),
             LandingConcern::FewerAssertions { path, name, before, after } => {

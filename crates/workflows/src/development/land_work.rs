@@ -364,7 +364,10 @@ pub fn apply_landing_answer<O: LandingOrder>(
         (LandingTopic::Questionable { concerns }, ChoiceKey::Approve) => {
             O::concern_log(state).accepted.extend(concerns);
         }
-        (LandingTopic::Questionable { concerns }, _) => {
+        // The next attempt finds what the user has done.
+        (LandingTopic::Questionable { .. }, ChoiceKey::Retry) => {}
+        (LandingTopic::Questionable { mut concerns }, _) => {
+            concerns.retain(|concern| !concern.is_on_branch());
             let described = describe_concerns(&concerns);
             O::take_back(state, format!("the user wants this taken back: {described}"));
         }
@@ -405,11 +408,15 @@ async fn ask_about_concerns<O: LandingOrder>(
 ) -> StageExit {
     let asked: Vec<LandingConcern> = concerns.iter().filter(|concern| !concern.is_note()).cloned().collect();
     let summary = describe_concerns(&asked);
-    let choices = [
-        (ChoiceKey::Approve, "that is right: land the work"),
-        (ChoiceKey::Reject, "the next agent is told to take that back"),
-    ];
-    let question = LandingQuestion { text: summary.clone(), summary, choices: &choices };
+    let approve = (ChoiceKey::Approve, "that is right: land the work");
+    let reject = (ChoiceKey::Reject, "the next agent is told to take that back");
+    let retry = (ChoiceKey::Retry, "look again, after you took it off the branch");
+    let choices: &[(ChoiceKey, &str)] = match asked.iter().filter(|concern| concern.is_on_branch()).count() {
+        0 => &[approve, reject],
+        count if count == asked.len() => &[approve, retry],
+        _ => &[approve, reject, retry],
+    };
+    let question = LandingQuestion { text: summary.clone(), summary, choices };
     O::note_question(host, state);
     ask_once(host, state, attempt_key, LandingTopic::Questionable { concerns }, question).await
 }

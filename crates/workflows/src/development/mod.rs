@@ -11,6 +11,7 @@ pub mod concerns;
 pub mod frozen_work;
 pub(crate) mod land_work;
 pub mod landing;
+pub mod makefiles;
 pub mod notices;
 pub mod parking;
 pub(crate) mod performing;

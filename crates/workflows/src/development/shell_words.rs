@@ -105,9 +105,8 @@ pub(super) fn expand_variables(commands: &[Vec<String>]) -> Vec<Vec<String>> {
 fn expand_command(words: &[String], values: &BTreeMap<&str, Vec<&str>>) -> Vec<Vec<String>> {
     let mut variants: Vec<Vec<String>> = vec![Vec::new()];
     for word in words {
-        let known_values = find_variable(word).and_then(|name| values.get(name));
-        let choices: Vec<String> = match known_values {
-            Some(known_values) => known_values.iter().map(ToString::to_string).collect(),
+        let choices: Vec<String> = match expand_word(word, values) {
+            Some(choices) => choices,
             // What is left of `$(…)` and of unknown variables.
             None => vec![strip_variable(word).unwrap_or_else(|| word.trim_matches('$').to_string())],
         };
@@ -122,11 +121,18 @@ fn expand_command(words: &[String], values: &BTreeMap<&str, Vec<&str>>) -> Vec<V
     variants
 }
 
-/// The name of the variable that is the whole word.
-fn find_variable(word: &str) -> Option<&str> {
-    let name = word.strip_prefix('$')?;
-    let name = name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(name);
-    is_variable_name(name).then_some(name)
+/// Replaces the first known variable in a word, as in `./$f` and `${dir}/check.sh`; `None` if there is none.
+fn expand_word(word: &str, values: &BTreeMap<&str, Vec<&str>>) -> Option<Vec<String>> {
+    let (before, after) = word.split_once('$')?;
+    let (name, rest) = match after.strip_prefix('{') {
+        Some(braced) => braced.split_once('}')?,
+        None => {
+            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+            after.split_at(end)
+        }
+    };
+    let known_values = values.get(name).filter(|_| is_variable_name(name))?;
+    Some(known_values.iter().map(|value| [before, value, rest].concat()).collect())
 }
 
 /// Leaves out a variable that stands for a directory: `$DIR/ci/check.sh`. The rest of the path tells enough.

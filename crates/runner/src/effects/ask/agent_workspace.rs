@@ -73,19 +73,12 @@ impl AgentWorkspace {
             // It is tried again before the work is committed.
             Err(fault) => remarks.push(format!("could not take back what the agent committed by itself: {fault}")),
         }
-        remarks
-    }
-
-    /// Does the same for an agent that the user has stopped. What it has left is frozen, so that what the user makes until the run is
-    /// resumed is not taken for the agent's.
-    pub fn end_stopped_work(&mut self, context: &EffectContext) {
-        self.end_work(context);
-        if let AgentWorkspace::Development { workspace, .. } = self
-            && workspace.is_in_place()
-        {
-            // If it cannot be frozen, new files count as the agent's, as after a kill.
+        if workspace.is_in_place() {
+            // What the user makes from now on is not taken for the agent's, also if the run is stopped here. If it cannot be frozen, it is,
+            // as after a kill.
             let _ = workspace.freeze_content(&context.masker);
         }
+        remarks
     }
 
     pub fn directory(&self) -> PathBuf {

@@ -147,8 +147,8 @@ async fn run_task(
     let process_end =
         process_end.map_err(|cause| start_faults::describe_start_fault(&driven_agent.agent_spec, &cause))?;
     if process_end.exit_reason == ExitReason::Stopped {
-        let end_stopped_work = move || agent_workspace.end_stopped_work(&context);
-        run_blocking(end_stopped_work).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
+        let end_work = move || agent_workspace.end_work(&context);
+        run_blocking(end_work).await.map_err(|panicked| environment_fault(panicked.to_string()))?;
         return Err(AskFailure::Stopped);
     }
     let read_result = move || {

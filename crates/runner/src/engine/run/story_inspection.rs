@@ -153,7 +153,9 @@ fn list_changed_checks(
         }
         let is_changed = |path: &&String| {
             let mut own_scripts = scripts.iter().filter(|script| script.matches_path(path));
-            own_scripts.any(|script| script.part != ScriptPart::NewFile || !heads::has_entry_at(project_root, base, &script.path))
+            own_scripts.any(|script| {
+                script.part != ScriptPart::NewFile || !heads::has_entry_at(project_root, base, &script.path)
+            })
         };
         let changed_scripts = changed_paths.iter().filter(is_changed).cloned().collect();
         ReplacedCheck { check: check.clone(), scripts: changed_scripts }

@@ -5,6 +5,7 @@ use tribunal_engine::ids::CommitId;
 use tribunal_workflows::development::{
     check_scripts::{ChangedScript, CheckScript, PathForm, ScriptPart, list_included_scripts, may_be_included},
     commits::Integrate,
+    makefiles::{is_makefile, select_recipes},
     workspace::PathChange,
 };
 
@@ -53,6 +54,12 @@ pub(super) fn find_changed_scripts(
     changed_scripts
 }
 
+/// The names of targets that a check gives to `make`.
+fn list_targets(scripts: &[CheckScript]) -> Vec<String> {
+    let targets = scripts.iter().filter(|script| script.form == PathForm::Root && script.part == ScriptPart::NewFile);
+    targets.map(|target| target.path.clone()).collect()
+}
+
 /// Adds what the scripts of a check include, and what these include in turn. `read_script` reads one as the branch has it.
 pub(crate) fn add_included_scripts(scripts: &mut Vec<CheckScript>, read_script: &dyn Fn(&str) -> Option<String>) {
     let (mut next, mut read_count) = (0, 0);
@@ -60,11 +67,17 @@ pub(crate) fn add_included_scripts(scripts: &mut Vec<CheckScript>, read_script: 
         && read_count < MAX_READ_SCRIPTS
     {
         next += 1;
-        if script.form != PathForm::End || script.part != ScriptPart::WholeFile || !may_be_included(&script.path) {
+        let is_named = matches!(script.form, PathForm::End | PathForm::Root);
+        if !is_named || script.part != ScriptPart::WholeFile || !may_be_included(&script.path) {
             continue;
         }
         read_count += 1;
-        for included in read_script(&script.path).iter().flat_map(|text| list_included_scripts(text)) {
+        let Some(mut text) = read_script(&script.path) else { continue };
+        if is_makefile(&script.path) {
+            // The other targets are no part of the check.
+            text = select_recipes(&text, &list_targets(scripts));
+        }
+        for included in list_included_scripts(&text) {
             if !scripts.contains(&included) {
                 scripts.push(included);
             }

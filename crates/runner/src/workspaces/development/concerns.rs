@@ -171,7 +171,7 @@ impl<'a> WorkInspection<'a> {
         let naming_texts = self.list_naming_texts(base_story.as_deref());
         let is_named = |path: &str| naming_texts.iter().any(|text| names_path(text, path));
         let mut concerns = self.find_reverted(changes, &naming_texts)?;
-        concerns.extend(self.find_commits_during_work()?);
+        concerns.extend(self.find_commits_during_work(&self.request.expected)?);
         let reverted_paths: Vec<String> = concerns.iter().flat_map(list_reverted_paths).cloned().collect();
         let mut lost = self.find_lost_files(changes, &is_named)?;
         lost.retain(|concern| !matches!(concern, LandingConcern::LostFile { path } if reverted_paths.contains(path)));
@@ -194,16 +194,17 @@ impl<'a> WorkInspection<'a> {
     }
 
     /// Finds commits on the branch that appeared while an agent worked in the checkout.
-    fn find_commits_during_work(&self) -> Result<Vec<LandingConcern>, WorkspaceError> {
-        let tip = &self.request.expected;
+    pub fn find_commits_during_work(&self, tip: &CommitId) -> Result<Vec<LandingConcern>, WorkspaceError> {
         let mut concerns = Vec::new();
-        for CommitDuringWork { commit, subject, is_agents, .. } in self.workspace.read_commits_during_work()? {
+        for CommitDuringWork { commit, subject, is_agents, before, .. } in self.workspace.read_commits_during_work()? {
             // The user may have taken it off the branch since.
             if self.repository.is_true(["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()])? {
                 let subject = self.masker.mask(&subject).into_owned();
-                concerns.push(LandingConcern::CommitDuringWork { commit, subject, is_agents });
+                let before = before.unwrap_or_else(|| self.workspace.base_commit().clone());
+                concerns.push(LandingConcern::CommitDuringWork { commit, subject, is_agents, before });
             }
         }
+        concerns.retain(|concern| !self.request.gate.accepted.contains(concern));
         Ok(concerns)
     }
 

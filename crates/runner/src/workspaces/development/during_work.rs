@@ -21,8 +21,9 @@ pub(super) struct CommitDuringWork {
     pub subject: String,
     /// Whether it says that an agent of the run made it.
     pub is_agents: bool,
-    #[serde(default)]
     pub is_merge: bool,
+    /// Where the branch was before.
+    pub before: Option<CommitId>,
 }
 
 impl DevelopmentWorkspace {

@@ -16,6 +16,7 @@ use tribunal_engine::ids::RunId;
 
 use super::{
     WorkspaceError,
+    git_dir_state::GitDirState,
     guarded_refs::{GuardedPlace, GuardedRefs},
     user_repository::UserRepository,
 };
@@ -27,7 +28,8 @@ use crate::{
 };
 
 /// What is read below the git directory: settings, and everything that git runs.
-const GIT_PATHS: [&str; 7] = ["config", "config.worktree", "commondir", "hooks", "info", "objects/info", "modules"];
+const GIT_PATHS: [&str; 8] =
+    ["config", "config.worktree", "commondir", "shallow", "hooks", "info", "objects/info", "modules"];
 /// What is read below `.tribunal`: it shapes what later runs do.
 const OWN_PATHS: [&str; 1] = ["templates"];
 /// In a submodule's directory only these matter; the rest is its objects and refs.
@@ -49,6 +51,7 @@ pub(crate) struct GuardedFiles {
     /// What is guarded below them.
     guarded_paths: Vec<PathBuf>,
     files: BTreeMap<PathBuf, GuardedFile>,
+    git_state: GitDirState,
     refs: GuardedRefs,
     refs_dir: PathBuf,
 }
@@ -75,6 +78,8 @@ impl GuardedFiles {
         repository: UserRepository,
     ) -> Result<GuardedFiles, WorkspaceError> {
         let git_dirs = repository.git_dirs();
+        let layout = &repository.layout;
+        let git_state = GitDirState::read_from(&layout.work_tree_top, &layout.git_dir, &layout.common_dir);
         let git_paths = git_dirs.iter().flat_map(|git_dir| GIT_PATHS.iter().map(move |name| git_dir.join(name)));
         let own_dir = project.root().join(".tribunal");
         let guarded_paths: Vec<PathBuf> = git_paths.chain(OWN_PATHS.iter().map(|name| own_dir.join(name))).collect();
@@ -93,6 +98,7 @@ impl GuardedFiles {
             files,
             guarded_dirs: git_dirs.iter().cloned().chain([own_dir]).collect(),
             guarded_paths,
+            git_state,
             refs: GuardedRefs::begin_turn(place, repository)?,
             refs_dir,
         })
@@ -130,6 +136,7 @@ impl GuardedFiles {
                 .push(format!("{further_count} more files in .git and .tribunal were changed while the agent worked"));
         }
         remarks.extend(self.remove_pipes());
+        remarks.extend(self.git_state.put_back(&self.project, &self.run_id));
         // Git obeys what is put back above, so this comes last.
         remarks.extend(self.refs.put_back());
         remarks
@@ -137,8 +144,9 @@ impl GuardedFiles {
 
     fn put_file_back(&self, path: &Path, current: Option<&GuardedFile>) -> io::Result<Option<PathBuf>> {
         let parked = match current {
+            // That it goes back matters more than that the other one is kept, which an agent can prevent.
             Some(GuardedFile { content: GuardedContent::Bytes(bytes), .. }) => {
-                Some(park_file(&self.project, &self.run_id, &path.to_string_lossy(), bytes)?)
+                park_file(&self.project, &self.run_id, &path.to_string_lossy(), bytes).ok()
             }
             _ => None,
         };

@@ -11,15 +11,19 @@
 use std::{fs, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tribunal_engine::ids::RunId;
+use tribunal_engine::{
+    ids::{CommitId, RunId},
+    text::shell_quote,
+};
 
 use super::{
     WithPath, WorkspaceError,
     agent_commits::agent_committer,
-    checkout_refs::{CheckoutRefs, StashEntry, is_object_id, read_line},
+    checkout_refs::{CheckoutRefs, is_object_id, read_line},
     during_work::{CommitDuringWork, add_commits_during_work},
     file_component,
     new_commits::NewCommits,
+    ref_moves::{RefMove, advise_store, advise_update, has_stash, head_target, move_ref_back, short_id, show_head},
     staged_entries::{IndexRepair, SavedIndex},
     stash_repair::StashRepair,
     user_repository::UserRepository,
@@ -78,13 +82,6 @@ struct RefRepairs {
     parked: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct RefMove {
-    name: String,
-    seen: Option<String>,
-    wanted: Option<String>,
-}
-
 /// What is to be done, and what is said about it.
 #[derive(Default)]
 struct RepairPlan {
@@ -98,8 +95,13 @@ struct RepairPlan {
 impl GuardedRefs {
     /// Reads what is to be kept, and records it.
     pub fn begin_turn(place: GuardedPlace, repository: UserRepository) -> Result<GuardedRefs, WorkspaceError> {
+        // What is to be said about an interrupted turn is said once, so it waits until the run can go on. A plan may put HEAD back itself.
+        if place.read_record().is_none_or(|record| record.repairs.is_none()) {
+            place.require_own_branch(&CheckoutRefs::read_from(&repository)?)?;
+        }
         let earlier_remarks = place.finish_interrupted_turn(&repository)?;
         let before = CheckoutRefs::read_from(&repository)?;
+        place.require_own_branch(&before)?;
         place.write_record(&TurnRecord { before: before.clone(), repairs: None })?;
         let index = SavedIndex::read_from(&repository, place.scratch_dir.join("tribunal-saved-index"));
         Ok(GuardedRefs { place, repository, before, index, earlier_remarks })
@@ -193,22 +195,19 @@ impl GuardedPlace {
         let plan = self.plan_repairs(repository, before, &current)?;
         self.record_appeared(&plan.appeared)?;
         let mut advice = Vec::new();
-        for RefMove { name, seen, wanted } in plan.repairs.refs {
-            let Some(wanted) = wanted.filter(|wanted| is_object_id(wanted)) else { continue };
-            self.park_commit(repository, &wanted)?;
-            let command = match name.strip_prefix("refs/heads/") {
-                Some(branch) if seen.is_none() => format!("git branch {branch} {wanted}"),
-                _ => format!("git update-ref {name} {wanted}"),
-            };
-            advice.push(format!("{name} was at {}: `{command}`", short_id(&wanted)));
+        if let Some(head_ref) = plan.repairs.head.and_then(|moved| moved.wanted).and_then(|head| head_target(&head)) {
+            advice.push(format!("HEAD was at {head_ref}: `git symbolic-ref HEAD {}`", shell_quote(&head_ref)));
         }
-        let gone = before.stashes.iter().filter(|entry| !current.stashes.contains(entry));
-        for StashEntry { commit, message } in gone {
-            // A stash that was pruned is gone.
-            if self.park_commit(repository, commit).is_ok() {
-                let message = message.replace(['\'', '"', '`', '$', '\\'], " ");
-                advice.push(format!("a stash is gone: `git stash store -m '{message}' {commit}`"));
-            }
+        for RefMove { name, wanted, .. } in plan.repairs.refs {
+            let Some(wanted) = wanted.filter(|wanted| is_object_id(wanted)) else { continue };
+            let _ = self.park_commit(repository, &wanted);
+            advice.push(format!("{name} was at {}: `{}`", short_id(&wanted), advise_update(&name, &wanted)));
+        }
+        // The oldest comes first, so that they are in their order in the end.
+        let gone = before.stashes.iter().rev().filter(|entry| !current.stashes.contains(entry));
+        for entry in gone.filter(|entry| has_stash(repository, entry)) {
+            let _ = self.park_commit(repository, &entry.commit);
+            advice.push(format!("a stash is gone: `{}`", advise_store(entry)));
         }
         if advice.is_empty() {
             return Ok(Vec::new());
@@ -232,16 +231,13 @@ impl GuardedPlace {
         if before.head != current.head && !before.head.is_empty() {
             let wanted = Some(before.head.clone());
             let seen = Some(current.head.clone()).filter(|head| !head.is_empty());
-            plan.remarks.push(format!(
-                "HEAD was switched from {} to {} while the agent worked, and put back",
-                show_head(&before.head),
-                show_head(&current.head)
-            ));
+            let (old, new) = (show_head(&before.head), show_head(&current.head));
             // A detached HEAD may be all that keeps its commits.
             if is_object_id(&current.head) && !new_commits.list_commits(&current.head)?.is_empty() {
                 plan.repairs.parked.push(current.head.clone());
             }
-            plan.repairs.head = Some(RefMove { name: "HEAD".into(), seen, wanted });
+            let said = format!("HEAD was switched from {old} to {new} while the agent worked");
+            plan.repairs.head = Some(RefMove { name: "HEAD".into(), seen, wanted, said, kept: String::new() });
         }
         let names = before.refs.keys().chain(current.refs.keys().filter(|name| !before.refs.contains_key(*name)));
         let is_moved = |name: &&String| before.refs.get(*name) != current.refs.get(*name);
@@ -249,6 +245,9 @@ impl GuardedPlace {
             let (wanted, seen) = (before.refs.get(name), current.refs.get(name));
             self.plan_ref(&new_commits, &RefPlace { name, seen, wanted }, &mut plan)?;
         }
+        self.remove_what_is_in_the_way(current, &mut plan);
+        // What goes makes room: a branch cannot be where there is a directory of others.
+        plan.repairs.refs.sort_by_key(|moved| moved.wanted.is_some());
         plan.repairs.refs.truncate(MAX_REPAIRS);
         let is_agents = |commit: &str| new_commits.is_agents(commit);
         if let Some(repair) = StashRepair::plan_repair(&before.stashes, &current.stashes, &is_agents) {
@@ -270,7 +269,9 @@ impl GuardedPlace {
         if name.starts_with("refs/tribunal/") {
             // Other runs move these refs as well, so that only what is gone is certain. What a run does not need any more is not missed.
             if let (None, Some(wanted)) = (seen, wanted) {
-                plan.repairs.refs.push(RefMove { name: name.clone(), seen: None, wanted: Some(wanted.clone()) });
+                let said = format!("{name} was deleted while the agent worked");
+                let (name, wanted) = (name.clone(), Some(wanted.clone()));
+                plan.repairs.refs.push(RefMove { name, seen: None, wanted, said, kept: String::new() });
             }
             return Ok(());
         }
@@ -278,21 +279,33 @@ impl GuardedPlace {
             Some(seen) if is_object_id(seen) => new_commits.list_commits(seen)?,
             _ => Vec::new(),
         };
-        let has_foreign = new.iter().any(|commit| !commit.is_agents);
+        // A replacement changes what git shows of everything, so no commit makes it the user's.
+        let is_replacement = name.starts_with("refs/replace/");
+        let has_foreign = !is_replacement && new.iter().any(|commit| !commit.is_agents);
         if has_foreign {
             if is_own {
                 plan.keeps_own_branch = true;
                 // The last ones of the agent are taken back.
-                plan.appeared = new.into_iter().skip_while(|commit| commit.is_agents).collect();
-            } else if wanted.is_some() {
-                plan.remarks.push(format!("{name} was moved while the agent worked"));
+                let before = wanted.map(|wanted| CommitId::new(wanted.as_str()));
+                let others = new.into_iter().skip_while(|commit| commit.is_agents);
+                plan.appeared = others.map(|commit| CommitDuringWork { before: before.clone(), ..commit }).collect();
+            } else if let Some(wanted) = wanted {
+                let mut said = format!("{name} was moved while the agent worked");
+                // What it was may be in no other ref.
+                if !new_commits.has_moved_on(seen, Some(wanted))? && is_object_id(wanted) {
+                    plan.repairs.parked.push(wanted.clone());
+                    said =
+                        format!("{said}; it was at {}, which is kept as {}", short_id(wanted), self.parked_ref(wanted));
+                }
+                plan.remarks.push(said);
             } else {
                 plan.remarks.push(format!("{name} was made while the agent worked"));
             }
             return Ok(());
         }
         // A new branch or tag that leads to nothing new may be the user's, and does no harm. A replacement changes what git shows.
-        if wanted.is_none() && new.is_empty() && !name.starts_with("refs/replace/") {
+        let leads_nowhere = seen.is_some_and(|seen| is_object_id(seen) && !new_commits.has_object(seen));
+        if wanted.is_none() && new.is_empty() && !is_replacement && !leads_nowhere {
             plan.remarks.push(format!("{name} was made while the agent worked"));
             return Ok(());
         }
@@ -312,14 +325,32 @@ impl GuardedPlace {
                 (_, None) => "made",
                 _ => "moved",
             };
-            let put = if wanted.is_some() { "put back" } else { "removed" };
-            plan.remarks.push(format!("{name} was {what} while the agent worked, and {put}{kept}"));
-            plan.repairs.refs.push(RefMove { name: name.clone(), seen: seen.cloned(), wanted: wanted.cloned() });
+            let said = format!("{name} was {what} while the agent worked");
+            let (seen, wanted) = (seen.cloned(), wanted.cloned());
+            plan.repairs.refs.push(RefMove { name: name.clone(), seen, wanted, said, kept });
         }
         Ok(())
     }
 
-    /// Puts everything back, each from where it was seen. Returns what could not be put back.
+    /// Has new branches go that are where another one was: of `a` and `a/b` only one can be.
+    fn remove_what_is_in_the_way(&self, current: &CheckoutRefs, plan: &mut RepairPlan) {
+        let wanted_names: Vec<String> =
+            plan.repairs.refs.iter().filter(|moved| moved.seen.is_none()).map(|moved| moved.name.clone()).collect();
+        let is_in_the_way = |name: &str| {
+            let is_above =
+                |above: &str, below: &str| below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+            wanted_names.iter().any(|wanted| is_above(name, wanted) || is_above(wanted, name))
+        };
+        let planned: Vec<String> = plan.repairs.refs.iter().map(|moved| moved.name.clone()).collect();
+        for (name, seen) in current.refs.iter().filter(|(name, _)| is_in_the_way(name) && !planned.contains(name)) {
+            let said = format!("{name} was made while the agent worked, where another one was");
+            plan.repairs.parked.push(seen.clone());
+            let kept = format!(" (what was there is {})", self.parked_ref(seen));
+            plan.repairs.refs.push(RefMove { name: name.clone(), seen: Some(seen.clone()), wanted: None, said, kept });
+        }
+    }
+
+    /// Puts everything back, each from where it was seen. Returns what the user should know.
     fn apply_repairs(&self, repository: &UserRepository, repairs: &RefRepairs) -> Result<Vec<String>, WorkspaceError> {
         let mut remarks = Vec::new();
         for commit in &repairs.parked {
@@ -327,15 +358,51 @@ impl GuardedPlace {
             let _ = self.park_commit(repository, commit);
         }
         for moved in repairs.head.iter().chain(&repairs.refs) {
-            if let Err(cause) = move_ref_back(repository, moved) {
-                remarks.push(format!("{} could not be put back: {cause}", moved.name));
-            }
+            let RefMove { name, wanted, said, kept, .. } = moved;
+            remarks.push(match (move_ref_back(repository, moved), wanted) {
+                (Ok(()), Some(_)) => format!("{said}, and put back{kept}"),
+                (Ok(()), None) => format!("{said}, and removed{kept}"),
+                (Err(cause), Some(wanted)) if is_object_id(wanted) => {
+                    let _ = self.park_commit(repository, wanted);
+                    let command = advise_update(name, wanted);
+                    format!("{said}, and could not be put back: {cause}; `{command}` does that")
+                }
+                (Err(cause), _) => format!("{said}, and could not be put back: {cause}"),
+            });
         }
         kill_points::kill_if_requested("ref-repairs", "between");
-        if let Some(stashes) = &repairs.stashes {
-            remarks.extend(stashes.put_back_stashes(repository)?);
+        for entry in repairs
+            .stashes
+            .iter()
+            .map(|stashes| stashes.put_back_stashes(repository))
+            .collect::<Result<Vec<_>, _>>()?
+            .concat()
+        {
+            remarks.push(match has_stash(repository, &entry) {
+                true => {
+                    let _ = self.park_commit(repository, &entry.commit);
+                    format!("a stash could not be put back; `{}` does that", advise_store(&entry))
+                }
+                false => format!(
+                    "the stash {} could not be put back: git does not have it any more",
+                    short_id(&entry.commit)
+                ),
+            });
         }
         Ok(remarks)
+    }
+
+    /// Refuses to let an agent work where another branch is checked out: what it commits there would be on that one.
+    fn require_own_branch(&self, before: &CheckoutRefs) -> Result<(), WorkspaceError> {
+        let is_own = head_target(&before.head).is_some_and(|head_ref| head_ref == self.own_branch);
+        if self.own_branch.is_empty() || before.head.is_empty() || is_own {
+            return Ok(());
+        }
+        let (branch, head) = (self.own_branch.trim_start_matches("refs/heads/"), show_head(&before.head));
+        let command = format!("git symbolic-ref HEAD {}", shell_quote(&self.own_branch));
+        Err(WorkspaceError::new_not_ready(format!(
+            "HEAD is at {head}, and not on {branch}; put it back with `{command}`, which leaves your files as they are, then resume"
+        )))
     }
 
     fn parked_ref(&self, commit: &str) -> String {
@@ -345,7 +412,16 @@ impl GuardedPlace {
     /// Keeps an object under a ref of ours. Returns the ref.
     fn park_commit(&self, repository: &UserRepository, commit: &str) -> Result<String, WorkspaceError> {
         let parked_ref = self.parked_ref(commit);
-        repository.query(["update-ref", "--no-deref", "-m", "tribunal", &parked_ref, commit])?;
+        let store = || repository.query(["update-ref", "--no-deref", "-m", "tribunal", &parked_ref, commit]);
+        if store().is_err() {
+            // A ref where the directory has to be is not ours.
+            for above in
+                ["refs/tribunal", "refs/tribunal/parked", parked_ref_prefix(&self.run_id).trim_end_matches('/')]
+            {
+                let _ = repository.query(["update-ref", "--no-deref", "-d", above]);
+            }
+            store()?;
+        }
         Ok(parked_ref)
     }
 
@@ -387,68 +463,4 @@ struct RefPlace<'a> {
     name: &'a String,
     seen: Option<&'a String>,
     wanted: Option<&'a String>,
-}
-
-/// Moves a ref back, if it still is where it was seen.
-fn move_ref_back(repository: &UserRepository, moved: &RefMove) -> Result<(), WorkspaceError> {
-    let RefMove { name, seen, wanted } = moved;
-    let is_id = |value: &Option<String>| value.as_deref().is_some_and(is_object_id);
-    let git_dir = if name == "HEAD" { &repository.layout.git_dir } else { &repository.layout.common_dir };
-    let has_moved_again = || {
-        let now = CheckoutRefs::read_from(repository)?;
-        let value =
-            if name == "HEAD" { Some(now.head).filter(|head| !head.is_empty()) } else { now.refs.get(name).cloned() };
-        Ok::<_, WorkspaceError>((value != *seen, value == *wanted))
-    };
-    match has_moved_again()? {
-        (_, true) => return Ok(()),
-        (true, _) => return Err(WorkspaceError::new_refusal("it has moved again")),
-        _ => {}
-    }
-    // What is neither an object nor another ref keeps git from reading it at all.
-    if let Some(seen) = seen
-        && !is_object_id(seen)
-        && !seen.starts_with("ref: ")
-    {
-        let ref_file = git_dir.join(name);
-        fs::remove_file(&ref_file).at_path(&ref_file)?;
-    }
-    match wanted {
-        Some(wanted) if wanted.starts_with("ref: ") => {
-            repository.query(["symbolic-ref", "-m", "tribunal", name, wanted.trim_start_matches("ref: ")]).map(drop)
-        }
-        Some(wanted) => {
-            let zeros = "0".repeat(wanted.len());
-            let expected = match seen {
-                Some(seen) if is_id(&Some(seen.clone())) => seen.as_str(),
-                // A symbolic ref has no value of its own to compare; it was compared above.
-                Some(_) => return set_ref(repository, name, wanted),
-                None => zeros.as_str(),
-            };
-            repository.query(["update-ref", "--no-deref", "-m", "tribunal", name, wanted, expected]).map(drop)
-        }
-        None => match seen {
-            Some(seen) if is_id(&Some(seen.clone())) => {
-                repository.query(["update-ref", "--no-deref", "-d", name, seen]).map(drop)
-            }
-            _ => repository.query(["symbolic-ref", "--delete", name]).map(drop),
-        },
-    }
-}
-
-fn set_ref(repository: &UserRepository, name: &str, wanted: &str) -> Result<(), WorkspaceError> {
-    repository.query(["update-ref", "--no-deref", "-m", "tribunal", name, wanted]).map(drop)
-}
-
-fn show_head(head: &str) -> String {
-    match head.strip_prefix("ref: refs/heads/") {
-        Some(branch) => branch.to_string(),
-        None if is_object_id(head) => format!("the commit {}", short_id(head)),
-        None if head.is_empty() => "nothing".to_string(),
-        None => head.to_string(),
-    }
-}
-
-fn short_id(object_id: &str) -> String {
-    object_id.chars().take(10).collect()
 }

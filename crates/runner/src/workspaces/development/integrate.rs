@@ -54,7 +54,14 @@ pub(crate) fn integrate_work(
     match inspection.compare_with(&tip)? {
         // An earlier process may have moved it, and the user may have gone on from there.
         WorkStanding::Landed => return Ok(IntegrateOutcome::Integrated { checkout_moved: checkout.is_some() }),
-        _ if tip != *expected => return Ok(IntegrateOutcome::Moved { tip }),
+        _ if tip != *expected => {
+            // While the work still begins where it did, the user can take such a commit off the branch again.
+            let concerns = inspection.find_commits_during_work(&tip)?;
+            return Ok(match concerns.is_empty() || request.gate.is_open {
+                true => IntegrateOutcome::Moved { tip },
+                false => IntegrateOutcome::Questionable { concerns },
+            });
+        }
         WorkStanding::Follows => {}
         WorkStanding::Unrelated => {
             let message = format!("the commit {} does not follow {}", commit.short_hex(), expected.short_hex());

@@ -48,9 +48,15 @@ impl<'a> NewCommits<'a> {
                 subject: subject.to_string(),
                 is_agents: committer == self.committer,
                 is_merge: parents.contains(' '),
+                before: None,
             })
         };
         Ok(String::from_utf8_lossy(&listed).lines().filter_map(parse_line).collect())
+    }
+
+    /// Whether git has an object.
+    pub fn has_object(&self, object_id: &str) -> bool {
+        self.repository.is_true(["cat-file", "-e", object_id]).unwrap_or(false)
     }
 
     /// Whether an agent of this run made a commit.

@@ -1,5 +1,7 @@
 //! Puts stashes back that were dropped while something worked in a checkout, in their order.
 
+use std::fs;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -60,36 +62,40 @@ impl StashRepair {
         removed.map(|entry| entry.commit.clone()).collect()
     }
 
-    /// Sets the stashes, unless another program has changed them since. An earlier process may have done a part of it. Returns what could
-    /// not be done.
-    pub fn put_back_stashes(&self, repository: &UserRepository) -> Result<Option<String>, WorkspaceError> {
+    /// Sets the stashes, unless another program has changed them since. An earlier process may have done a part of it. Returns those that
+    /// could not be put back, the oldest first.
+    pub fn put_back_stashes(&self, repository: &UserRepository) -> Result<Vec<StashEntry>, WorkspaceError> {
         let now = CheckoutRefs::read_from(repository)?.stashes;
+        let list_missing =
+            || -> Vec<StashEntry> { self.wanted.iter().rev().filter(|entry| !now.contains(entry)).cloned().collect() };
         // Stashes are taken from the top, and put on top: in between there are always the oldest ones of either list.
-        let is_expected = self.seen.ends_with(&now) || self.wanted.ends_with(&now);
-        if !is_expected {
-            return Ok(Some("stashes could not be put back, since they have changed again".to_string()));
+        if !self.seen.ends_with(&now) && !self.wanted.ends_with(&now) {
+            return Ok(list_missing());
         }
         let kept_count =
             now.iter().rev().zip(self.wanted.iter().rev()).take_while(|(now, wanted)| now == wanted).count();
         for _ in kept_count..now.len() {
-            repository.query(["reflog", "delete", "--rewrite", "--updateref", "stash@{0}"])?;
+            if repository.query(["reflog", "delete", "--rewrite", "--updateref", "stash@{0}"]).is_err() {
+                return Ok(list_missing());
+            }
         }
         if kept_count == 0 && !now.is_empty() {
             // The ref stays where it was when its last entry goes.
             repository.query(["update-ref", "-d", STASH_REF])?;
         }
-        let mut lost_count = 0;
+        if now.is_empty() {
+            // Where only the ref is gone, git would go on writing into the old log.
+            let _ = fs::remove_file(repository.layout.common_dir.join("logs").join(STASH_REF));
+        }
+        let mut lost = Vec::new();
         for entry in self.wanted.iter().rev().skip(kept_count) {
             let mut store = repository.checkout_command(repository.project_root());
             store.args(["stash", "store", "-q", "-m", &entry.message, &entry.commit]);
-            // Its objects may have been pruned.
-            lost_count += usize::from(run_checked(store, None).is_err());
-        }
-        Ok(match lost_count {
-            0 => None,
-            count => {
-                Some(format!("of the dropped stashes, {count} could not be put back: git does not have them any more"))
+            // Its objects may have been pruned, or something may be in the way.
+            if run_checked(store, None).is_err() {
+                lost.push(entry.clone());
             }
-        })
+        }
+        Ok(lost)
     }
 }

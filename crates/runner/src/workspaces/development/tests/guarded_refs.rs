@@ -79,7 +79,7 @@ fn agent_git(project: &UserProject, arguments: &[&str]) -> String {
 
 #[test]
 fn whatever_an_agent_moves_goes_back() {
-    let moves: [(&str, &[&[&str]], &str); 14] = [
+    let moves: [(&str, &[&[&str]], &str); 17] = [
         (
             "switched",
             &[&["switch", "-q", "other"]],
@@ -124,6 +124,25 @@ fn whatever_an_agent_moves_goes_back() {
             "stash popped",
             &[&["stash", "drop", "-q", "stash@{1}"]],
             "a stash was dropped while the agent worked, and put back",
+        ),
+        (
+            "branch in the way",
+            &[&["branch", "-q", "-D", "other"], &["branch", "other/one"]],
+            "refs/heads/other was deleted while the agent worked, and put back",
+        ),
+        (
+            "replaced by a hidden commit",
+            &[
+                &["-c", "committer.email=x@y", "commit", "-q", "--allow-empty", "-m", "hidden"],
+                &["replace", "main~1", "main"],
+                &["reset", "-q", "--soft", "main~1"],
+            ],
+            "was made while the agent worked, and removed",
+        ),
+        (
+            "kept refs in the way",
+            &[&["update-ref", "refs/tribunal/parked", "HEAD"], &["commit", "-q", "--amend", "-m", "mine"]],
+            "refs/heads/main was moved while",
         ),
         (
             "overlooked",
@@ -208,6 +227,7 @@ fn a_head_that_git_cannot_read_goes_back() {
 #[test]
 fn what_the_user_does_meanwhile_stays_and_is_asked_about() {
     let checkout = GuardedCheckout::new();
+    let old_tip = checkout.project.tip("main");
     let told = checkout.guard(|project| {
         project.git(&["branch", "-q", "mine"]);
         project.write("mine.txt", "mine\n");
@@ -222,7 +242,8 @@ fn what_the_user_does_meanwhile_stays_and_is_asked_about() {
     assert_eq!(checkout.project.git(&["log", "-1", "--format=%s"]), "Mine");
     assert_eq!(checkout.project.git(&["stash", "list"]).lines().count(), 3);
     let tip = checkout.project.tip("main");
-    let expected = LandingConcern::CommitDuringWork { commit: tip, subject: "Mine".into(), is_agents: false };
+    let before = old_tip;
+    let expected = LandingConcern::CommitDuringWork { commit: tip, subject: "Mine".into(), is_agents: false, before };
     assert_eq!(checkout.concerns("work"), [expected]);
 }
 
@@ -275,4 +296,102 @@ fn a_linked_work_tree_is_guarded_by_its_own_head() {
     let told = guarded.put_back().join("\n");
     assert_eq!(project.git_in(&linked, &["rev-parse", "--symbolic-full-name", "HEAD"]), "refs/heads/work", "{told}");
     assert_eq!(project.git(&["rev-parse", "--symbolic-full-name", "HEAD"]), "refs/heads/main");
+}
+
+#[test]
+fn a_git_directory_in_which_git_would_fail_or_write_elsewhere_is_repaired() {
+    let elsewhere = |project: &UserProject| project.sibling("elsewhere").display().to_string();
+    let attacks: [(&str, &str); 12] = [
+        ("links of logs", "rm -rf .git/logs/HEAD && ln -s ELSEWHERE/log .git/logs/HEAD"),
+        ("links of refs", "mv .git/refs/tags ELSEWHERE/tags && ln -s ELSEWHERE/tags .git/refs/tags"),
+        ("links at the top", "ln -sf ELSEWHERE/precious .git/COMMIT_EDITMSG"),
+        (
+            "locks",
+            "git branch -q -D other; touch .git/refs/heads/other.lock .git/refs/stash.lock .git/index.lock; rm .git/logs/refs/stash",
+        ),
+        ("packed refs", "git pack-refs --all && echo garbage > .git/packed-refs"),
+        ("index", "echo garbage > .git/index"),
+        ("a linked index", "mv .git/index ELSEWHERE/index && ln -s ELSEWHERE/index .git/index"),
+        ("HEAD as a directory", "rm .git/HEAD && mkdir .git/HEAD"),
+        ("a history that ends", "git rev-parse main > .git/shallow"),
+        (
+            "an unfinished merge",
+            "git merge -q --no-commit --no-ff -s ours other > /dev/null; git rev-parse other > .git/MERGE_HEAD",
+        ),
+        ("an unfinished rebase", "mkdir .git/rebase-merge && echo refs/heads/main > .git/rebase-merge/head-name"),
+        (
+            "no place to keep things",
+            "mkdir -p .tribunal && echo x > .tribunal/parked; git config core.fsmonitor 'touch ELSEWHERE/ran'",
+        ),
+    ];
+    for (name, script) in attacks {
+        let checkout = GuardedCheckout::new();
+        fs::create_dir(checkout.project.sibling("elsewhere")).unwrap();
+        write_file(&checkout.project.sibling("elsewhere/precious"), "precious\n");
+        let config = checkout.project.read(".git/config");
+        let before = checkout.places();
+        let told = checkout.guard(|project| {
+            let script = script.replace("ELSEWHERE", &elsewhere(project));
+            let output = Command::new("sh").args(["-c", &script]).current_dir(project.root()).output().unwrap();
+            assert!(output.status.success(), "{name}: {output:?}");
+        });
+        assert_ne!(told, "", "{name}");
+        assert_eq!(checkout.places(), before, "{name}: {told}");
+        assert_eq!(checkout.project.read(".git/config"), config, "{name}: {told}");
+        assert!(!told.contains("could not"), "{name}: {told}");
+        assert_eq!(checkout.guard(|_| {}), "", "{name}");
+        checkout.project.write("a.txt", "later\n");
+        checkout.project.commit_all("later");
+        assert_eq!(fs::read_to_string(checkout.project.sibling("elsewhere/precious")).unwrap(), "precious\n", "{name}");
+        assert!(
+            !checkout.project.sibling("elsewhere/log").exists() && !checkout.project.sibling("elsewhere/ran").exists()
+        );
+    }
+}
+
+#[test]
+fn a_branch_that_a_hidden_committer_replaces_is_kept() {
+    let checkout = GuardedCheckout::new();
+    let other = checkout.project.tip("other");
+    let told = checkout.guard(|project| {
+        let hidden = project.git(&["commit-tree", "-m", "hidden", "HEAD^{tree}"]);
+        project.git(&["update-ref", "refs/heads/other", &hidden]);
+    });
+    let kept = format!("refs/tribunal/parked/loop-x1/{}", other.short_hex());
+    assert!(told.contains(&kept), "{told}");
+    assert_eq!(checkout.project.tip(&kept), other);
+}
+
+#[test]
+fn names_are_quoted_in_what_is_advised() {
+    let checkout = GuardedCheckout::new();
+    let names = ["x;touch${IFS}ran", "ta'g", "sp$x", "back`tick`"];
+    for name in names {
+        checkout.project.git(&["branch", name]);
+    }
+    checkout.project.write("b.txt", "odd\n");
+    checkout.project.git(&["stash", "push", "-q", "-m", "it's $(touch ran)"]);
+    let before = checkout.places();
+    drop(checkout.workspace.read_guarded_files().unwrap());
+    for name in names {
+        agent_git(&checkout.project, &["branch", "-q", "-D", name]);
+    }
+    agent_git(&checkout.project, &["stash", "clear"]);
+    agent_git(&checkout.project, &["symbolic-ref", "HEAD", "refs/heads/other"]);
+    // It is said by an error first, since the agent must not work on another branch.
+    let refused = checkout.workspace.read_guarded_files().unwrap_err().to_string();
+    assert!(
+        refused.contains("HEAD is at other, and not on main; put it back with `git symbolic-ref HEAD refs/heads/main`"),
+        "{refused}"
+    );
+    agent_git(&checkout.project, &["symbolic-ref", "HEAD", "refs/heads/main"]);
+    let told = checkout.guard(|_| {});
+    // Some names have backticks themselves.
+    for command in told.split(": `").skip(1) {
+        let command = command.split("`; ").next().unwrap().trim_end_matches('`');
+        let output = Command::new("sh").args(["-c", command]).current_dir(checkout.project.root()).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+    assert_eq!(checkout.places(), before, "{told}");
+    assert!(!checkout.project.root().join("ran").exists());
 }
