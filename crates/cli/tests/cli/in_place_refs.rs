@@ -116,7 +116,7 @@ fn a_file_that_the_user_makes_after_an_interrupt_is_not_committed() {
     // The first turn leaves work behind, and its run is stopped while it waits for that.
     let sandbox = loop_sandbox("echo $n >> src/lib.txt\necho made > made.txt\n[ $n -lt 2 ] || promise\n");
     let mut command = sandbox.tribunal_command(&["loop", "run", "-p", "Add a line.", "--in-place"]);
-    let output = command.env("TRIBUNAL_FAULT", "after:1:finished:iteration-1/turn").output().unwrap();
+    let output = command.env("TRIBUNAL_FAULT", "after:2:finished:iteration-1/turn").output().unwrap();
     assert_eq!(output.status.signal(), Some(9), "{output:?}");
     sandbox.write_file("mine.txt", "mine\n");
     let refused = sandbox.run_tribunal(&["resume"]);

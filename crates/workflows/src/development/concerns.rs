@@ -128,8 +128,8 @@ impl LandingConcern {
                 name_files(paths)
             ),
             LandingConcern::CommitDuringWork { commit, subject, is_agents, before } => format!(
-                "lands after commit {} \"{}\", which appeared on the branch while an agent worked in your checkout{} (`git reset --soft {}` \
-                 takes it off the branch, and leaves its changes in your files)",
+                "lands after commit {} \"{}\", which appeared on the branch while an agent worked in your checkout{} (`git reset \
+                 --soft {}` takes it off the branch, and leaves its changes in your files)",
                 commit.short_hex(),
                 truncate_chars(subject, MAX_SHOWN_CHARS),
                 if *is_agents { ", and which the agent made" } else { ", and which is not checked" },

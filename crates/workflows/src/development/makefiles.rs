@@ -72,8 +72,6 @@ fn split_rule(line: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
-
     use super::*;
 
     #[test]
@@ -84,6 +82,6 @@ mod tests {
         assert_eq!(select("check"), "include common.mk\n\nsh ci/check.sh\n sh ci/lint.sh");
         assert_eq!(select("deploy"), "include common.mk\n\nsh ci/deploy.sh");
         assert_eq!(select_recipes(makefile, &[]), select("check"), "the first target");
-        assert_eq!(select_recipes("a: b\nb: a\n\ttrue\n", &vec!["a".to_string()]), "\n\ntrue");
+        assert_eq!(select_recipes("a: b\nb: a\n\ttrue\n", &["a".to_string()]), "\n\ntrue");
     }
 }

@@ -108,7 +108,7 @@ impl GitDirState {
             let removed = moved.or_else(|_| remove_entry(&path).map(|()| "nowhere".to_string()));
             match removed {
                 Ok(parked) if OPERATION_FILES[..NAMED_OPERATIONS].contains(name) => remarks.push(format!(
-                    "the agent did not finish what git remembers in {}; your checkout is not in the middle of that any more (kept: {parked})",
+                    "the agent did not finish what git remembers in {}; your checkout is out of that again (kept: {parked})",
                     show(&path)
                 )),
                 Ok(_) => {}

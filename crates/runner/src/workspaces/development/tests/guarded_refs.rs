@@ -77,80 +77,78 @@ fn agent_git(project: &UserProject, arguments: &[&str]) -> String {
     project.git(&[&["-c", committer.as_str()], arguments].concat())
 }
 
+/// What an agent does with git, and what the user is told about it.
+const MOVES: [(&str, &[&[&str]], &str); 17] = [
+    (
+        "switched",
+        &[&["switch", "-q", "other"]],
+        "HEAD was switched from main to other while the agent worked, and put back",
+    ),
+    ("detached", &[&["switch", "-q", "--detach", "HEAD~1"]], "HEAD was switched from main to the commit "),
+    (
+        "amended",
+        &[&["commit", "-q", "--amend", "-m", "mine"]],
+        "refs/heads/main was moved while the agent worked, and put back",
+    ),
+    (
+        "reset",
+        &[&["reset", "-q", "--hard", "HEAD~1"]],
+        "refs/heads/main was moved while the agent worked, and put back",
+    ),
+    (
+        "orphaned",
+        &[&["switch", "-q", "--orphan", "fresh"], &["commit", "-q", "--allow-empty", "-m", "x"]],
+        "HEAD was switched from main to fresh",
+    ),
+    (
+        "own branch deleted",
+        &[&["switch", "-q", "--detach"], &["branch", "-q", "-D", "main"]],
+        "refs/heads/main was deleted while",
+    ),
+    (
+        "branch deleted",
+        &[&["branch", "-q", "-D", "other"]],
+        "refs/heads/other was deleted while the agent worked, and put back",
+    ),
+    (
+        "branch moved",
+        &[&["branch", "-f", "other", "main"]],
+        "refs/heads/other was moved while the agent worked, and put back",
+    ),
+    ("tag deleted", &[&["tag", "-d", "v1"]], "refs/tags/v1 was deleted while the agent worked, and put back"),
+    ("tag moved", &[&["tag", "-f", "v1", "other"]], "refs/tags/v1 was moved while the agent worked, and put back"),
+    ("replaced", &[&["replace", "main", "other"]], "was made while the agent worked, and removed"),
+    ("stashes dropped", &[&["stash", "clear"]], "2 stashes were dropped while the agent worked, and put back"),
+    (
+        "stash popped",
+        &[&["stash", "drop", "-q", "stash@{1}"]],
+        "a stash was dropped while the agent worked, and put back",
+    ),
+    (
+        "branch in the way",
+        &[&["branch", "-q", "-D", "other"], &["branch", "other/one"]],
+        "refs/heads/other was deleted while the agent worked, and put back",
+    ),
+    (
+        "replaced by a hidden commit",
+        &[
+            &["-c", "committer.email=x@y", "commit", "-q", "--allow-empty", "-m", "hidden"],
+            &["replace", "main~1", "main"],
+            &["reset", "-q", "--soft", "main~1"],
+        ],
+        "was made while the agent worked, and removed",
+    ),
+    (
+        "kept refs in the way",
+        &[&["update-ref", "refs/tribunal/parked", "HEAD"], &["commit", "-q", "--amend", "-m", "mine"]],
+        "refs/heads/main was moved while",
+    ),
+    ("overlooked", &[&["update-index", "--assume-unchanged", "a.txt"]], "git was told to overlook changes of a.txt"),
+];
+
 #[test]
 fn whatever_an_agent_moves_goes_back() {
-    let moves: [(&str, &[&[&str]], &str); 17] = [
-        (
-            "switched",
-            &[&["switch", "-q", "other"]],
-            "HEAD was switched from main to other while the agent worked, and put back",
-        ),
-        ("detached", &[&["switch", "-q", "--detach", "HEAD~1"]], "HEAD was switched from main to the commit "),
-        (
-            "amended",
-            &[&["commit", "-q", "--amend", "-m", "mine"]],
-            "refs/heads/main was moved while the agent worked, and put back",
-        ),
-        (
-            "reset",
-            &[&["reset", "-q", "--hard", "HEAD~1"]],
-            "refs/heads/main was moved while the agent worked, and put back",
-        ),
-        (
-            "orphaned",
-            &[&["switch", "-q", "--orphan", "fresh"], &["commit", "-q", "--allow-empty", "-m", "x"]],
-            "HEAD was switched from main to fresh",
-        ),
-        (
-            "own branch deleted",
-            &[&["switch", "-q", "--detach"], &["branch", "-q", "-D", "main"]],
-            "refs/heads/main was deleted while",
-        ),
-        (
-            "branch deleted",
-            &[&["branch", "-q", "-D", "other"]],
-            "refs/heads/other was deleted while the agent worked, and put back",
-        ),
-        (
-            "branch moved",
-            &[&["branch", "-f", "other", "main"]],
-            "refs/heads/other was moved while the agent worked, and put back",
-        ),
-        ("tag deleted", &[&["tag", "-d", "v1"]], "refs/tags/v1 was deleted while the agent worked, and put back"),
-        ("tag moved", &[&["tag", "-f", "v1", "other"]], "refs/tags/v1 was moved while the agent worked, and put back"),
-        ("replaced", &[&["replace", "main", "other"]], "was made while the agent worked, and removed"),
-        ("stashes dropped", &[&["stash", "clear"]], "2 stashes were dropped while the agent worked, and put back"),
-        (
-            "stash popped",
-            &[&["stash", "drop", "-q", "stash@{1}"]],
-            "a stash was dropped while the agent worked, and put back",
-        ),
-        (
-            "branch in the way",
-            &[&["branch", "-q", "-D", "other"], &["branch", "other/one"]],
-            "refs/heads/other was deleted while the agent worked, and put back",
-        ),
-        (
-            "replaced by a hidden commit",
-            &[
-                &["-c", "committer.email=x@y", "commit", "-q", "--allow-empty", "-m", "hidden"],
-                &["replace", "main~1", "main"],
-                &["reset", "-q", "--soft", "main~1"],
-            ],
-            "was made while the agent worked, and removed",
-        ),
-        (
-            "kept refs in the way",
-            &[&["update-ref", "refs/tribunal/parked", "HEAD"], &["commit", "-q", "--amend", "-m", "mine"]],
-            "refs/heads/main was moved while",
-        ),
-        (
-            "overlooked",
-            &[&["update-index", "--assume-unchanged", "a.txt"]],
-            "git was told to overlook changes of a.txt",
-        ),
-    ];
-    for (name, commands, expected) in moves {
+    for (name, commands, expected) in MOVES {
         let checkout = GuardedCheckout::new();
         let before = checkout.places();
         let told = checkout.guard(|project| {
