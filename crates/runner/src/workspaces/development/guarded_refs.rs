@@ -15,6 +15,7 @@ use tribunal_engine::{
     ids::{CommitId, RunId},
     text::shell_quote,
 };
+use tribunal_workflows::development::parking::name_files;
 
 use super::{
     WithPath, WorkspaceError,
@@ -23,7 +24,10 @@ use super::{
     during_work::{CommitDuringWork, add_commits_during_work},
     file_component,
     new_commits::NewCommits,
-    ref_moves::{RefMove, advise_store, advise_update, has_stash, head_target, move_ref_back, short_id, show_head},
+    ref_moves::{
+        RefMove, advise_store, advise_update, has_stash, head_target, move_ref_back, move_refs_back, short_id,
+        show_head,
+    },
     staged_entries::{IndexRepair, SavedIndex},
     stash_repair::StashRepair,
     user_repository::UserRepository,
@@ -37,8 +41,8 @@ use crate::{
 /// The file with what the refs were, in the directory of the workspace.
 const TURN_FILE: &str = "turn.json";
 const MAX_TURN_BYTES: u64 = 64 << 20;
-/// So many refs are put back; a repository with more moved ones is reported.
-const MAX_REPAIRS: usize = 500;
+/// So many refs are put back at once.
+const MANY_REFS: usize = 20;
 
 /// What is kept while something works in a checkout.
 #[derive(Debug)]
@@ -248,7 +252,6 @@ impl GuardedPlace {
         self.remove_what_is_in_the_way(current, &mut plan);
         // What goes makes room: a branch cannot be where there is a directory of others.
         plan.repairs.refs.sort_by_key(|moved| moved.wanted.is_some());
-        plan.repairs.refs.truncate(MAX_REPAIRS);
         let is_agents = |commit: &str| new_commits.is_agents(commit);
         if let Some(repair) = StashRepair::plan_repair(&before.stashes, &current.stashes, &is_agents) {
             plan.remarks.extend(repair.describe());
@@ -357,7 +360,14 @@ impl GuardedPlace {
             // What an agent has written into a ref may be no object at all.
             let _ = self.park_commit(repository, commit);
         }
-        for moved in repairs.head.iter().chain(&repairs.refs) {
+        // Each on its own would read all refs once more. What does not work at once is tried one by one.
+        let are_moved = repairs.refs.len() >= MANY_REFS && move_refs_back(repository, &repairs.refs).is_ok();
+        if are_moved {
+            let names: Vec<String> = repairs.refs.iter().map(|moved| moved.name.clone()).collect();
+            remarks.push(format!("{} were changed while the agent worked, and put back", name_files(&names)));
+        }
+        let single_moves = if are_moved { &[][..] } else { &repairs.refs };
+        for moved in repairs.head.iter().chain(single_moves) {
             let RefMove { name, wanted, said, kept, .. } = moved;
             remarks.push(match (move_ref_back(repository, moved), wanted) {
                 (Ok(()), Some(_)) => format!("{said}, and put back{kept}"),

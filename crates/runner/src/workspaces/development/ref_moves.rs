@@ -10,6 +10,7 @@ use super::{
     checkout_refs::{CheckoutRefs, StashEntry, is_object_id},
     user_repository::UserRepository,
 };
+use crate::git::{git_command, run_checked};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RefMove {
@@ -20,6 +21,29 @@ pub(super) struct RefMove {
     pub said: String,
     /// Where the other value is kept, if it is; in parentheses.
     pub kept: String,
+}
+
+/// Moves refs back in one transaction, each if it still is where it was seen. Nothing moves if one of them cannot.
+pub(super) fn move_refs_back(repository: &UserRepository, moves: &[RefMove]) -> Result<(), WorkspaceError> {
+    let mut lines = String::new();
+    for RefMove { name, seen, wanted, .. } in moves {
+        // A file among the refs can have any name, and each line is a command.
+        if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(WorkspaceError::new_refusal("it has no name that git could have given it"));
+        }
+        let line = match (seen.as_deref(), wanted.as_deref()) {
+            (Some(seen), Some(wanted)) if is_object_id(seen) && is_object_id(wanted) => {
+                format!("update {name} {wanted} {seen}\n")
+            }
+            (None, Some(wanted)) if is_object_id(wanted) => format!("create {name} {wanted}\n"),
+            (Some(seen), None) if is_object_id(seen) => format!("delete {name} {seen}\n"),
+            _ => return Err(WorkspaceError::new_refusal("it leads to another ref")),
+        };
+        lines.push_str(&line);
+    }
+    let mut command = git_command(repository.project_root());
+    command.args(["update-ref", "--no-deref", "-m", "tribunal", "--stdin"]);
+    Ok(run_checked(command, Some(lines.into_bytes())).map(drop)?)
 }
 
 /// Moves a ref back, if it still is where it was seen.

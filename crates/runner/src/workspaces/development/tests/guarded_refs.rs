@@ -393,3 +393,24 @@ fn names_are_quoted_in_what_is_advised() {
     assert_eq!(checkout.places(), before, "{told}");
     assert!(!checkout.project.root().join("ran").exists());
 }
+
+#[test]
+fn many_branches_go_back_at_once_and_are_not_all_named() {
+    let checkout = GuardedCheckout::new();
+    let other = checkout.project.tip("other");
+    let create: String = (0..600).map(|number| format!("create refs/heads/old/{number} {other}\n")).collect();
+    let update_refs = |lines: &str| {
+        checkout.project.write("../refs", lines);
+        let script = "git update-ref --stdin < ../refs";
+        let output = Command::new("sh").args(["-c", script]).current_dir(checkout.project.root()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    update_refs(&create);
+    let before = checkout.places();
+    let told = checkout.guard(|_| update_refs(&create.replace("create", "delete")));
+    assert_eq!(checkout.places(), before);
+    assert!(
+        told.lines().count() < 5 && told.contains(" more were changed while the agent worked, and put back"),
+        "{told}"
+    );
+}
