@@ -9,6 +9,7 @@ use std::{
 };
 
 use tribunal_engine::ids::RunId;
+use tribunal_workflows::development::parking::name_files;
 
 use crate::{
     git::plain_files::read_regular_file,
@@ -75,17 +76,20 @@ impl GitDirState {
         let mut remarks = Vec::new();
         let show = |path: &Path| path.strip_prefix(&self.work_tree).unwrap_or(path).display().to_string();
         let (links, locks) = self.list_links_and_locks();
+        let mut removed_links = Vec::new();
         for link in links.difference(&self.links) {
             match fs::remove_file(link) {
-                Ok(()) => {
-                    remarks.push(format!("{} was made a link while the agent worked; it was removed", show(link)))
-                }
+                Ok(()) => removed_links.push(show(link)),
                 Err(cause) => remarks.push(format!("the link {} could not be removed: {cause}", show(link))),
             }
             // Git takes a directory without these for no repository.
             if ["refs", "logs"].iter().any(|name| link.ends_with(name)) {
                 let _ = fs::create_dir(link);
             }
+        }
+        if !removed_links.is_empty() {
+            let removed_links = name_files(&removed_links);
+            remarks.push(format!("links that were made while the agent worked were removed: {removed_links}"));
         }
         let head = self.git_dir.join("HEAD");
         if head.is_dir() && TaskWorkspace::from_directory(head).remove().is_ok() {
