@@ -364,7 +364,11 @@ impl GuardedPlace {
         let are_moved = repairs.refs.len() >= MANY_REFS && move_refs_back(repository, &repairs.refs).is_ok();
         if are_moved {
             let names: Vec<String> = repairs.refs.iter().map(|moved| moved.name.clone()).collect();
-            remarks.push(format!("{} were changed while the agent worked, and put back", name_files(&names)));
+            let kept = match repairs.refs.iter().any(|moved| !moved.kept.is_empty()) {
+                true => format!(" (what was there is below {})", parked_ref_prefix(&self.run_id).trim_end_matches('/')),
+                false => String::new(),
+            };
+            remarks.push(format!("{} were changed while the agent worked, and put back{kept}", name_files(&names)));
         }
         let single_moves = if are_moved { &[][..] } else { &repairs.refs };
         for moved in repairs.head.iter().chain(single_moves) {
@@ -375,7 +379,9 @@ impl GuardedPlace {
                 (Err(cause), Some(wanted)) if is_object_id(wanted) => {
                     let _ = self.park_commit(repository, wanted);
                     let command = advise_update(name, wanted);
-                    format!("{said}, and could not be put back: {cause}; `{command}` does that")
+                    format!(
+                        "{said}, and could not be put back: {cause}; when that is out of the way, `{command}` does it"
+                    )
                 }
                 (Err(cause), _) => format!("{said}, and could not be put back: {cause}"),
             });
@@ -391,7 +397,8 @@ impl GuardedPlace {
             remarks.push(match has_stash(repository, &entry) {
                 true => {
                     let _ = self.park_commit(repository, &entry.commit);
-                    format!("a stash could not be put back; `{}` does that", advise_store(&entry))
+                    let command = advise_store(&entry);
+                    format!("a stash could not be put back; when nothing is in the way of that any more, `{command}` does it")
                 }
                 false => format!(
                     "the stash {} could not be put back: git does not have it any more",

@@ -10,9 +10,6 @@ use super::{
 };
 use crate::git::{git_command, run_checked};
 
-/// The most commits of a ref that are looked at.
-const MAX_NEW_COMMITS: &str = "--max-count=200";
-
 /// Finds commits that no ref had before.
 pub(super) struct NewCommits<'a> {
     repository: &'a UserRepository,
@@ -36,9 +33,14 @@ impl<'a> NewCommits<'a> {
         });
         let mut command = git_command(self.repository.project_root());
         // Objects that are gone since are no reason to look at nothing.
-        command.args(["rev-list", "--ignore-missing", "--topo-order", MAX_NEW_COMMITS, "--no-commit-header"]);
+        command.args(["rev-list", "--ignore-missing", "--topo-order", "--no-commit-header"]);
         command.args(["--format=tformat:%H%x09%P%x09%ce%x09%s", "--stdin"]);
-        let Ok(listed) = run_checked(command, Some(stdin_text.into_bytes())) else { return Ok(Vec::new()) };
+        let listed = match run_checked(command, Some(stdin_text.into_bytes())) {
+            Ok(listed) => listed,
+            Err(_) if !self.has_object(tip) => return Ok(Vec::new()),
+            // Without the commits it is not known whose they are, and then nothing may be moved.
+            Err(cause) => return Err(cause.into()),
+        };
         let parse_line = |line: &str| {
             let &[commit, parents, committer, subject] = line.splitn(4, '\t').collect::<Vec<_>>().as_slice() else {
                 return None;

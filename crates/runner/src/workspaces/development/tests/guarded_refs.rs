@@ -414,3 +414,33 @@ fn many_branches_go_back_at_once_and_are_not_all_named() {
         "{told}"
     );
 }
+
+#[test]
+fn what_could_not_be_put_back_is_kept_and_the_advice_works_later() {
+    let checkout = GuardedCheckout::new();
+    let before = checkout.places();
+    // It was there before the agent, so it is not the agent's.
+    checkout.project.write(".git/refs/heads/other.lock", "");
+    let told = checkout.guard(|project| fs::remove_file(project.root().join(".git/refs/heads/other")).unwrap());
+    assert!(told.contains("could not be put back") && told.contains("when that is out of the way, `"), "{told}");
+    assert_eq!(checkout.project.git(&["for-each-ref", "refs/tribunal/parked"]).lines().count(), 1);
+    fs::remove_file(checkout.project.root().join(".git/refs/heads/other.lock")).unwrap();
+    let command = told.split_once("out of the way, `").unwrap().1.split('`').next().unwrap();
+    let output = Command::new("sh").args(["-c", command]).current_dir(checkout.project.root()).output().unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
+    assert_eq!(checkout.places(), before, "{told}");
+}
+
+#[test]
+fn a_hidden_commit_below_many_of_the_agent_is_found() {
+    let checkout = GuardedCheckout::new();
+    checkout.guard(|project| {
+        let hidden = project.git(&["commit-tree", "-m", "hidden", "-p", "HEAD", "HEAD^{tree}"]);
+        project.git(&["update-ref", "refs/heads/main", &hidden]);
+        for _ in 0..210 {
+            agent_git(project, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        }
+    });
+    let recorded = checkout.workspace.read_commits_during_work().unwrap();
+    assert_eq!(recorded.iter().map(|commit| commit.subject.as_str()).collect::<Vec<_>>(), ["hidden"]);
+}
