@@ -307,6 +307,19 @@ fn verify_runs_a_replaced_check_as_it_was_and_says_both() {
     assert_eq!(document["checks"][1]["with_base_scripts"][0], "check.sh");
 }
 
+#[test]
+fn without_fresh_clones_the_question_about_a_script_says_nothing_of_the_old_one() {
+    let sandbox = story_sandbox("develop\necho true > check.sh\n");
+    let arguments = ["sprint", "1-2", "--review", "off", "--set", "workspace.fresh_clone=false"];
+    let output = sandbox.run_tribunal(&arguments);
+    assert_exit(&output, 3);
+    let said = join_lines(&output.stderr);
+    assert!(
+        said.contains("the work changes check.sh, which the check `sh check.sh` runs") && !said.contains("as on main"),
+        "{said}"
+    );
+}
+
 /// What a script includes is a script of the check as well.
 #[test]
 fn an_included_script_is_run_as_it_was_by_the_run_and_by_verify() {

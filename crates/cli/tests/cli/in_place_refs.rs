@@ -112,6 +112,22 @@ fn a_commit_whose_author_hides_is_asked_about() {
 }
 
 #[test]
+fn a_file_whose_name_is_a_pattern_is_put_aside_alone() {
+    let sandbox = loop_sandbox("echo $n >> src/lib.txt\n[ $n -lt 2 ] || promise\n");
+    assert_exit(&run_loop(&sandbox, &["--max-iterations", "1"]), 4);
+    let work = sandbox.read_file("src/lib.txt");
+    sandbox.write_file("*", "mine\n");
+    let refused = sandbox.run_tribunal(&["resume", "--reload", "--set", "loop.max_iterations=5"]);
+    assert_exit(&refused, 3);
+    let told = join_lines(&refused.stderr);
+    assert!(told.contains("`git --literal-pathspecs stash push -u -- '*'`"), "{told}");
+    run_git(&sandbox, &["--literal-pathspecs", "stash", "push", "-q", "-u", "--", "*"]);
+    assert_eq!(sandbox.read_file("src/lib.txt"), work);
+    assert_exit(&sandbox.run_tribunal(&["resume"]), 0);
+    assert_eq!(run_git(&sandbox, &["ls-tree", "-r", "--name-only", "main"]), "src/lib.txt\n");
+}
+
+#[test]
 fn a_file_that_the_user_makes_after_an_interrupt_is_not_committed() {
     // The first turn leaves work behind, and its run is stopped while it waits for that.
     let sandbox = loop_sandbox("echo $n >> src/lib.txt\necho made > made.txt\n[ $n -lt 2 ] || promise\n");

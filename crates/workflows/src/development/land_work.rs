@@ -319,7 +319,8 @@ pub async fn move_branch<O: LandingOrder>(
         }
         LandingAttempt::Questionable(concerns) => {
             if O::may_send_back(host, state) && O::concern_log(state).choose_step(&concerns) == ConcernStep::TellAgent {
-                let told: Vec<LandingConcern> = concerns.into_iter().filter(|concern| !concern.is_note()).collect();
+                let is_for_agents = |concern: &LandingConcern| !concern.is_note() && !concern.is_on_branch();
+                let told: Vec<LandingConcern> = concerns.into_iter().filter(is_for_agents).collect();
                 return Err(O::send_back(host, state, Refusal::Questionable { advice: advise_agent(&told) }));
             }
             Err(ask_about_concerns(host, state, attempt_key, concerns).await)
